@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nndeploy: compile a trained ONNX model into one offline bundle, and run it.
+
+`compile_model` is the compile half, `load_bundle` the run half; each is imported when it is first asked for, so
+that an edge box that only runs bundles never loads onnx.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Program", "Report", "__version__", "compile_model", "load_bundle"]
+
+if TYPE_CHECKING:
+    from nndeploy.compiler import compile_model
+    from nndeploy.report import Report
+    from nndeploy.runtime.program import Program, load_bundle
+
+_HOMES = {
+    "compile_model": "nndeploy.compiler",
+    "Report": "nndeploy.report",
+    "Program": "nndeploy.runtime.program",
+    "load_bundle": "nndeploy.runtime.program",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nndeploy' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

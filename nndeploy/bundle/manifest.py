@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest: what a bundle holds, as frozen values; the contract between compile and run.
+
+`manifest_from_json` refuses whatever is not exactly this schema; `manifest_to_json` gives canonical data. Law:
+`manifest_from_json(manifest_to_json(m)) == m`. The JSON Schema beside this file says the same in public form.
+
+A value is known by its name in the chain (the model's own tensor names, any text); a member by its path in the
+archive. Names of tensors never become paths. Submodels stand in an order in which every input is produced before it
+is used.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nndeploy.value_types import DimRange, ValueType
+
+FORMAT_NAME = "nndeploy-bundle"
+FORMAT_MAJOR = 1
+FORMAT_MINOR = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedType:
+    """An input or output of the program."""
+
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the archive: SHA-256 as lower-case hex, size in bytes."""
+
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One submodel built one way.
+
+    `files` maps the backend's own file names to member paths (several variants may share a member). `requires` and
+    `metadata` are the artifact's (see `nndeploy.plugin.interface.Artifact`). Variants stand best first.
+    """
+
+    id: str
+    backend: str
+    target: str
+    files: Mapping[str, str]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    requires: Mapping[str, Any] = field(default_factory=dict)
+    native_code: bool = False
+    deterministic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Submodel:
+    """A piece of the chain: reads the values `inputs`, produces the values `outputs`."""
+
+    id: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A real or generated input with the reference's outputs; each is a values member (`nndeploy.bundle.values`).
+
+    `boundaries` holds the reference's values at the borders between submodels, "" where there are none.
+    `origin` is "sample" (given by the user) or "generated".
+    """
+
+    inputs: str
+    outputs: str
+    boundaries: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """|got - want| <= atol + rtol * |want|, element by element, for outputs of one element type."""
+
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInput:
+    """How an image becomes the input `name`: decode, resize to (`height`, `width`) pixels, colour, scale, layout.
+
+    value = (pixel - mean) / std for each channel, pixels 0..255; `channels` is "RGB", "BGR" or "L"; `layout` is
+    "NCHW" or "NHWC"; `labels` name the classes of the first output, and may be empty.
+    """
+
+    name: str
+    height: int
+    width: int
+    channels: str
+    layout: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All that the run half must know, and where a bundle came from.
+
+    `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
+    values member of outputs that do not depend on any input, "" where there are none. `values` gives the type of
+    every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `provenance` is plain data:
+    tool and library versions, options, the model's hash, passes. `members` lists every other member.
+    """
+
+    model_name: str
+    model_sha256: str
+    inputs: tuple[NamedType, ...]
+    outputs: tuple[NamedType, ...]
+    submodels: tuple[Submodel, ...]
+    values: Mapping[str, ValueType]
+    ranges: Mapping[str, DimRange] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    constants: str = ""
+    goldens: tuple[Golden, ...] = ()
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    checks: tuple[Mapping[str, Any], ...] = ()
+    image_input: ImageInput | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    members: Mapping[str, Member] = field(default_factory=dict)

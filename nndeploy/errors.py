@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception that nndeploy raises on purpose, each with its exit code.
+
+A message has three parts, one line each at most: what is wrong (with the name and both values), where
+(file, node, stage) and a hint (what to do). Nobody catches an error to print it except `nndeploy.cli.main`.
+A refusal that is part of normal work (a backend that does not take a node) is a value with a reason, not an
+exception.
+
+Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+n a signal's.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class NndeployError(Exception):
+    """Root of all errors; `str(error)` is one line: what, where and hint.
+
+    `what` says what is wrong, `where` names the file, node or stage, `hint` says what to do.
+    """
+
+    exit_code = 70
+    code = "internal"
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.hint:
+            text += f" (hint: {self.hint})"
+        return one_line(text)
+
+    def within(self, where: str) -> "NndeployError":
+        """Returns the same error with `where` put before what it already names; a layer adds its context once."""
+        self.where = f"{where}: {self.where}" if self.where else where
+        return self
+
+
+class UsageError(NndeployError):
+    """The command line or a call was put together wrongly."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class DataError(NndeployError):
+    """A model, bundle, input or configuration file is malformed or does not fit."""
+
+    exit_code = 65
+    code = "bad-data"
+
+
+class ModelError(DataError):
+    """A model is malformed, or holds something that nothing here can run."""
+
+    code = "bad-model"
+
+
+class BundleError(DataError):
+    """A bundle is malformed, damaged or of a newer format."""
+
+    code = "bad-bundle"
+
+
+class InputError(DataError):
+    """A value handed to a program has the wrong name, dtype, rank or size."""
+
+    code = "bad-input"
+
+
+class CheckError(NndeployError):
+    """A gate or a comparison failed although everything ran."""
+
+    exit_code = 1
+    code = "check-failed"
+
+
+class MissingInputError(NndeployError):
+    """A file that should be read does not exist."""
+
+    exit_code = 66
+    code = "no-input"
+
+
+class UnavailableError(NndeployError):
+    """A backend, a device or a library is not usable here."""
+
+    exit_code = 69
+    code = "unavailable"
+
+
+class CannotCreateError(NndeployError):
+    """An output cannot be created."""
+
+    exit_code = 73
+    code = "cannot-create"
+
+
+class InputOutputError(NndeployError):
+    """Reading or writing failed half way."""
+
+    exit_code = 74
+    code = "io"
+
+
+class BusyError(NndeployError):
+    """Somebody else is at it; the same call may work later."""
+
+    exit_code = 75
+    code = "busy"
+
+
+class PolicyError(NndeployError):
+    """Refused by policy: an operator, path or signature that is not allowed."""
+
+    exit_code = 77
+    code = "policy"
+
+
+class DeadlineError(NndeployError):
+    """A time limit passed."""
+
+    exit_code = 124
+    code = "time-limit"
+
+
+ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
+    error.code: error
+    for error in (
+        NndeployError, UsageError, DataError, ModelError, BundleError, InputError, CheckError, MissingInputError,
+        UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
+    )
+}  # fmt: skip
+
+
+def one_line(text: str) -> str:
+    """Returns `text` on one line, control characters escaped, so that a hostile name cannot drive a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split()))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns a hint that names the nearest of `known`, or lists them all when none is near."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "known: " + ", ".join(repr(n) for n in names[:12]) + (", ..." if len(names) > 12 else "") if names else ""

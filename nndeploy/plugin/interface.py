@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public interface of a backend: what a plugin must offer, and the values that cross the border.
+
+A backend is a class without constructor arguments, named by an entry point of the group `nndeploy.backends`. Its
+module imports nothing heavy until a method is called. `supports` and `build` belong to the compile half and see
+`onnx_ir` models; `open` and the `Session` belong to the run half and must not import onnx (unless onnx is the
+backend's own library). The core checks names, dtypes, shapes and lifetimes once for all, so a session need not.
+
+A refusal is a value with a reason (`Support`, `Probe`), never an exception. The same suite that checks the
+backends of this project checks yours: `nndeploy.testing.BackendConformance`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from nndeploy.value_types import DimRange, Value
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from nndeploy.target import Target
+
+API_VERSION = 1
+
+Json: TypeAlias = Any
+"""Plain data: None, bool, int, float, str, list and dict with str keys."""
+
+MayTouch: TypeAlias = "Callable[[ir.Node], bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a backend can do on this machine for one target: build artifacts, run them; and if not, why."""
+
+    can_build: bool
+    can_run: bool
+    version: str = ""
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether a backend takes a node; `reason` is one short line and is never empty for a refusal."""
+
+    ok: bool
+    reason: str = ""
+
+
+TAKEN = Support(True)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a user asked of a build that a backend may care about.
+
+    `ranges` gives the sizes of symbolic dimensions, `threads` is the number that `open` will be asked for (None: the
+    backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named.
+    """
+
+    threads: int | None = None
+    ranges: Mapping[str, DimRange] = field(default_factory=dict)
+    custom_op_libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One submodel built for one backend and target.
+
+    `files`: relative name (letters a-z, digits, `_`, `-`, `.`; at most one folder) -> bytes.
+    `metadata`: plain data handed back to `open` as it is.
+    `requires`: what a host must offer to take it: `arch` ("x86_64"), `cpu_features` (list of Linux flag names),
+    `custom_ops` (list of operator domains that need a library given at load). A missing key means "anything".
+    `native_code`: the files are executable code or an engine. `deterministic`: the same input gives the same bytes.
+    """
+
+    files: Mapping[str, bytes]
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    requires: Mapping[str, Json] = field(default_factory=dict)
+    native_code: bool = False
+    deterministic: bool = True
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default."""
+
+    device: str = "cpu"
+    threads: int | None = None
+    custom_op_libraries: tuple[str, ...] = ()
+
+
+class Session(Protocol):
+    """One submodel, loaded on its device."""
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the value of every output by name.
+
+        Inputs come with the names, dtypes and ranks that the submodel declares and are not changed. Several threads
+        may call at once. Outputs belong to the caller: a later call must not overwrite them.
+        """
+
+    def close(self) -> None:
+        """Frees what the session holds; a second call does nothing."""
+
+
+class Transform(Protocol):
+    """A rewrite that helps one backend: it replaces operators that the backend refuses by ones that it takes."""
+
+    name: str
+
+    def __call__(self, model: "ir.Model", may_touch: MayTouch) -> int:
+        """Rewrites, in place, nodes of the main graph that `may_touch` allows; returns how many it replaced."""
+
+
+class Backend(Protocol):
+    """A toolchain that puts a network on a device.
+
+    `tier` is the default priority: 1 inference library, 2 operator library, 3 own operators, 4 fallback, 5 last
+    resort. `extra_domains` are operator domains beyond ONNX's own that it may take.
+    """
+
+    name: str
+    tier: int
+    api_version: int
+    extra_domains: tuple[str, ...]
+
+    def probe(self, target: "Target") -> Probe:
+        """Returns what can be done on this machine for `target`, quickly and without side effects."""
+
+    def transforms(self, target: "Target") -> Sequence[Transform]:
+        """Returns the backend-dependent rewrites, in order."""
+
+    def supports(self, model: "ir.Model", target: "Target", options: BuildOptions) -> list[Support]:
+        """Returns one `Support` for each node of `model.graph`, in its order; asked of the real library."""
+
+    def build(self, submodel: "ir.Model", target: "Target", options: BuildOptions, workdir: Path) -> Artifact:
+        """Returns the artifact of a submodel whose nodes were all taken.
+
+        The graph's inputs and outputs are the submodel's names in the chain. `workdir` is empty and private.
+
+        Raises:
+            BuildRefused: the library will not build it; the core moves the nodes to the next backend.
+        """
+
+    def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
+        """Returns a session over an artifact's files, which stay mapped as long as the session lives.
+
+        Raises:
+            UnavailableError: the library or the device is not here.
+        """
+
+
+class BuildRefused(Exception):
+    """A library would not build a submodel; `str(error)` is the reason, one line."""

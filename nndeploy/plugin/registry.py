@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds backends by the entry-point group `nndeploy.backends`, loads one when it is asked for, orders them."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from nndeploy.errors import UnavailableError, UsageError, did_you_mean
+from nndeploy.plugin.interface import API_VERSION, Backend
+
+GROUP = "nndeploy.backends"
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def backend_names() -> list[str]:
+    """Returns the names of all installed plugins, sorted; none is loaded."""
+    return list(_entry_points())
+
+
+@cache
+def backend(name: str) -> Backend:
+    """Returns the plugin called `name`; always the same object.
+
+    Raises:
+        UsageError: no plugin of that name is installed.
+        UnavailableError: the plugin cannot be imported, or was written for another interface.
+    """
+    point = _entry_points().get(name)
+    if point is None:
+        raise UsageError(f"no backend is called {name!r}", hint=did_you_mean(name, _entry_points()))
+    try:
+        plugin: Backend = point.load()()
+    except Exception as err:  # a third party's import may fail in any way; its backend is then unavailable
+        raise UnavailableError(f"backend {name!r} cannot be loaded: {err}", where=point.value) from err
+    if plugin.api_version != API_VERSION:
+        raise UnavailableError(
+            f"backend {name!r} speaks interface {plugin.api_version}, this nndeploy speaks {API_VERSION}",
+            hint="install matching versions",
+        )
+    return plugin
+
+
+def backends_in_order(names: Sequence[str] | None = None, without: Sequence[str] = ()) -> list[Backend]:
+    """Returns the backends of `names` in that order, or all by tier and name, less those of `without`.
+
+    Raises:
+        UsageError: a name is unknown or given twice.
+    """
+    for name in (*(names or ()), *without):
+        if name not in _entry_points():
+            raise UsageError(f"no backend is called {name!r}", hint=did_you_mean(name, _entry_points()))
+    if names is not None:
+        if len(set(names)) != len(names):
+            raise UsageError(f"a backend is named twice in {','.join(names)!r}")
+        return [backend(name) for name in names if name not in without]
+    return sorted((backend(n) for n in backend_names() if n not in without), key=lambda b: (b.tier, b.name))

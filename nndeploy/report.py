@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a compile: what each pass did, who took each node and why the others did not, measured errors.
+
+It travels in the bundle as `report.json` (without wall times, so that the same input gives the same bytes) and is
+what `inspect`, `diff` and the tables of `compile` print. Law: `report_from_json(report_to_json(r)) == r`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nndeploy.errors import BundleError
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """One node of the optimised model; `share` is its part of the model's compute, 0..1.
+
+    `refusals` maps each backend that was asked before `backend` and did not take it to its reason.
+    """
+
+    name: str
+    op: str
+    backend: str
+    submodel: str
+    share: float
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    refusals: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmodelReport:
+    """One submodel; `refusals` gives for each higher backend the reason it did not take it, in a line."""
+
+    id: str
+    backend: str
+    num_nodes: int
+    share: float
+    refusals: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """How many places a pass changed."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """One comparison with the reference; `scope` is "whole", "passes" or a submodel's id.
+
+    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `note`
+    says why a comparison could not be made ("" when it was).
+    """
+
+    scope: str
+    backend: str
+    sample: int
+    output: str
+    ok: bool
+    max_abs: float | None = None
+    max_rel: float | None = None
+    cosine: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A placement that `--objective latency|throughput` measured; `median_ms` is of interleaved rounds."""
+
+    name: str
+    median_ms: float
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle."""
+
+    model: str
+    objective: str
+    backends: tuple[str, ...]
+    nodes: tuple[NodeReport, ...]
+    submodels: tuple[SubmodelReport, ...]
+    passes: tuple[PassReport, ...] = ()
+    checks: tuple[CheckReport, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    dropped: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    nondeterministic: tuple[str, ...] = ()
+    bundle: str = ""
+    bundle_bytes: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def share_of(self, backend: str) -> float:
+        """Returns the part of the compute, 0..1, that `backend` took."""
+        return sum(s.share for s in self.submodels if s.backend == backend)
+
+
+_PARTS = {
+    "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
+    "candidates": Candidate,
+}  # fmt: skip
+_ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
+
+
+def report_to_json(report: Report) -> dict[str, Any]:
+    """Returns the report as plain data."""
+    return dataclasses.asdict(report)
+
+
+def report_for_bundle(report: Report) -> dict[str, Any]:
+    """Returns the report as plain data without what differs from run to run."""
+    return {key: value for key, value in report_to_json(report).items() if key not in _ONLY_HERE}
+
+
+def report_from_json(data: Mapping[str, Any]) -> Report:
+    """Returns the report that `data` describes.
+
+    Raises:
+        BundleError: `data` is not a report.
+    """
+    try:
+        parts = {
+            key: tuple(_part(_PARTS[key], item) for item in value) if key in _PARTS else _tuples(value)
+            for key, value in data.items()
+        }
+        return Report(**parts)
+    except (TypeError, AttributeError, ValueError) as err:
+        raise BundleError(f"not a report: {err}", where="report.json") from err
+
+
+def _part(kind: type, item: Mapping[str, Any]) -> Any:
+    return kind(**{key: _tuples(value) for key, value in item.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
