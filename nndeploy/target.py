@@ -90,7 +90,7 @@ def target_from_toml(path: Path) -> Target:
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise DataError(f"{key} must be a {known[key].__name__}, not {value!r}", where=str(path))
     if "arch" not in data:
-        raise DataError("the key 'arch' is missing", where=str(path), hint="for example arch = \"x86_64\"")
+        raise DataError("the key 'arch' is missing", where=str(path), hint='for example arch = "x86_64"')
     features = set(data.get("cpu_features", ())) | set(_features_of_level(data.get("level"), str(path)))
     if not all(isinstance(f, str) for f in features):
         raise DataError("cpu_features must be a list of strings", where=str(path))

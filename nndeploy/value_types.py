@@ -108,7 +108,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
             import ml_dtypes
         except ImportError as err:
             raise DataError(f"values of type {name} need the package ml_dtypes", hint="pip install ml_dtypes") from err
-        return np.dtype(getattr(ml_dtypes, name))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
     raise DataError(f"unknown element type {name!r}")
 
 

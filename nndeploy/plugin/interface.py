@@ -143,7 +143,7 @@ class Backend(Protocol):
         The graph's inputs and outputs are the submodel's names in the chain. `workdir` is empty and private.
 
         Raises:
-            BuildRefused: the library will not build it; the core moves the nodes to the next backend.
+            BuildRefusedError: the library will not build it; the core moves the nodes to the next backend.
         """
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
@@ -154,5 +154,5 @@ class Backend(Protocol):
         """
 
 
-class BuildRefused(Exception):
+class BuildRefusedError(Exception):
     """A library would not build a submodel; `str(error)` is the reason, one line."""
