@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimated compute of nodes, from the shapes that one sample gives.
+
+    seconds(node) = max(operations / PEAK_OPS_PER_S, bytes read and written / BYTES_PER_S)
+
+The two constants are those of one ordinary core; only the ratio between nodes matters (share of compute, and whether
+an island is worth its crossings). Multiply and add count as two operations.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nndeploy.partition.graph import bodies, node_name, values_read
+
+PEAK_OPS_PER_S = 100e9
+BYTES_PER_S = 10e9
+SECONDS_PER_CROSSING = 20e-6  # one more call of a session from Python; measured 3 to 40 us by backend
+OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
+UNKNOWN_DIM = 1
+
+_CHEAP = frozenset({
+    "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Constant", "ConstantOfShape",
+})  # fmt: skip
+_FUNCTIONS = frozenset({
+    "Exp", "Log", "Sqrt", "Div", "Pow", "Sigmoid", "Tanh", "Erf", "Gelu", "Softmax", "LogSoftmax", "HardSwish", "Mish",
+    "Softplus", "Elu", "Selu", "Celu", "Swish", "LayerNormalization", "BatchNormalization", "InstanceNormalization",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """`seconds` by node name; `bytes_of` a value by name (0 where unknown)."""
+
+    seconds: Mapping[str, float]
+    value_bytes: Mapping[str, int]
+
+    def share(self, node: str) -> float:
+        """Returns the node's part, 0..1, of the model's compute."""
+        return self.seconds[node] / self.total
+
+    @property
+    def total(self) -> float:
+        """The model's estimated seconds, never 0."""
+        return math.fsum(self.seconds.values()) or 1.0
+
+
+def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Costs:
+    """Returns the costs of every node of the main graph.
+
+    `shapes` gives the concrete shape of values by name where it is known; elsewhere the model's own shapes count,
+    with unknown sizes taken as 1.
+    """
+    sizes = _Sizes(shapes)
+    return Costs(
+        seconds={node_name(node): _seconds(node, sizes) for node in model.graph},
+        value_bytes={
+            value.name: sizes.bytes(value)
+            for node in model.graph
+            for value in (*values_read(node), *node.outputs)
+            if value.name
+        },
+    )
+
+
+class _Sizes:
+    """Shapes and bytes of values under one binding of symbolic sizes."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._shapes = shapes
+
+    def shape(self, value: ir.Value | None) -> tuple[int, ...]:
+        if value is None:
+            return ()
+        if value.name is not None and value.name in self._shapes:
+            return self._shapes[value.name]
+        if value.shape is None:
+            return ()
+        return tuple(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in value.shape)
+
+    def elements(self, value: ir.Value | None) -> int:
+        return 0 if value is None else math.prod(self.shape(value))
+
+    def bytes(self, value: ir.Value | None) -> int:
+        if value is None or value.dtype is None or value.dtype == ir.DataType.STRING:
+            return 0
+        return math.ceil(self.elements(value) * value.dtype.itemsize)
+
+
+def _seconds(node: ir.Node, sizes: _Sizes) -> float:
+    if node.op_type in _CHEAP:
+        return 0.0
+    inside = sum(_seconds(inner, sizes) for body in bodies(node) for inner in body)
+    moved = sum(sizes.bytes(value) for value in (*node.inputs, *node.outputs))
+    return inside + max(_operations(node, sizes) / PEAK_OPS_PER_S, moved / BYTES_PER_S)
+
+
+def _operations(node: ir.Node, sizes: _Sizes) -> float:
+    count = _OPERATIONS.get(node.op_type)
+    if count is not None:
+        return count(node, sizes)
+    elements = sum(sizes.elements(output) for output in node.outputs)
+    return elements * (OPERATIONS_OF_A_FUNCTION if node.op_type in _FUNCTIONS else 1)
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _convolution(weight_index: int) -> Callable[[ir.Node, _Sizes], float]:
+    def operations(node: ir.Node, sizes: _Sizes) -> float:
+        weight = sizes.shape(_input(node, weight_index))  # (C_out, C_in / groups, k...)
+        return 2.0 * sizes.elements(node.outputs[0]) * math.prod(weight[1:])
+
+    return operations
+
+
+def _transposed_convolution(node: ir.Node, sizes: _Sizes) -> float:
+    weight = sizes.shape(_input(node, 1))  # (C_in, C_out / groups, k...)
+    return 2.0 * sizes.elements(_input(node, 0)) * math.prod(weight[1:])
+
+
+def _matmul(node: ir.Node, sizes: _Sizes) -> float:
+    left = sizes.shape(_input(node, 0))
+    return 2.0 * sizes.elements(node.outputs[0]) * (left[-1] if left else 1)
+
+
+def _gemm(node: ir.Node, sizes: _Sizes) -> float:
+    left = sizes.shape(_input(node, 0))
+    transposed = "transA" in node.attributes and node.attributes["transA"].as_int() == 1
+    return 2.0 * sizes.elements(node.outputs[0]) * (left[0 if transposed else -1] if left else 1)
+
+
+def _recurrent(node: ir.Node, sizes: _Sizes) -> float:
+    steps = sizes.shape(_input(node, 0))[:2]  # (sequence, batch) or the other way round: the product counts
+    return 2.0 * math.prod(steps) * (sizes.elements(_input(node, 1)) + sizes.elements(_input(node, 2)))
+
+
+def _pooling(node: ir.Node, sizes: _Sizes) -> float:
+    kernel = node.attributes["kernel_shape"].as_ints() if "kernel_shape" in node.attributes else ()
+    return float(sizes.elements(node.outputs[0]) * math.prod(kernel))
+
+
+def _over_inputs(node: ir.Node, sizes: _Sizes) -> float:
+    return float(sum(sizes.elements(value) for value in node.inputs))
+
+
+_OPERATIONS: dict[str, Callable[[ir.Node, _Sizes], float]] = {
+    "Conv": _convolution(1),
+    "ConvInteger": _convolution(1),
+    "FusedConv": _convolution(1),
+    "QLinearConv": _convolution(3),
+    "DeformConv": _convolution(1),
+    "ConvTranspose": _transposed_convolution,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearMatMul": _matmul,
+    "Gemm": _gemm,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+    "MaxPool": _pooling,
+    "AveragePool": _pooling,
+    "LpPool": _pooling,
+    "GlobalAveragePool": _over_inputs,
+    "GlobalMaxPool": _over_inputs,
+    "ReduceMean": _over_inputs,
+    "ReduceSum": _over_inputs,
+    "ReduceMax": _over_inputs,
+    "ReduceMin": _over_inputs,
+    "ArgMax": _over_inputs,
+}

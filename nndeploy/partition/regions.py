@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups neighbouring nodes of one backend into regions so that the graph between regions has no cycle.
+
+Two steps. First levels: level(node) = max over its producers p of level(p) + (backend(p) != backend(node)). Along
+every edge the level does not fall, and it rises where the backend changes, so the connected pieces of equal (backend,
+level) form a graph without cycles. Then regions of one backend that touch are merged, in order, wherever no path
+between them leads through a third region.
+
+Laws: every node is in exactly one region; regions stand in an order in which every value is produced before it is
+read; merging never makes a cycle.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nndeploy.partition.graph import is_constant, node_name, values_read
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Nodes of one backend, in the order of the graph."""
+
+    backend: str
+    nodes: tuple[ir.Node, ...]
+
+
+def regions_of(graph: ir.Graph, backend_of: Mapping[str, str]) -> list[Region]:
+    """Returns the regions of a topologically sorted graph, in an order in which they can run.
+
+    `backend_of` maps every node's name to its backend.
+    """
+    nodes = list(graph)
+    producers = node_producers(nodes)
+    backends = [backend_of[node_name(node)] for node in nodes]
+    if len(set(backends)) == 1:
+        return [Region(backends[0], tuple(nodes))]  # one call; the engine itself runs what is independent
+    groups = _connected_pieces(producers, backends)
+    merged = _merged(groups, producers, backends)
+    ordered = _in_running_order(merged, producers)
+    return [Region(backends[group[0]], tuple(nodes[i] for i in group)) for group in ordered]
+
+
+def node_producers(nodes: Sequence[ir.Node]) -> list[list[int]]:
+    """Returns for each node the indices of the nodes that produce what it reads, sorted."""
+    index = {id(node): i for i, node in enumerate(nodes)}
+    return [
+        sorted({
+            index[id(value.producer())]
+            for value in values_read(node)
+            if not is_constant(value) and value.producer() is not None
+        })
+        for node in nodes
+    ]  # fmt: skip
+
+
+def _connected_pieces(producers: Sequence[Sequence[int]], backends: Sequence[str]) -> list[list[int]]:
+    levels: list[int] = []
+    for i, before in enumerate(producers):
+        levels.append(max((levels[p] + (backends[p] != backends[i]) for p in before), default=0))
+    parent = list(range(len(backends)))
+    for i, before in enumerate(producers):
+        for p in before:
+            if (backends[p], levels[p]) == (backends[i], levels[i]):
+                parent[_root(parent, i)] = _root(parent, p)
+    pieces: dict[int, list[int]] = {}
+    for i in range(len(backends)):
+        pieces.setdefault(_root(parent, i), []).append(i)
+    return list(pieces.values())
+
+
+def _root(parent: list[int], i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+def _merged(groups: list[list[int]], producers: Sequence[Sequence[int]], backends: Sequence[str]) -> list[list[int]]:
+    """Merges touching groups of one backend until no pair is left that can be merged without a cycle."""
+    graph = _GroupGraph(groups, producers)
+    found = True
+    while found:
+        found = False
+        for before, after in graph.edges():
+            same = backends[graph.groups[before][0]] == backends[graph.groups[after][0]]
+            if same and not graph.has_detour(before, after):
+                graph.merge(before, after)
+                found = True
+                break
+    return list(graph.groups.values())
+
+
+class _GroupGraph:
+    """Groups of nodes and the edges between them; the sets of successors are kept as bits of one integer."""
+
+    def __init__(self, groups: list[list[int]], producers: Sequence[Sequence[int]]) -> None:
+        self.groups = dict(enumerate(groups))
+        group_of = {node: g for g, group in self.groups.items() for node in group}
+        self._after: dict[int, set[int]] = {g: set() for g in self.groups}
+        for node, before in enumerate(producers):
+            for p in before:
+                if group_of[p] != group_of[node]:
+                    self._after[group_of[p]].add(group_of[node])
+
+    def edges(self) -> list[tuple[int, int]]:
+        return [(before, after) for before, successors in self._after.items() for after in sorted(successors)]
+
+    def has_detour(self, before: int, after: int) -> bool:
+        """Returns whether a path leads from `before` to `after` through a third group."""
+        seen: set[int] = set()
+        stack = [g for g in self._after[before] if g != after]
+        while stack:
+            g = stack.pop()
+            if g == after:
+                return True
+            if g not in seen:
+                seen.add(g)
+                stack.extend(self._after[g])
+        return False
+
+    def merge(self, before: int, after: int) -> None:
+        self.groups[before] = sorted(self.groups[before] + self.groups.pop(after))
+        self._after[before] = (self._after[before] | self._after.pop(after)) - {before, after}
+        for successors in self._after.values():
+            if after in successors:
+                successors.discard(after)
+                successors.add(before)
+
+
+def _in_running_order(groups: list[list[int]], producers: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Returns the groups sorted topologically; among those that could run, the one with the earliest node first."""
+    group_of = {node: g for g, group in enumerate(groups) for node in group}
+    needs = [{group_of[p] for node in group for p in producers[node]} - {g} for g, group in enumerate(groups)]
+    waiting = sorted(range(len(groups)), key=lambda g: groups[g][0])
+    done: set[int] = set()
+    order: list[list[int]] = []
+    while waiting:
+        ready = next((g for g in waiting if needs[g] <= done), None)
+        assert ready is not None, "the graph between regions has a cycle"
+        waiting.remove(ready)
+        done.add(ready)
+        order.append(groups[ready])
+    return order
