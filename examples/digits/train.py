@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the digit reader of the demo and writes `digits.onnx` and `png/`.
+"""Trains the digit reader of the demo and writes `digits.onnx`, `png/` and two small inputs.
 
 What comes in: scikit-learn's bundled digits, 1,797 images of 8x8 pixels with values 0..16. What goes out: a
-depthwise-separable network as ONNX (batch normalisation kept as nodes, batch size symbolic) and twenty PNG images.
+depthwise-separable network as ONNX (batch normalisation kept as nodes, batch size symbolic), twenty PNG images, and a few of the same
+digits as one batch (`batch.npz`) and as JSON lines (`lines.jsonl`).
 
 The law: images of the held-out fifth are never trained on, the reported accuracy is measured on them alone, and the
 PNGs are the first two of each digit among them, right or wrong. Same seed, same library versions: same bytes.
@@ -14,6 +15,7 @@ Nothing else in the project needs torch or scikit-learn; install them apart from
     build/train/bin/python examples/digits/train.py
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,7 @@ PEAK_LEARNING_RATE = 1e-2
 HELD_OUT_SHARE = 0.2
 REQUIRED_ACCURACY = 0.97
 PNGS_PER_DIGIT = 2
+NUM_ARRAY_IMAGES = 4
 BRIGHTEST = 16.0  # of scikit-learn's digits
 OPSET = 17
 IR_VERSION = 8
@@ -84,7 +87,9 @@ def main() -> None:
         raise SystemExit(f"held-out accuracy is below {REQUIRED_ACCURACY:.0%}; nothing was written")
     model = onnx_from_reader(reader, mean, std, f"held-out accuracy {accuracy:.4f} on {len(held_out)} images")
     onnx.save(model, HERE / "digits.onnx")
-    write_pngs(images, labels, held_out)
+    examples = first_of_each_digit(labels, held_out)
+    write_pngs(images, labels, examples)
+    write_arrays(images[examples[:NUM_ARRAY_IMAGES]])
 
 
 def make_repeatable() -> None:
@@ -215,16 +220,27 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     return tensor.detach().numpy()
 
 
-def write_pngs(images: np.ndarray, labels: np.ndarray, held_out: np.ndarray) -> None:
-    """Writes `png/<index>-is-<label>.png`, 8x8, grey 0..255: the first held-out images of each digit."""
+def first_of_each_digit(labels: np.ndarray, held_out: np.ndarray) -> list[int]:
+    """Returns the indices of the first held-out images of each digit, in the order of the digits."""
+    return [int(i) for digit in range(10) for i in held_out[labels[held_out] == digit][:PNGS_PER_DIGIT]]
+
+
+def write_pngs(images: np.ndarray, labels: np.ndarray, examples: list[int]) -> None:
+    """Writes `png/<index>-is-<label>.png`, 8x8, grey 0..255."""
     folder = HERE / "png"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.png"):
         old.unlink()
-    for digit in range(10):
-        for index in held_out[labels[held_out] == digit][:PNGS_PER_DIGIT]:
-            pixels = np.rint(images[index, 0] * (255 / BRIGHTEST)).astype(np.uint8)
-            Image.fromarray(pixels).save(folder / f"{index:04d}-is-{digit}.png")
+    for index in examples:
+        pixels = np.rint(images[index, 0] * (255 / BRIGHTEST)).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{index:04d}-is-{labels[index]}.png")
+
+
+def write_arrays(images: np.ndarray) -> None:
+    """Writes images as one batch, and as JSON lines of one image each."""
+    np.savez(HERE / "batch.npz", image=images)
+    lines = [json.dumps({"image": image.astype(int).tolist()}, separators=(",", ":")) for image in images[:, None]]
+    (HERE / "lines.jsonl").write_text("".join(line + "\n" for line in lines))
 
 
 if __name__ == "__main__":

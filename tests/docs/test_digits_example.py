@@ -5,6 +5,7 @@ Pixels become the input here by plain numpy, straight from the words of `ImageIn
 Runtime as the file is; so this holds without any code of ours.
 """
 
+import json
 import os
 import tomllib
 from collections import Counter
@@ -92,3 +93,14 @@ def test_images_are_scikit_learn_s_digits_at_the_index_in_their_name() -> None:
         index = int(png.stem.split("-is-")[0])
         assert str(digits.target[index]) == label_in_name(png)
         np.testing.assert_array_equal(np.rint(values), digits.images[index])
+
+
+def test_batch_and_json_lines_hold_the_first_images() -> None:
+    by_digit = sorted(PNGS, key=lambda png: (label_in_name(png), png.name))[:4]
+    with np.load(DIGITS / "batch.npz") as batch:
+        assert batch.files == ["image"]
+        images = batch["image"]
+    lines = [json.loads(line) for line in (DIGITS / "lines.jsonl").read_text().splitlines()]
+    assert images.dtype == np.float32
+    assert sorted(map(bytes, images)) == sorted(map(bytes, np.rint(batch_of(by_digit))))
+    np.testing.assert_array_equal(np.concatenate([line["image"] for line in lines]), images)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# On a fresh machine (Linux, Python >= 3.11, make) two commands do everything: `make demo` and `make test`.
+# Everything is installed into .venv, from requirements.lock, whose hashes pip checks. No root, no GPU.
+
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+DEMO := demo-out/digits.nnd
+export ORT_DISABLE_TELEMETRY := 1# onnxruntime's Linux wheels report home unless this is set
+
+# The first interpreter that really runs, is new enough and can make an environment: a name on PATH may be an empty shim.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
+
+.PHONY: help setup demo test check lint type layers fix golden conformance wheel lock digits clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/ready ## make .venv and install the project into it
+
+.venv/ready: requirements.lock pyproject.toml
+	$(FOUND_PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed
+	@mkdir -p demo-out
+	$(BIN)/nndeploy compile examples/digits/digits.onnx --image examples/digits/image.toml -o $(DEMO)
+	$(BIN)/nndeploy run $(DEMO) --input examples/digits/png --output -
+	$(BIN)/nndeploy inspect $(DEMO)
+	$(BIN)/nndeploy bench $(DEMO)
+
+test: setup ## run the tests
+	$(BIN)/pytest -n 2
+
+check: lint type layers test ## all that CI checks
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: setup ## mypy --strict
+	$(BIN)/mypy
+
+layers: setup ## import-linter: who may import whom
+	$(BIN)/lint-imports
+
+fix: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: setup ## build dist/*.whl and the source archive, offline
+	$(BIN)/hatchling build -d dist
+
+lock: ## write requirements.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
+	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra vision --extra dev \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
+
+digits: ## train the demo's network again, in an environment of its own
+	$(FOUND_PYTHON) -m venv build/train && build/train/bin/pip install --quiet torch==2.13.0 scikit-learn onnx pillow
+	build/train/bin/python examples/digits/train.py
+
+clean: ## remove what make made, except .venv
+	rm -rf build dist demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
