@@ -2,8 +2,8 @@
 """Trains the digit reader of the demo and writes `digits.onnx`, `png/` and two small inputs.
 
 What comes in: scikit-learn's bundled digits, 1,797 images of 8x8 pixels with values 0..16. What goes out: a
-depthwise-separable network as ONNX (batch normalisation kept as nodes, batch size symbolic), twenty PNG images, and a few of the same
-digits as one batch (`batch.npz`) and as JSON lines (`lines.jsonl`).
+depthwise-separable network as ONNX (batch normalisation kept as nodes, batch size symbolic), twenty PNG images, and a
+few of the same digits as one batch (`batch.npz`) and as JSON lines (`lines.jsonl`).
 
 The law: images of the held-out fifth are never trained on, the reported accuracy is measured on them alone, and the
 PNGs are the first two of each digit among them, right or wrong. Same seed, same library versions: same bytes.

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel and the source archive, built offline by hatchling, hold exactly what a user needs."""
+
+import configparser
+import email
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
+BACKENDS = ("onnxruntime", "openvino", "reference")
+EXTRAS = {"cpu", "gpu", "openvino", "vision", "dev"}
+
+
+def built(kind: str, source: Path, folder: Path) -> Path:
+    """Returns the one file that hatchling builds of `kind` ("wheel", "sdist") from the tree `source`."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    shutil.unpack_archive(wheel, folder, "zip")
+    return folder
+
+
+def dist_info(unpacked: Path, name: str) -> str:
+    (file,) = unpacked.glob(f"nndeploy_toolchain-*.dist-info/{name}")
+    return file.read_text()
+
+
+def package_files() -> Iterator[str]:
+    """Yields every file of our packages by its path in a wheel."""
+    for name, folder in PACKAGES.items():
+        for file in folder.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield f"{name}/{file.relative_to(folder).as_posix()}"
+
+
+def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert sorted(n for n in names if ".dist-info/" not in n) == sorted(package_files())
+
+
+def test_wheel_holds_the_schema_and_the_type_markers(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "nndeploy/bundle/manifest.schema.json" in names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+
+
+def test_wheel_names_every_backend_and_the_command_as_entry_points(unpacked: Path) -> None:
+    entries = configparser.ConfigParser()
+    entries.read_string(dist_info(unpacked, "entry_points.txt"))
+    backends = {name: f"nndeploy_{name}.plugin:Plugin" for name in BACKENDS}
+    assert dict(entries["nndeploy.backends"]) == backends
+    assert dict(entries["console_scripts"]) == {"nndeploy": "nndeploy.cli.main:main"}
+
+
+def test_every_backend_in_the_tree_is_packaged() -> None:
+    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy"}
+
+
+def test_wheel_offers_the_extras_and_its_name_is_not_the_one_taken_on_the_index(unpacked: Path) -> None:
+    metadata = email.message_from_string(dist_info(unpacked, "METADATA"))
+    assert metadata["Name"] == "nndeploy-toolchain"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert set(metadata.get_all("Provides-Extra") or []) >= EXTRAS
+
+
+def test_no_onnxruntime_is_a_base_dependency_because_its_two_wheels_exclude_each_other(unpacked: Path) -> None:
+    metadata = email.message_from_string(dist_info(unpacked, "METADATA"))
+    base = [r for r in metadata.get_all("Requires-Dist") or [] if "extra ==" not in r]
+    assert base
+    assert not [r for r in base if r.startswith(("onnxruntime", "openvino", "torch"))]
+
+
+def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
+    code = "import nndeploy, nndeploy.cli.main as m; print(nndeploy.__file__); m.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        cwd=unpacked,
+        env={"PYTHONPATH": str(unpacked), "ORT_DISABLE_TELEMETRY": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    file, version = done.stdout.splitlines()
+    assert Path(file) == unpacked / "nndeploy" / "__init__.py"
+    assert email.message_from_string(dist_info(unpacked, "METADATA"))["Version"] in version
+
+
+def test_wheel_built_from_the_source_archive_is_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    again = built("wheel", source, tmp_path / "again")
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_source_archive_brings_the_licence_and_the_target_files(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "configs/targets/x86-64-v3.toml"} <= names
+    assert not [name for name in names if name.startswith("tests/")]
