@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README keeps its promises: every command and program in it runs, and what it lists is there.
+
+The commands run in order, in one copy of the tree, beside the environment that runs these tests. `make setup` is taken
+as done there (it needs an index); CI does it before the tests.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+MAX_LINES = 150
+RUN_THE_TESTS = {"make test", "make check"}
+SECONDS_EACH = 300
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines() if line]
+
+
+def copy_of_the_tree(folder: Path) -> Path:
+    """Returns a copy of what git knows or would take, with `.venv` leading to the running environment."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+def environment(home: Path) -> dict[str, str]:
+    search = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ["PATH"]])
+    return {"PATH": search, "HOME": str(home), "LANG": "C.UTF-8", "ORT_DISABLE_TELEMETRY": "1"}
+
+
+def run_line(line: str, tree: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    setup_is_done = re.sub(r"^make ", "make --old-file=.venv/ready ", line)
+    return subprocess.run(
+        ["sh", "-c", setup_is_done],
+        cwd=tree,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_EACH,
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_the_tree(tmp_path_factory.mktemp("tree"))
+
+
+@pytest.mark.slow
+def test_every_command_runs_and_then_every_program(tree: Path, tmp_path: Path) -> None:
+    for line in commands():
+        if line not in RUN_THE_TESTS:
+            done = run_line(line, tree, tmp_path)
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    for program in blocks("python"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tree, env=environment(tmp_path), capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{program}\n{done.stderr}"
+        assert done.stdout.splitlines()[-1] == "(1, 10)"
+
+
+@pytest.mark.slow
+def test_demo_reads_the_digits(tree: Path, tmp_path: Path) -> None:
+    done = run_line("make demo", tree, tmp_path)
+    assert done.returncode == 0, done.stderr
+    compiled = tree / "demo-out" / "digits.nnd"
+    read = run_line(f"nndeploy run {compiled} --input examples/digits/png --output - --json", tree, tmp_path)
+    assert read.returncode == 0, read.stderr
+
+
+def test_first_commands_are_demo_and_test() -> None:
+    assert blocks("sh")[0].splitlines() == ["make demo", "make test"]
+    assert commands()[:2] == ["make demo", "make test"]
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) < MAX_LINES
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert "step test" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_map_names_ten_files_that_exist() -> None:
+    (section,) = re.findall(r"^## Ten files to read\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"\]\(([^)]+)\) \|", section)
+    assert len(files) == 10
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def backends_in_readme() -> list[tuple[str, int]]:
+    (table,) = re.findall(r"<!-- what `nndeploy backends` says.*?-->(.*?)<!-- end -->", README, re.DOTALL)
+    return [(name, int(tier)) for name, tier in re.findall(r"^\| (\w+) \| (\d) \|", table, re.MULTILINE)]
+
+
+def test_backends_are_those_that_the_command_lists() -> None:
+    done = run_line("nndeploy backends --json", ROOT, ROOT)
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(done.stdout)["backends"]
+    assert backends_in_readme() == [(backend["name"], backend["tier"]) for backend in listed]

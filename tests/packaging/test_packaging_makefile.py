@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make setup` finds an interpreter that really runs, and every target says what it does."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS_WITHOUT_HELP = {".venv/ready", ".PHONY"}
+
+
+def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs make in `folder`, on the project's Makefile, with nothing but `path` to find interpreters."""
+    command = [shutil.which("make") or "make", "-f", str(ROOT / "Makefile"), *arguments]
+    search = {"PATH": str(path)} if path else {"PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, env=search, capture_output=True, text=True)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A tree without .venv."""
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def program(folder: Path, name: str, line: str) -> None:
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{line}\n")
+    file.chmod(0o755)
+
+
+def test_setup_takes_the_first_interpreter_that_runs(fresh: Path) -> None:
+    path = fresh / "programs"
+    program(path, "python3.11", "echo 'pyenv: python3.11: command not found' >&2; exit 127")
+    program(path, "python3.12", "exit 1")
+    program(path, "python3", f'exec "{sys.executable}" "$@"')
+    done = make(fresh, "-n", "setup", path=path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "python3 -m venv .venv"
+
+
+def test_setup_says_what_is_missing_where_no_interpreter_is_new_enough(fresh: Path) -> None:
+    path = fresh / "programs"
+    program(path, "python3", "exit 1")
+    done = make(fresh, "-n", "setup", path=path)
+    assert done.returncode == 2
+    assert "no Python >= 3.11 with venv on PATH" in done.stderr
+
+
+def test_setup_obeys_the_interpreter_that_is_named(fresh: Path) -> None:
+    done = make(fresh, "-n", "setup", "PYTHON=/somewhere/python")
+    assert done.stdout.splitlines()[0] == "/somewhere/python -m venv .venv"
+
+
+def test_setup_installs_nothing_twice(fresh: Path) -> None:
+    (fresh / ".venv").mkdir()
+    (fresh / ".venv" / "ready").touch()
+    assert "pip install" not in make(fresh, "-n", "setup").stdout
+
+
+def test_setup_checks_hashes_and_asks_no_index_for_the_project_s_own_needs(fresh: Path) -> None:
+    lines = make(fresh, "-n", "setup", "PYTHON=python3").stdout.splitlines()
+    installs = [line.partition(" install ")[2].split() for line in lines if " install " in line]
+    assert ["--require-hashes" in i or {"--no-deps", "--no-build-isolation"} <= set(i) for i in installs] == [
+        True,
+        True,
+    ]
+
+
+def test_help_is_the_default_and_lists_every_target(fresh: Path) -> None:
+    targets = set(re.findall(r"^([.a-zA-Z][\w./-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    listed = {line.split()[1] for line in make(fresh).stdout.splitlines()}
+    assert listed == targets - TARGETS_WITHOUT_HELP
+    assert {"setup", "demo", "test", "check", "lint", "type", "layers", "fix", "wheel", "lock", "clean"} <= listed
+
+
+def test_every_target_is_phony_so_that_a_file_of_its_name_cannot_hide_it() -> None:
+    text = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][\w-]*):", text, re.MULTILINE))
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)
+    assert set(phony.split()) == targets
+
+
+def test_check_is_the_sum_of_what_ci_runs() -> None:
+    text = (ROOT / "Makefile").read_text()
+    (check,) = re.findall(r"^check: ([a-z ]*) ##", text, re.MULTILINE)
+    steps = re.findall(r"^step ([a-z ]+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert " ".join(steps).split() == ["setup", *check.split()]
