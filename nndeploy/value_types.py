@@ -167,3 +167,19 @@ def _shape_from_json(data: object) -> tuple[Dim, ...] | None:
 
 def _is_dim(dim: object) -> bool:
     return dim is None or isinstance(dim, str) or (isinstance(dim, int) and not isinstance(dim, bool) and dim >= 0)
+
+
+def type_of_value(value: Value) -> ValueType:
+    """Returns the type of a value that is present, with its rank but no sizes.
+
+    Raises:
+        DataError: the type cannot be told: an absent optional, or an empty list or map.
+    """
+    if isinstance(value, list) and value:
+        return SequenceType(type_of_value(value[0]))
+    if isinstance(value, Mapping) and value:
+        key, element = next(iter(value.items()))
+        return MapType("string" if isinstance(key, str) else "int64", type_of_value(element))
+    if isinstance(value, np.ndarray | np.generic):
+        return TensorType(dtype_name(value.dtype), (None,) * value.ndim)
+    raise DataError(f"cannot tell the type of {value!r:.40}")

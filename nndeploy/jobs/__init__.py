@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Calls to backends' libraries, in this process or each in a child process with limits.
+
+    tasks.py    what can be asked: supports, build (and run), evaluate, measure
+    workers.py  `InProcessWorkers` and `ChildWorkers`: the same calls, here or in a child
+    child.py    starts one child, feeds it a folder, watches the clock, takes what it left
+    main.py     the child's side
+
+A child gets a private folder and an almost empty environment, dies with its parent, and its whole group is killed
+when its time is over. A crash of a library is then one more refusal with a reason.
+"""

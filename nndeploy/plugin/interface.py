@@ -13,7 +13,7 @@ backends of this project checks yours: `nndeploy.testing.BackendConformance`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from nndeploy.value_types import DimRange, Value
 
@@ -151,6 +151,23 @@ class Backend(Protocol):
 
         Raises:
             UnavailableError: the library or the device is not here.
+        """
+
+
+@runtime_checkable
+class ReferenceEngine(Protocol):
+    """What a backend may offer besides: to run a model as the file says, for use as a reference.
+
+    The order in which the core asks is by speed; ONNX's own evaluator defines what is right.
+    """
+
+    def evaluate(
+        self, model: bytes, samples: Sequence[Mapping[str, Value]], options: BuildOptions
+    ) -> list[dict[str, Value]]:
+        """Returns all outputs of an ONNX model for each sample: no optimisation, one thread.
+
+        Raises:
+            BuildRefusedError: the library cannot run the model, or not on these values.
         """
 
 

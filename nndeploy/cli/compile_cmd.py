@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy compile`: options -> a compile in a child process -> progress by stage -> the table at the end."""
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.errors import DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.options import OBJECTIVES
+
+EXAMPLES = """\b
+Examples:
+  nndeploy compile model.onnx -o model.nnd
+  nndeploy compile model.onnx -o model.nnd --shape x=1..8,3,224,224:4,3,224,224
+  nndeploy compile model.onnx -o model.nnd --backends openvino,onnxruntime --require openvino=95%
+  nndeploy compile model.onnx --dry-run
+  nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
+"""
+
+
+def _load_config(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Makes a TOML file's keys the defaults of the other options; the command line wins."""
+    if path is None:
+        return None
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as err:
+        raise MissingInputError("no such configuration file", where=str(path)) from err
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
+        raise DataError(f"not a configuration file: {err}", where=str(path)) from err
+    known = {parameter.name: parameter for parameter in context.command.params if parameter.name != "config"}
+    defaults: dict[str, Any] = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise DataError(f"unknown key {key!r}", where=str(path), hint=did_you_mean(key, [n for n in known if n]))
+        defaults[name] = value
+    context.default_map = defaults
+    return path
+
+
+@click.command("compile", epilog=EXAMPLES)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The bundle to write (.nnd).")
+@click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
+@click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
+@click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
+@click.option("--target", multiple=True, type=click.Path(path_type=Path), help="Target file (repeatable).")
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), default="priority", show_default=True, help="How to place nodes."
+)
+@click.option(
+    "--shape", multiple=True, metavar="INPUT=SIZES", help="Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224."
+)
+@click.option("--min-shapes", metavar="IN:1x3x..", help="Least sizes, as trtexec writes them.")
+@click.option("--opt-shapes", metavar="IN:4x3x..", help="Best sizes.")
+@click.option("--max-shapes", metavar="IN:8x3x..", help="Largest sizes.")
+@click.option(
+    "--samples", type=click.Path(path_type=Path), help="Folder of .npz files: inputs to check and measure with."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads each backend will be run with.")
+@click.option("--custom-ops", multiple=True, type=click.Path(path_type=Path), help="Library of operators (repeatable).")
+@click.option("--image", type=click.Path(path_type=Path), help="TOML file that says how an image becomes the input.")
+@click.option("--rtol", type=float, help="Relative tolerance of the check, for floating types.")
+@click.option("--atol", type=float, help="Absolute tolerance of the check, for floating types.")
+@click.option(
+    "--require", multiple=True, metavar="BACKEND=95%", help="Fail unless a backend takes this share of compute."
+)
+@click.option("--max-fallback", metavar="5%", help="Fail if fallback backends take more of the compute.")
+@click.option("--goldens", type=click.IntRange(min=0), default=1, show_default=True, help="Samples kept in the bundle.")
+@click.option("--fallback/--no-fallback", default=True, help="Also build each submodel for the next backend below.")
+@click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
+@click.option("--dry-run", is_flag=True, help="Show who would take which node and why; build nothing.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Builds at once; default: the number of cores.")
+@click.option("--time-limit", type=float, default=600.0, show_default=True, help="Seconds for each build or check.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    callback=_load_config,
+    help="TOML file with options; the command line wins.",
+)
+@click.option("--dump-config", is_flag=True, help="Print the options as TOML and stop.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
+@click.pass_context
+def compile_(context: click.Context, /, **options: Any) -> None:
+    """Compile a trained ONNX MODEL into one offline bundle.
+
+    Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
+    holds all that is needed to run without it.
+    """
+    from nndeploy.cli.compile_view import CompileProgress, print_report
+    from nndeploy.compile_job import compile_in_child
+    from nndeploy.report import report_to_json
+
+    if options["dump_config"]:
+        click.echo(_dumped(context), nl=False)
+        return
+    if options["output"] is None and not options["dry_run"]:
+        raise UsageError("no output was named", hint="-o model.nnd, or --dry-run")
+    if not options["model"].exists():
+        raise MissingInputError("no such file", where=str(options["model"]))
+    with CompileProgress() as progress:
+        report = compile_in_child(_request(options), progress.event)
+    if options["as_json"]:
+        click.echo(json.dumps(report_to_json(report), indent=2))
+    else:
+        print_report(report, verbose=options["verbose"], dry_run=options["dry_run"])
+
+
+def _request(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options as the plain data that `nndeploy.compile_job` takes."""
+    return {
+        "source": str(options["model"].absolute()),
+        "out": None if options["output"] is None else str(options["output"].absolute()),
+        "backends": options["backends"],
+        "targets": [str(path.absolute()) for path in options["target"]],
+        "objective": options["objective"],
+        "samples": None if options["samples"] is None else str(options["samples"].absolute()),
+        "shapes": _shapes(options),
+        "threads": options["threads"],
+        "without": [name for text in options["without"] for name in text.split(",")],
+        "pins": [_pin(text) for text in options["pin"]],
+        "custom_op_libraries": [_existing(path) for path in options["custom_ops"]],
+        "image_input": None if options["image"] is None else _image_input(options["image"]),
+        "rtol": options["rtol"],
+        "atol": options["atol"],
+        "require": dict(_requirement(text) for text in options["require"]),
+        "max_fallback": None if options["max_fallback"] is None else _share(options["max_fallback"], "--max-fallback"),
+        "num_goldens": options["goldens"],
+        "keep_fallback": options["fallback"],
+        "optimise": options["optimise"],
+        "dry_run": options["dry_run"],
+        "jobs": options["jobs"] or os.cpu_count() or 1,
+        "time_limit": options["time_limit"],
+    }
+
+
+def _shapes(options: dict[str, Any]) -> dict[str, str]:
+    """Returns input -> sizes of --shape, or of the three options that trtexec's users know, merged."""
+    shapes: dict[str, str] = {}
+    for text in options["shape"]:
+        name, equals, sizes = text.partition("=")
+        if not equals or not name or not sizes:
+            raise UsageError(f"--shape {text!r} is not INPUT=SIZES", hint="for example x=1..8,3,224,224")
+        if name in shapes:
+            raise UsageError(f"--shape names the input {name!r} twice")
+        shapes[name] = sizes
+    three = {key: options[f"{key}_shapes"] for key in ("min", "opt", "max")}
+    if any(three.values()):
+        from nndeploy.shape_text import merged_shapes
+
+        shapes.update(merged_shapes(three["min"], three["opt"], three["max"]))
+    return shapes
+
+
+def _pin(text: str) -> tuple[str, str]:
+    glob, equals, backend = text.rpartition("=")
+    if not equals or not glob or not backend:
+        raise UsageError(f"--pin {text!r} is not GLOB=BACKEND", hint="for example 'Conv_*=onnxruntime'")
+    return glob, backend
+
+
+def _requirement(text: str) -> tuple[str, float]:
+    name, equals, share = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--require {text!r} is not BACKEND=SHARE", hint="for example openvino=95%")
+    return name, _share(share, "--require")
+
+
+def _share(text: str, option: str) -> float:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    if not found:
+        raise UsageError(f"{option}: {text!r} is not a share", hint="for example 95% or 0.95")
+    return float(found[1]) / (100 if found[2] else 1)
+
+
+def _existing(path: Path) -> str:
+    if not path.is_file():
+        raise MissingInputError("no such library of operators", where=str(path))
+    return str(path.absolute())
+
+
+def _image_input(path: Path) -> dict[str, Any]:
+    """Returns the fields of an `ImageInput` from a TOML file, as plain data."""
+    import dataclasses
+
+    from nndeploy.bundle.manifest import ImageInput
+
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as err:
+        raise MissingInputError("no such image description", where=str(path)) from err
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
+        raise DataError(f"not an image description: {err}", where=str(path)) from err
+    fields = {f.name: f for f in dataclasses.fields(ImageInput)}
+    for key in data:
+        if key not in fields:
+            raise DataError(f"unknown key {key!r}", where=str(path), hint=did_you_mean(key, fields))
+    for name in fields:
+        if name not in data and name != "labels":
+            raise DataError(f"the key {name!r} is missing", where=str(path))
+    return data
+
+
+def _dumped(context: click.Context) -> str:
+    """Returns the options that differ from their defaults, as TOML that --config reads."""
+    lines = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value = context.params.get(name)
+        if name in ("config", "dump_config", "model") or value in (None, (), False) or value == parameter.default:
+            continue
+        lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
+    return "".join(line + "\n" for line in lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(str(value) if isinstance(value, Path) else value)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compile in a child process, as the command runs it: the parent never maps a library that parses models.
+
+The parent (`compile_in_child`) writes a request, hears events on the child's standard output (one JSON array a line)
+and reads the report. The child (`python -m nndeploy.compile_job FOLDER`) runs the flow, with each call of a backend
+in a child of its own. A crash of the ONNX library on a hostile model is then one line that names the stage.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.errors import DeadlineError, ModelError, NndeployError
+from nndeploy.jobs.child import (
+    child_environment,
+    describe_exit,
+    drained,
+    error_from_json,
+    error_to_json,
+    kill_group,
+)
+from nndeploy.report import Report, report_from_json, report_to_json
+
+GRACE_SECONDS = 5.0
+
+
+def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str], None]) -> Report:
+    """Returns the report of a compile whose `arguments` are plain data (see `_keywords`).
+
+    Raises:
+        NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
+    """
+    with tempfile.TemporaryDirectory(prefix="nndeploy-compile-") as name:
+        folder = Path(name)
+        (folder / "request.json").write_text(json.dumps(arguments), encoding="utf-8")
+        stage = _run(folder, on_event)
+        response = folder / "response.json"
+        if not response.exists():
+            raise ModelError(stage, where=str(arguments["source"]))
+        data = json.loads(response.read_text(encoding="utf-8"))
+        if "error" in data:
+            raise error_from_json(data["error"])
+        return report_from_json(data["report"])
+
+
+def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
+    """Runs the child to its end; returns what to say where it left no response."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-P", "-m", "nndeploy.compile_job", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=child_environment(folder),
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    reader, log = drained(process.stderr)
+    stage = "start"
+    try:
+        for line in process.stdout:
+            stage, detail = json.loads(line)
+            on_event(stage, detail)
+        returncode = process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)  # lets the child remove a half-written output
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+        raise
+    finally:
+        kill_group(process)
+        reader.join(1.0)
+        process.stdout.close()
+        if not reader.is_alive():
+            process.stderr.close()
+    if returncode > 0:
+        sys.stderr.write(bytes(log).decode("utf-8", "replace"))  # a bug of ours: its traceback
+        raise NndeployError(f"the compile {describe_exit(returncode)} in stage {stage!r}", hint="please report this")
+    return f"a library {describe_exit(returncode)} in stage {stage!r} on this model"
+
+
+def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the keyword arguments of `compile_model` for a request."""
+    from nndeploy.bundle.manifest import ImageInput
+    from nndeploy.jobs.workers import ChildWorkers
+    from nndeploy.verify.samples import samples_from_folder
+
+    keywords = dict(arguments)
+    for elsewhere in ("source", "out", "jobs", "time_limit"):
+        del keywords[elsewhere]
+    if keywords["samples"] is not None:
+        keywords["samples"] = samples_from_folder(Path(keywords["samples"]))
+    if keywords["image_input"] is not None:
+        image = keywords["image_input"]
+        keywords["image_input"] = ImageInput(**{k: tuple(v) if isinstance(v, list) else v for k, v in image.items()})
+    keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
+    return {**keywords, "workers": ChildWorkers(arguments["jobs"], arguments["time_limit"])}
+
+
+def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
+    from nndeploy.compiler import compile_model
+
+    arguments = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    try:
+        report = compile_model(arguments["source"], arguments["out"], events=events, **_keywords(arguments))
+    except NndeployError as err:
+        return {"error": error_to_json(err)}
+    except MemoryError:
+        return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
+    return {"report": report_to_json(report)}
+
+
+def main(folder: Path) -> None:
+    """Runs the request in `folder`, events on standard output, and writes the response there."""
+    from nndeploy.jobs.main import limit_this_process
+
+    limit_this_process()
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
+        os.dup2(2, 1)  # native libraries print; the events have the pipe for themselves
+
+        def event(stage: str, detail: str) -> None:
+            pipe.write(json.dumps([stage, detail]) + "\n")
+            pipe.flush()
+
+        response = _compile(folder, event)
+    partial = folder / "response.partial"
+    partial.write_text(json.dumps(response), encoding="utf-8")
+    partial.rename(folder / "response.json")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child's side of a job: `python -m nndeploy.jobs.main FOLDER` runs the request in FOLDER, leaves a response.
+
+The child dies with its parent, leaves no core file, and takes no more memory than the machine has.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nndeploy.errors import NndeployError
+from nndeploy.jobs import child, tasks
+from nndeploy.jobs.child import Request, Response
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.target import Target
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+def limit_this_process() -> None:
+    """Makes this process die with its parent, gain no privileges, dump no core and not outgrow the machine."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.getppid() == 1:
+        sys.exit(1)  # the parent died before we could say so
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+
+
+def perform(request: Request) -> Response:
+    """Returns what the task that the request names gives."""
+    match request.task:
+        case "supports":
+            said = tasks.supports(_name(request), _model(request), _target(request), request.options)
+            return Response([[answer.ok, answer.reason] for answer in said])
+        case "build":
+            return child.built_to_response(
+                tasks.build(_name(request), _model(request), _target(request), request.options, request.samples)
+            )
+        case "evaluate":
+            assert request.model is not None
+            outputs = tasks.evaluate(_name(request), request.model, request.samples, request.options)
+            return Response(outputs=outputs)
+        case "run_bundle":
+            return Response(outputs=tasks.run_bundle(Path(request.arguments["path"]), request.samples, request.measure))
+        case "measure":
+            return Response(tasks.measure(Path(request.arguments["path"]), request.samples[0], request.measure))
+    raise AssertionError(f"unknown task {request.task!r}")
+
+
+def _name(request: Request) -> str:
+    return str(request.arguments["backend"])
+
+
+def _target(request: Request) -> Target:
+    assert request.target is not None
+    return request.target
+
+
+def _model(request: Request) -> "ir.Model":
+    import onnx
+    import onnx_ir as ir
+
+    assert request.model is not None
+    return ir.from_proto(onnx.load_from_string(request.model))
+
+
+def main(folder: Path) -> None:
+    """Runs the request in `folder` and writes the response there."""
+    limit_this_process()
+    try:
+        response: Response | NndeployError | BuildRefusedError = perform(child.request_from_folder(folder))
+    except (NndeployError, BuildRefusedError) as err:
+        response = err
+    except Exception as err:  # a plugin's or a library's own failure: one more refusal with a reason
+        response = BuildRefusedError(f"{type(err).__name__}: {tasks.reason_of(err)}")
+    child.response_to_folder(response, folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

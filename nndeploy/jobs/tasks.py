@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compile half asks of a backend's library; each function here runs where the workers decide.
+
+What a plugin hands back is checked here, once for all plugins. A library's exception becomes a `BuildRefusedError`
+with one line: normal work for the caller, who moves the nodes to the next backend.
+"""
+
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from nndeploy.errors import NndeployError, UnavailableError, one_line
+from nndeploy.plugin.interface import (
+    Artifact,
+    BuildOptions,
+    BuildRefusedError,
+    OpenOptions,
+    ReferenceEngine,
+    Support,
+)
+from nndeploy.plugin.registry import backend
+from nndeploy.target import Target, unmet
+from nndeploy.value_types import Value
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+T = TypeVar("T")
+
+MAX_REASON = 300
+_FILE_NAME = re.compile(r"(?!\.)[a-z0-9_.-]+(/(?!\.)[a-z0-9_.-]+)?")
+
+Sample = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An artifact, and what it gave on the samples; `not_run` says why it was not run here, "" when it was."""
+
+    artifact: Artifact
+    outputs: tuple[dict[str, Value], ...] = ()
+    not_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """How to time a bundle: `seconds` long, in `inflight` threads at once, each call with `threads` inside."""
+
+    seconds: float = 0.3
+    inflight: int = 1
+    threads: int | None = None
+    custom_op_libraries: tuple[str, ...] = field(default=())
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns an exception's text as one short line."""
+    text = one_line(str(error)) or type(error).__name__
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 3] + "..."
+
+
+def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
+    """Returns a backend's answer for each node of the main graph.
+
+    Raises:
+        UnavailableError: the plugin's answer does not fit the model.
+    """
+    said = backend(name).supports(model, target, options)
+    if len(said) != len(model.graph):
+        raise UnavailableError(f"backend {name!r} answered for {len(said)} of {len(model.graph)} nodes")
+    return [answer if answer.ok or answer.reason else Support(False, "no reason given") for answer in said]
+
+
+def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions, samples: Sequence[Sample]) -> Built:
+    """Returns the artifact of a submodel and its outputs on `samples`, one thread each.
+
+    Raises:
+        BuildRefusedError: the library would not build it, or failed on a sample.
+    """
+    with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
+        artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
+    _check_file_names(name, artifact)
+    not_run = unmet(artifact.requires, target) or _why_not_run(name, target)
+    if not_run or not samples:
+        return Built(artifact, (), not_run)
+    return Built(artifact, tuple(_refused_if_failing(lambda: _run(name, artifact, options, samples))))
+
+
+def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildOptions) -> list[dict[str, Value]]:
+    """Returns a model's outputs on each sample as the engine of backend `name` computes them, unoptimised.
+
+    Raises:
+        BuildRefusedError: this engine cannot.
+    """
+    engine = backend(name)
+    if not isinstance(engine, ReferenceEngine):
+        raise BuildRefusedError(f"{name} is no reference engine")
+    return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
+
+
+def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:
+    """Returns what a bundle gives on each sample."""
+    from nndeploy.runtime.program import load_bundle
+
+    with load_bundle(path, threads=options.threads, custom_op_libraries=options.custom_op_libraries) as program:
+        return [program.run(sample) for sample in samples]
+
+
+def measure(path: Path, sample: Sample, options: MeasureOptions) -> float:
+    """Returns the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item (more)."""
+    from nndeploy.runtime.program import load_bundle
+
+    with load_bundle(path, threads=options.threads, custom_op_libraries=options.custom_op_libraries) as program:
+        for _ in range(2):
+            program.run(sample)
+        if options.inflight == 1:
+            return _median_ms(lambda: program.run(sample), options.seconds)
+        return _ms_an_item(lambda: program.run(sample), options.seconds, options.inflight)
+
+
+def _median_ms(call: Callable[[], object], seconds: float) -> float:
+    times: list[int] = []
+    end = time.perf_counter_ns() + int(seconds * 1e9)
+    while len(times) < 3 or time.perf_counter_ns() < end:
+        start = time.perf_counter_ns()
+        call()
+        times.append(time.perf_counter_ns() - start)
+    return float(np.median(times)) / 1e6
+
+
+def _ms_an_item(call: Callable[[], object], seconds: float, inflight: int) -> float:
+    stop = threading.Event()
+
+    def work() -> int:
+        count = 0
+        while not count or not stop.is_set():
+            call()
+            count += 1
+        return count
+
+    start = time.perf_counter_ns()
+    with ThreadPoolExecutor(inflight) as pool:
+        futures = [pool.submit(work) for _ in range(inflight)]
+        time.sleep(seconds)
+        stop.set()
+        items = sum(future.result() for future in futures)
+    return (time.perf_counter_ns() - start) / 1e6 / items
+
+
+def _refused_if_failing(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except (BuildRefusedError, NndeployError):
+        raise
+    except Exception as err:  # whatever a library throws is its way to say no
+        raise BuildRefusedError(reason_of(err)) from err
+
+
+def _check_file_names(name: str, artifact: Artifact) -> None:
+    for file in artifact.files:
+        if not _FILE_NAME.fullmatch(file):
+            raise UnavailableError(f"backend {name!r} made a file with an unusable name: {file!r}")
+
+
+def _why_not_run(name: str, target: Target) -> str:
+    probe = backend(name).probe(target)
+    return "" if probe.can_run else probe.reason or "it cannot run here"
+
+
+def _run(name: str, artifact: Artifact, options: BuildOptions, samples: Sequence[Sample]) -> list[dict[str, Value]]:
+    files = {file: memoryview(data) for file, data in artifact.files.items()}
+    open_options = OpenOptions(threads=1, custom_op_libraries=options.custom_op_libraries)
+    session = backend(name).open(files, artifact.metadata, open_options)
+    try:
+        return [session.run(sample) for sample in samples]
+    finally:
+        session.close()

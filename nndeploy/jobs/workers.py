@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same calls to a backend's library, made in this process or each in a child process.
+
+`InProcessWorkers` is for the Python call, where thousands of small models compile quickly; `ChildWorkers` is for the
+command, where a library that crashes or hangs on a hostile model must cost that one job only.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from nndeploy.jobs import child, tasks
+from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
+from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, Support
+from nndeploy.target import Target
+from nndeploy.value_types import Value
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+class Workers(Protocol):
+    """What can be asked of a backend; see `nndeploy.jobs.tasks` for each call."""
+
+    num_parallel: int
+
+    def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]: ...
+
+    def build(
+        self, name: str, submodel: "ir.Model", target: Target, options: BuildOptions, samples: Sequence[Sample]
+    ) -> Built: ...
+
+    def evaluate(
+        self, name: str, model: bytes, samples: Sequence[Sample], options: BuildOptions
+    ) -> list[dict[str, Value]]: ...
+
+    def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]: ...
+
+    def measure(self, path: Path, sample: Sample, options: MeasureOptions) -> float: ...
+
+
+class InProcessWorkers:
+    """Runs every task here and now."""
+
+    num_parallel = 1
+    supports = staticmethod(tasks.supports)
+    build = staticmethod(tasks.build)
+    evaluate = staticmethod(tasks.evaluate)
+    run_bundle = staticmethod(tasks.run_bundle)
+    measure = staticmethod(tasks.measure)
+
+
+class ChildWorkers:
+    """Runs every task in a child process of its own, `seconds_limit` long at most."""
+
+    def __init__(self, num_parallel: int, seconds_limit: float) -> None:
+        self.num_parallel = num_parallel
+        self._seconds_limit = seconds_limit
+
+    def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
+        request = child.Request("supports", {"backend": name}, target, options, model=child.model_bytes(model))
+        try:
+            return [Support(ok, reason) for ok, reason in self._call(request).result]
+        except BuildRefusedError as err:
+            return [Support(False, str(err))] * len(model.graph)
+
+    def build(
+        self, name: str, submodel: "ir.Model", target: Target, options: BuildOptions, samples: Sequence[Sample]
+    ) -> Built:
+        request = child.Request(
+            "build", {"backend": name}, target, options, model=child.model_bytes(submodel), samples=samples
+        )
+        return child.built_from(self._call(request))
+
+    def evaluate(
+        self, name: str, model: bytes, samples: Sequence[Sample], options: BuildOptions
+    ) -> list[dict[str, Value]]:
+        request = child.Request("evaluate", {"backend": name}, None, options, model=model, samples=samples)
+        return list(self._call(request).outputs)
+
+    def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:
+        request = child.Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
+        return list(self._call(request).outputs)
+
+    def measure(self, path: Path, sample: Sample, options: MeasureOptions) -> float:
+        request = child.Request("measure", {"path": str(path.absolute())}, measure=options, samples=[sample])
+        return float(self._call(request).result)
+
+    def _call(self, request: child.Request) -> child.Response:
+        return child.call(request, self._seconds_limit)

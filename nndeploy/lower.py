@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan -> built submodels: each piece through its backend's build, run on the samples, compared with the reference.
+
+    place -> regions -> pieces -> build (several at once) -> compare
+      a failed build or wrong numbers: the piece's nodes are taken from that backend, with the reason, and again
+
+Every round takes at least one node from a backend for good, so this ends; when nobody is left, placement says which
+node has no taker and why.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx_ir as ir
+
+from nndeploy.bundle.manifest import Tolerance
+from nndeploy.errors import one_line
+from nndeploy.frontend.types import value_type_from_ir
+from nndeploy.jobs.tasks import Built
+from nndeploy.jobs.workers import Workers
+from nndeploy.partition.cost import Costs, estimate_costs
+from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
+from nndeploy.partition.graph import node_name
+from nndeploy.partition.islands import merge_islands
+from nndeploy.partition.placement import Banned, Placement, place
+from nndeploy.partition.regions import Region
+from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError
+from nndeploy.report import CheckReport
+from nndeploy.target import Target
+from nndeploy.value_types import Value, ValueType, type_of_value
+from nndeploy.verify.check import compare_outputs, describe_failure, not_compared
+from nndeploy.verify.reference import Reference
+
+Events = Callable[[str, str], None]
+"""(stage, what is being done): for progress."""
+
+ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What stays the same during one compile."""
+
+    workers: Workers
+    targets: tuple[Target, ...]
+    host: Target
+    build_options: BuildOptions
+    reference: Reference
+    samples: tuple[Mapping[str, Value], ...]
+    values_matter: bool
+    tolerances: Mapping[str, Tolerance]
+    shapes_of: ConcreteShapes
+    events: Events
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who runs what: the placement, the regions in running order, and what the nodes cost."""
+
+    placement: Placement
+    regions: tuple[Region, ...]
+    backend_of: Mapping[str, str]
+    moved: Mapping[str, str]
+    costs: Costs
+
+    @property
+    def model(self) -> ir.Model:
+        """The model after the backends' transforms."""
+        return self.placement.model
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One region as a model of its own."""
+
+    id: str
+    backend: str
+    nodes: tuple[str, ...]
+    model: ir.Model
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltVariant:
+    """One submodel built by one backend for one target."""
+
+    backend: str
+    target: Target
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPiece:
+    """A piece with its variants, best first."""
+
+    piece: Piece
+    variants: tuple[BuiltVariant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A plan whose every piece was built and gave the right numbers.
+
+    `boundaries` holds for each sample the reference's value of everything that enters or leaves a piece (empty where
+    no reference engine could run the model); `types` the type of each of those.
+    """
+
+    plan: Plan
+    pieces: tuple[BuiltPiece, ...]
+    boundaries: tuple[Mapping[str, Value], ...]
+    types: Mapping[str, ValueType]
+    checks: tuple[CheckReport, ...]
+    dropped: tuple[str, ...]
+
+
+def plan_for(
+    setting: Setting,
+    model: ir.Model,
+    order: Sequence[Backend],
+    pins: Sequence[tuple[str, str]] = (),
+    banned: Banned | None = None,
+) -> Plan:
+    """Returns who runs which node of `model`, asked of the backends in `order`."""
+    by_name = {backend.name: backend for backend in order}
+
+    def ask(name: str, asked: ir.Model) -> Any:
+        setting.events("partition", f"asking {name}")
+        return setting.workers.supports(name, asked, setting.host, setting.build_options)
+
+    def costs_of(asked: ir.Model) -> Costs:
+        return estimate_costs(asked, setting.shapes_of(asked))
+
+    placement = place(
+        model,
+        list(by_name),
+        ask,
+        transforms=lambda name: by_name[name].transforms(setting.host),
+        seconds=lambda asked: costs_of(asked).seconds,
+        pins=pins,
+        banned=banned,
+    )
+    costs = costs_of(placement.model)
+    regions, backend_of, moved = merge_islands(placement, costs)
+    return Plan(placement, tuple(regions), backend_of, moved, costs)
+
+
+def settle(
+    setting: Setting, model: ir.Model, order: Sequence[Backend], pins: Sequence[tuple[str, str]] = ()
+) -> Settled:
+    """Returns a plan that was built and checked, moving nodes to the next backend until all is right.
+
+    Raises:
+        ModelError: some node has no backend left.
+    """
+    banned, dropped = Banned(), list[str]()
+    memo: dict[tuple[str, tuple[str, ...]], _Outcome] = {}
+    while True:
+        plan = plan_for(setting, model, order, pins, banned)
+        pieces = pieces_of(plan)
+        boundaries, note = _boundaries(setting, pieces)
+        outcomes = _build_all(setting, pieces, boundaries, note, memo)
+        failed = [outcome for outcome in outcomes if outcome.failure]
+        if not failed:
+            built = tuple(_with_targets(setting, outcome) for outcome in outcomes)
+            checks = tuple(check for outcome in outcomes for check in outcome.checks)
+            return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, tuple(dropped))
+        for outcome in failed:
+            piece = outcome.piece
+            banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
+            dropped.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+
+
+def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
+    """Returns the same with one more variant for each piece: the next backend that takes it and is right."""
+    return replace(settled, pieces=tuple(_with_fallback(setting, settled, built) for built in settled.pieces))
+
+
+def pieces_of(plan: Plan) -> list[Piece]:
+    """Returns the regions of a plan as models, in running order."""
+    between = values_between(list(plan.regions), plan.model.graph)
+    return [
+        Piece(
+            id=f"s{i}",
+            backend=region.backend,
+            nodes=tuple(node_name(node) for node in region.nodes),
+            model=submodel_of(plan.model, region, between),
+            inputs=tuple(value.name or "" for value in region_inputs(region)),
+            outputs=tuple(value.name or "" for value in region_outputs(region, between)),
+        )
+        for i, region in enumerate(plan.regions)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of building a piece: an artifact and comparisons, or the reason why not."""
+
+    piece: Piece
+    built: Built | None
+    checks: tuple[CheckReport, ...] = ()
+    failure: str = ""
+
+
+def _boundaries(setting: Setting, pieces: Sequence[Piece]) -> tuple[tuple[Mapping[str, Value], ...], str]:
+    if not setting.samples:
+        return (), "no sample that the reference can run"
+    setting.events("reference", "values between submodels")
+    try:
+        return tuple(setting.reference.along_chain([piece.model for piece in pieces], setting.samples)), ""
+    except BuildRefusedError as err:
+        return (), one_line(str(err))
+
+
+def _build_all(
+    setting: Setting,
+    pieces: Sequence[Piece],
+    boundaries: Sequence[Mapping[str, Value]],
+    note: str,
+    memo: dict[tuple[str, tuple[str, ...]], _Outcome],
+) -> list[_Outcome]:
+    def build(piece: Piece) -> _Outcome:
+        key = (piece.backend, piece.nodes)
+        if key not in memo:
+            memo[key] = _build(setting, piece, piece.backend, boundaries, note)
+        return replace(memo[key], piece=piece)
+
+    if setting.workers.num_parallel == 1 or len(pieces) == 1:
+        return [build(piece) for piece in pieces]
+    with ThreadPoolExecutor(setting.workers.num_parallel) as pool:
+        return list(pool.map(build, pieces))
+
+
+def _build(
+    setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
+) -> _Outcome:
+    setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
+    fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
+    try:
+        built = setting.workers.build(backend, piece.model, setting.host, setting.build_options, fed)
+    except BuildRefusedError as err:
+        return _Outcome(piece, None, failure=one_line(str(err)))
+    if note or built.not_run:
+        return _Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
+    types = _types([piece], boundaries)
+    checks = compare_outputs(
+        piece.id,
+        backend,
+        built.outputs,
+        boundaries,
+        {name: types[name] for name in piece.outputs},
+        setting.tolerances,
+        setting.values_matter,
+    )
+    wrong = next((check for check in checks if not check.ok), None)
+    return _Outcome(piece, built, tuple(checks), "" if wrong is None else f"wrong numbers: {describe_failure(wrong)}")
+
+
+def _with_targets(setting: Setting, outcome: _Outcome) -> BuiltPiece:
+    """Returns the piece built for every target; what is the same for several targets is kept once."""
+    assert outcome.built is not None
+    variants = [BuiltVariant(outcome.piece.backend, setting.host, outcome.built.artifact)]
+    for target in setting.targets:
+        if target == setting.host:
+            continue
+        setting.events("build", f"{outcome.piece.id} for {target.name}")
+        artifact = setting.workers.build(
+            outcome.piece.backend, outcome.piece.model, target, setting.build_options, ()
+        ).artifact
+        if all(artifact != variant.artifact for variant in variants):
+            variants.append(BuiltVariant(outcome.piece.backend, target, artifact))
+    return BuiltPiece(outcome.piece, tuple(variants))
+
+
+def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> BuiltPiece:
+    placement, piece = settled.plan.placement, built.piece
+    below = list(placement.answers)[list(placement.answers).index(piece.backend) + 1 :]
+    for backend in below:
+        if not placement.takes_all(backend, piece.nodes):
+            continue
+        note = "" if settled.boundaries else "no sample that the reference can run"
+        outcome = _build(setting, piece, backend, settled.boundaries, note)
+        if outcome.built is not None and not outcome.failure:
+            variant = BuiltVariant(backend, setting.host, outcome.built.artifact)
+            return BuiltPiece(piece, (*built.variants, variant))
+    return built
+
+
+def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -> dict[str, ValueType]:
+    """Returns the type of every value that enters or leaves a piece: the inferred one, else that of its value."""
+    types: dict[str, ValueType] = {}
+    for piece in pieces:
+        for value in (*piece.model.graph.inputs, *piece.model.graph.outputs):
+            name = value.name or ""
+            known = value_type_from_ir(value)
+            if known is None and boundaries and boundaries[0].get(name) is not None:
+                known = type_of_value(boundaries[0][name])
+            if known is not None:
+                types[name] = known
+    return types

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may ask of a compile, as one frozen value; the command line, a TOML file and Python all make it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nndeploy.bundle.manifest import ImageInput
+from nndeploy.errors import UsageError, did_you_mean
+from nndeploy.target import Target
+
+OBJECTIVES = ("priority", "latency", "throughput")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """All options of a compile.
+
+    `backends` None means every installed one by tier. `pins` are (glob of node names, backend). `require` maps a
+    backend to the least share of compute, 0..1, that it must take; `max_fallback` is the most that backends of tier 4
+    and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
+    travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
+    """
+
+    backends: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    pins: tuple[tuple[str, str], ...] = ()
+    targets: tuple[Target, ...] = ()
+    objective: str = "priority"
+    threads: int | None = None
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+    custom_op_libraries: tuple[str, ...] = ()
+    image_input: ImageInput | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    require: Mapping[str, float] = field(default_factory=dict)
+    max_fallback: float | None = None
+    num_goldens: int = 1
+    keep_fallback: bool = True
+    optimise: bool = True
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"threads must be at least 1, not {self.threads}")
+        for name, value in (("rtol", self.rtol), ("atol", self.atol)):
+            if value is not None and not 0 <= value < float("inf"):
+                raise UsageError(f"{name} must be a number from 0 up, not {value}")
+        for name, share in (*self.require.items(), ("max_fallback", self.max_fallback)):
+            if share is not None and not 0 <= share <= 1:
+                raise UsageError(f"a share of compute is between 0% and 100%, not {share:.0%} ({name})")
+
+
+def options_to_json(options: CompileOptions) -> dict[str, Any]:
+    """Returns what of the options shapes the bundle, as plain data for its provenance; no paths of this machine."""
+    data = dataclasses.asdict(options)
+    for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes"):
+        del data[only_here]
+    data["targets"] = [target.name for target in options.targets]
+    data["shapes"] = {name: _plain(spec) for name, spec in options.shapes.items()}
+    data["num_custom_op_libraries"] = len(options.custom_op_libraries)
+    return data
+
+
+def _plain(spec: Any) -> Any:
+    return spec if isinstance(spec, str) else list(spec) if isinstance(spec, Sequence) else repr(spec)

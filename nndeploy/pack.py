@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built submodels -> manifest, members and report of a bundle.
+
+Nothing here depends on the clock, on the machine's paths or on the order of hash tables: the same settled compile
+gives the same bytes. Members with equal content are stored once.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+import nndeploy
+from nndeploy.bundle.manifest import Golden, Manifest, Submodel, Tolerance, Variant
+from nndeploy.bundle.values import encode_values
+from nndeploy.frontend.load import LoadedModel
+from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Settled
+from nndeploy.options import CompileOptions, options_to_json
+from nndeploy.partition.graph import node_name, operator, values_read
+from nndeploy.plugin.interface import Backend
+from nndeploy.report import Candidate, CheckReport, NodeReport, PassReport, Report, SubmodelReport
+from nndeploy.target import Target
+from nndeploy.value_types import Value
+
+MAX_GOLDEN_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a compile learnt besides the settled plan."""
+
+    passes: tuple[PassReport, ...] = ()
+    checks: tuple[CheckReport, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Goldens:
+    """Samples that travel in the bundle: `outputs` are the original model's; `origin` as in the manifest."""
+
+    samples: tuple[Mapping[str, Value], ...]
+    outputs: tuple[Mapping[str, Value], ...]
+    origin: str
+
+
+@dataclass(slots=True)
+class _Members:
+    """Members by path; equal content is stored under the path that came first."""
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    _path_of: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        stored = self._path_of.setdefault(digest, path)
+        self.contents.setdefault(stored, content)
+        return stored
+
+
+def pack(
+    loaded: LoadedModel,
+    settled: Settled,
+    goldens: Goldens,
+    findings: Findings,
+    options: CompileOptions,
+    order: Sequence[Backend],
+    tolerances: Mapping[str, Tolerance],
+    host: Target,
+) -> tuple[Manifest, dict[str, bytes], Report]:
+    """Returns the manifest (without its list of members), the members, and the report."""
+    members = _Members()
+    graph = settled.plan.model.graph
+    outputs = [value.name or "" for value in graph.outputs]
+    inputs = {named.name for named in loaded.inputs}
+    produced = {name for built in settled.pieces for name in built.piece.outputs}
+    constants = _constant_outputs(graph, produced | inputs)
+    manifest = Manifest(
+        model_name=loaded.name,
+        model_sha256=loaded.sha256,
+        inputs=loaded.inputs,
+        outputs=loaded.outputs,
+        submodels=tuple(_submodel(built, members) for built in settled.pieces),
+        values=_value_types(loaded, settled),
+        ranges=loaded.ranges,
+        aliases={name: name for name in outputs if name in inputs},
+        constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
+        goldens=_goldens(goldens, settled, members, options.num_goldens),
+        tolerances=tolerances,
+        checks=tuple(_check_to_json(check) for check in (*findings.checks, *settled.checks)),
+        image_input=options.image_input,
+        provenance=_provenance(options, findings, order, host),
+    )
+    return manifest, members.contents, report_of(loaded, settled.plan, settled, findings, options, order)
+
+
+def report_of(
+    loaded: LoadedModel,
+    plan: Plan,
+    settled: Settled | None,
+    findings: Findings,
+    options: CompileOptions,
+    order: Sequence[Backend],
+) -> Report:
+    """Returns the report of a compile, or of a dry run (`settled` None)."""
+    nodes = tuple(_node_reports(plan))
+    return Report(
+        model=loaded.name,
+        objective=options.objective,
+        backends=tuple(backend.name for backend in order),
+        nodes=nodes,
+        submodels=tuple(_submodel_reports(plan, nodes)),
+        passes=(
+            *findings.passes,
+            *(PassReport(f"transforms of {backend}", count) for backend, count in plan.placement.transformed),
+        ),
+        checks=findings.checks + (settled.checks if settled else ()),
+        candidates=findings.candidates,
+        dropped=settled.dropped if settled else (),
+        warnings=findings.warnings,
+        nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
+    )
+
+
+def _submodel(built: BuiltPiece, members: _Members) -> Submodel:
+    piece = built.piece
+    variants = tuple(_variant(piece.id, i, variant, members) for i, variant in enumerate(built.variants))
+    return Submodel(piece.id, piece.inputs, piece.outputs, variants)
+
+
+def _variant(submodel: str, index: int, variant: BuiltVariant, members: _Members) -> Variant:
+    name = f"v{index}-{variant.backend}"
+    files = {
+        file: members.add(f"submodels/{submodel}/{name}/{file}", content)
+        for file, content in sorted(variant.artifact.files.items())
+    }
+    return Variant(
+        id=name,
+        backend=variant.backend,
+        target=variant.target.name,
+        files=files,
+        metadata=variant.artifact.metadata,
+        requires=variant.artifact.requires,
+        native_code=variant.artifact.native_code,
+        deterministic=variant.artifact.deterministic,
+    )
+
+
+def _value_types(loaded: LoadedModel, settled: Settled) -> dict[str, Any]:
+    declared = {named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}
+    return {**settled.types, **declared}
+
+
+def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:
+    return {
+        value.name: value.const_value.numpy()
+        for value in graph.outputs
+        if value.name and value.name not in computed and value.const_value is not None
+    }
+
+
+def _goldens(goldens: Goldens, settled: Settled, members: _Members, count: int) -> tuple[Golden, ...]:
+    kept, size = [], 0
+    for i, (sample, outputs) in enumerate(zip(goldens.samples, goldens.outputs, strict=True)):
+        parts = {"inputs": sample, "outputs": outputs}
+        if len(settled.pieces) > 1 and settled.boundaries:
+            between = {name for built in settled.pieces for name in (*built.piece.inputs, *built.piece.outputs)}
+            parts["boundaries"] = {
+                name: value
+                for name, value in settled.boundaries[i].items()
+                if name in between and name not in sample and name not in outputs
+            }
+        encoded = {part: encode_values(values) for part, values in parts.items() if values or part != "boundaries"}
+        size += sum(len(data) for data in encoded.values())
+        if i >= count or size > MAX_GOLDEN_BYTES:
+            break
+        paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), goldens.origin))
+    return tuple(kept)
+
+
+def _check_to_json(check: CheckReport) -> dict[str, Any]:
+    return {name: getattr(check, name) for name in check.__slots__}
+
+
+def _provenance(options: CompileOptions, findings: Findings, order: Sequence[Backend], host: Target) -> dict[str, Any]:
+    return {
+        "tools": {"nndeploy": nndeploy.__version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
+        "backends": {backend.name: backend.probe(host).version for backend in order},
+        "options": options_to_json(options),
+        "passes": {report.name: report.count for report in findings.passes},
+    }
+
+
+def _node_reports(plan: Plan) -> list[NodeReport]:
+    region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
+    reports = []
+    for node in plan.model.graph:
+        name = node_name(node)
+        backend = plan.backend_of[name]
+        refusals = plan.placement.refusals(name)
+        if name in plan.moved:
+            refusals[plan.placement.backend_of[name]] = plan.moved[name]
+            refusals.pop(backend, None)
+        reports.append(
+            NodeReport(
+                name,
+                operator(node),
+                backend,
+                f"s{region_of[name]}",
+                round(plan.costs.share(name), 6),
+                tuple(value.name or "" for value in values_read(node) if not value.is_initializer()),
+                tuple(value.name or "" for value in node.outputs if value.name),
+                refusals,
+            )
+        )
+    return reports
+
+
+def _submodel_reports(plan: Plan, nodes: Sequence[NodeReport]) -> list[SubmodelReport]:
+    reports = []
+    for i, region in enumerate(plan.regions):
+        inside = [node for node in nodes if node.submodel == f"s{i}"]
+        share = round(sum(node.share for node in inside), 6)
+        reports.append(SubmodelReport(f"s{i}", region.backend, len(inside), share, _main_refusals(inside)))
+    return reports
+
+
+def _main_refusals(nodes: Sequence[NodeReport]) -> dict[str, str]:
+    """Returns for each higher backend the reason that stands for most nodes, with how many and an operator."""
+    reasons: dict[str, dict[str, list[NodeReport]]] = {}
+    for node in nodes:
+        for backend, reason in node.refusals.items():
+            reasons.setdefault(backend, {}).setdefault(reason, []).append(node)
+    summary = {}
+    for backend, by_reason in reasons.items():
+        reason, refused = max(by_reason.items(), key=lambda item: len(item[1]))
+        more = f" (+{len(by_reason) - 1} other reasons)" if len(by_reason) > 1 else ""
+        summary[backend] = f"{refused[0].op} {refused[0].name!r}: {reason}{more}"
+    return summary
+
+
+def _nondeterministic(settled: Settled) -> list[str]:
+    return [
+        f"submodels/{built.piece.id}/v{i}-{variant.backend}"
+        for built in settled.pieces
+        for i, variant in enumerate(built.variants)
+        if not variant.artifact.deterministic
+    ]

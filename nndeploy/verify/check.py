@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons of outputs with the reference, and their report."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nndeploy.bundle.manifest import Tolerance
+from nndeploy.compare import Comparison, compare_values, tolerance_for
+from nndeploy.report import CheckReport
+from nndeploy.value_types import Value, ValueType
+
+SIGNIFICANT_DIGITS = 3
+"""Figures in a report are rounded: further digits differ from machine to machine and say nothing."""
+
+
+def compare_outputs(
+    scope: str,
+    backend: str,
+    got: Sequence[Mapping[str, Value]],
+    want: Sequence[Mapping[str, Value]],
+    types: Mapping[str, ValueType],
+    tolerances: Mapping[str, Tolerance],
+    values_matter: bool,
+) -> list[CheckReport]:
+    """Returns one comparison for each sample and output of `types`.
+
+    Where `values_matter` is false (random operators) only element type and shape are compared.
+    """
+    return [
+        _report(scope, backend, i, name, _compare(g.get(name), w.get(name), kind, tolerances, values_matter))
+        for i, (g, w) in enumerate(zip(got, want, strict=True))
+        for name, kind in types.items()
+    ]
+
+
+def not_compared(scope: str, backend: str, reason: str) -> CheckReport:
+    """Returns the report of a comparison that could not be made."""
+    return CheckReport(scope, backend, 0, "", ok=True, note=f"not compared: {reason}")
+
+
+def describe_failure(check: CheckReport) -> str:
+    """Returns a failed comparison in a line."""
+    figures = [check.note] if check.note else []
+    figures += [f"max abs {check.max_abs:.3g}"] if check.max_abs is not None else []
+    figures += [f"max rel {check.max_rel:.3g}"] if check.max_rel is not None else []
+    return f"output {check.output!r} of sample {check.sample} differs from the original: {', '.join(figures)}"
+
+
+def _compare(
+    got: Value, want: Value, kind: ValueType, tolerances: Mapping[str, Tolerance], values_matter: bool
+) -> Comparison:
+    if not values_matter and isinstance(got, np.ndarray) and isinstance(want, np.ndarray):
+        same = got.shape == want.shape and got.dtype == want.dtype
+        return Comparison(same, note="random by definition: element type and shape compared")
+    return compare_values(got, want, tolerance_for(kind, tolerances))
+
+
+def _report(scope: str, backend: str, sample: int, output: str, found: Comparison) -> CheckReport:
+    return CheckReport(
+        scope,
+        backend,
+        sample,
+        output,
+        found.ok,
+        _rounded(found.max_abs),
+        _rounded(found.max_rel),
+        _rounded(found.cosine, 7),
+        found.note,
+    )
+
+
+def _rounded(figure: float | None, digits: int = SIGNIFICANT_DIGITS) -> float | None:
+    return None if figure is None else float(f"{figure:.{digits}g}")

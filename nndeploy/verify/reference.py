@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the original model gives: the reference that everything else is compared with.
+
+ONNX's own evaluator defines what is right, and is slow; so it is asked first for small models, and ONNX Runtime
+without optimisation first for large ones. An engine that cannot run the model hands on to the next.
+
+`along_chain` evaluates the submodels one after the other, each fed with the reference's own values: that gives the
+right values at every border, whatever the backends do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nndeploy.jobs.child import model_bytes
+from nndeploy.jobs.workers import Workers
+from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
+from nndeploy.value_types import Value
+
+SMALL_SECONDS = 100e-6
+"""Models estimated below this (about 10 million operations) go to ONNX's evaluator first."""
+SMALL_NODES = 64
+
+_SLOW_BUT_RIGHT = "reference"
+_RANDOM = frozenset({
+    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The engines that may be asked, best first, and how."""
+
+    workers: Workers
+    engines: tuple[str, ...]
+    options: BuildOptions
+
+    def evaluate(self, model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+        """Returns the outputs on each sample from the first engine that can run the model.
+
+        Raises:
+            BuildRefusedError: no engine can; the reasons are in the message.
+        """
+        reasons = []
+        for engine in self.engines:
+            try:
+                return self.workers.evaluate(engine, model, samples, self.options)
+            except BuildRefusedError as err:
+                reasons.append(f"{engine}: {err}")
+        raise BuildRefusedError("; ".join(reasons) or "no reference engine is installed")
+
+    def along_chain(
+        self, submodels: Sequence[ir.Model], samples: Sequence[Mapping[str, Value]]
+    ) -> list[dict[str, Value]]:
+        """Returns for each sample every value that enters or leaves a submodel, by name.
+
+        Raises:
+            BuildRefusedError: no engine can run some submodel.
+        """
+        known: list[dict[str, Value]] = [dict(sample) for sample in samples]
+        for submodel in submodels:
+            names = [value.name for value in submodel.graph.inputs if value.name]
+            fed = [{name: values[name] for name in names} for values in known]
+            for values, outputs in zip(known, self.evaluate(model_bytes(submodel), fed), strict=True):
+                values.update(outputs)
+        return known
+
+
+def reference_engines(installed: Sequence[str], seconds: float, num_nodes: int) -> tuple[str, ...]:
+    """Returns the engines to ask, in order, for a model of this size."""
+    small = seconds < SMALL_SECONDS and num_nodes <= SMALL_NODES
+    return tuple(sorted(installed, key=lambda name: (name == _SLOW_BUT_RIGHT) != small))
+
+
+def is_random(graph: ir.Graph) -> bool:
+    """Returns whether outputs differ from run to run by definition."""
+    return any(_is_random(node) for node in graph.all_nodes())
+
+
+def _is_random(node: ir.Node) -> bool:
+    if node.op_type == "Dropout":
+        return len(node.inputs) > 2 and node.inputs[2] is not None  # training mode may be on
+    return node.op_type in _RANDOM  # also with a seed: no two libraries draw the same numbers

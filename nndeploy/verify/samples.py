@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs to check a model with: the user's samples, or sensible ones made from names, types and consumers.
+
+Nobody can know every model's habits, so generation is a list of attempts, from the likeliest sizes and values to the
+plainest; the first attempt that the reference can run is taken. Everything is seeded: the same model gives the same
+samples.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.errors import InputError, MissingInputError, did_you_mean
+from nndeploy.value_types import (
+    ML_DTYPES,
+    DimRange,
+    MapType,
+    OptionalType,
+    SequenceType,
+    TensorType,
+    Value,
+    ValueType,
+    numpy_dtype,
+)
+
+Sample = dict[str, Value]
+
+SIZE_ATTEMPTS: tuple[Mapping[str, int], ...] = (
+    {"batch": 1, "image": 224, "length": 64},
+    {"batch": 1, "image": 64, "length": 512},
+    {"batch": 1, "image": 320, "length": 16},
+    {"batch": 2, "image": 32, "length": 2},
+    {"batch": 1, "image": 1, "length": 1},
+)
+"""Sizes tried for a symbolic dimension: of axis 0; of the last two axes of four; of any other axis."""
+
+MAX_ELEMENTS = 1 << 26
+SEQUENCE_LENGTH = 2
+_WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSet:
+    """Samples to check with; `origin` is "sample" (given) or "generated"."""
+
+    samples: tuple[Sample, ...]
+    origin: str
+
+
+def given_samples(samples: Sequence[Mapping[str, Value]], inputs: Sequence[NamedType]) -> SampleSet:
+    """Returns the user's samples, checked by name; optional inputs may be missing.
+
+    Raises:
+        InputError: a sample has a name that is no input, or lacks one.
+    """
+    names = {named.name: named.type for named in inputs}
+    for i, sample in enumerate(samples):
+        for name in sample:
+            if name not in names:
+                raise InputError(
+                    f"{name!r} is no input of the model", where=f"sample {i}", hint=did_you_mean(name, names)
+                )
+        for name, kind in names.items():
+            if name not in sample and not isinstance(kind, OptionalType):
+                raise InputError(f"the input {name!r} is missing", where=f"sample {i}")
+    complete = tuple({name: _as_declared(sample.get(name), kind) for name, kind in names.items()} for sample in samples)
+    return SampleSet(complete, "sample")
+
+
+def _as_declared(value: Value, kind: ValueType) -> Value:
+    if isinstance(kind, TensorType) and value is not None and not isinstance(value, list | dict):
+        array = np.asarray(value)
+        return array.astype(object) if kind.dtype == "string" and array.dtype.kind in "US" else array
+    return value
+
+
+def samples_from_folder(folder: Path) -> list[Sample]:
+    """Returns one sample for each .npz file of a folder, in the order of the names.
+
+    Raises:
+        MissingInputError: there is no such folder, or no .npz file in it.
+        InputError: a file cannot be read as plain arrays.
+    """
+    files = sorted(folder.glob("*.npz")) if folder.is_dir() else [folder] if folder.is_file() else []
+    if not files:
+        raise MissingInputError("no sample (.npz file) here", where=str(folder))
+    return [_sample_from_npz(file) for file in files]
+
+
+def _sample_from_npz(file: Path) -> Sample:
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as err:  # numpy raises half a dozen kinds for a damaged archive
+        raise InputError(f"not a file of plain arrays: {err}", where=str(file)) from err
+
+
+def generated_samples(
+    graph: ir.Graph, inputs: Sequence[NamedType], ranges: Mapping[str, DimRange], seed: int
+) -> Iterator[Sample]:
+    """Yields samples, the likeliest to be right first; all of them have the declared types."""
+    for sizes in SIZE_ATTEMPTS if _has_free_size(inputs, ranges) else SIZE_ATTEMPTS[:1]:
+        binding = _Binding(ranges, sizes, best=seed == 0)
+        limits = _index_limits(graph)
+        for plain in (False, True):
+            try:
+                yield {
+                    named.name: _value(named.name, named.type, binding, _generator(named.name, seed), limits, plain)
+                    for named in inputs
+                }
+            except _TooLargeError:
+                break
+
+
+def _has_free_size(inputs: Sequence[NamedType], ranges: Mapping[str, DimRange]) -> bool:
+    dims = [dim for named in inputs for dim in _shape_of(named.type)]
+    return any(not isinstance(dim, int) and dim not in ranges for dim in dims)
+
+
+def _shape_of(kind: ValueType) -> Sequence[Any]:
+    match kind:
+        case TensorType(_, shape):
+            return shape if shape is not None else (None,)
+        case SequenceType(element) | OptionalType(element) | MapType(_, element):
+            return _shape_of(element)
+
+
+class _TooLargeError(Exception):
+    """A generated tensor would be absurdly large."""
+
+
+class _Binding:
+    """One choice of a size for every symbolic dimension; the same name gets the same size everywhere."""
+
+    def __init__(self, ranges: Mapping[str, DimRange], sizes: Mapping[str, int], best: bool) -> None:
+        self._ranges = ranges
+        self._sizes = sizes
+        self._best = best
+        self._chosen: dict[str, int] = {}
+
+    def shape(self, dims: Sequence[Any] | None) -> tuple[int, ...]:
+        if dims is None:
+            return (self._sizes["batch"],)
+        shape = tuple(self._size(dim, axis, len(dims)) for axis, dim in enumerate(dims))
+        if np.prod(shape, dtype=np.float64) > MAX_ELEMENTS:
+            raise _TooLargeError
+        return shape
+
+    def _size(self, dim: Any, axis: int, rank: int) -> int:
+        if isinstance(dim, int):
+            return dim
+        if isinstance(dim, str) and dim in self._ranges:
+            allowed = self._ranges[dim]
+            return allowed.best if self._best else allowed.min
+        likely = self._sizes["batch" if axis == 0 else "image" if rank == 4 and axis >= 2 else "length"]
+        return self._chosen.setdefault(dim, likely) if isinstance(dim, str) else likely
+
+
+def _generator(name: str, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
+def _value(
+    name: str,
+    kind: ValueType,
+    binding: _Binding,
+    random: np.random.Generator,
+    limits: Mapping[str, int],
+    plain: bool,
+) -> Value:
+    match kind:
+        case TensorType(dtype, shape):
+            return _tensor(name, dtype, binding.shape(shape), random, limits, plain)
+        case OptionalType(element):
+            return None if plain else _value(name, element, binding, random, limits, plain)
+        case SequenceType(element):
+            return [_value(name, element, binding, random, limits, plain) for _ in range(SEQUENCE_LENGTH)]
+        case MapType(key, element):
+            value = _value(name, element, binding, random, limits, plain)
+            return {("one" if key == "string" else 1): value}
+
+
+def _tensor(
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    random: np.random.Generator,
+    limits: Mapping[str, int],
+    plain: bool,
+) -> np.ndarray[Any, Any]:
+    if dtype == "string":
+        return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
+    if dtype == "bool":
+        return random.random(shape) < (1.0 if "mask" in name.lower() else 0.5)
+    if dtype.startswith(("int", "uint")):
+        return _integers(name, dtype, shape, random, limits, plain)
+    if dtype.startswith("complex"):
+        return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(numpy_dtype(dtype))
+    floats = random.random(shape) if plain or "mask" in name.lower() else random.standard_normal(shape)
+    return np.asarray(floats).astype(numpy_dtype(dtype))
+
+
+def _integers(
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    random: np.random.Generator,
+    limits: Mapping[str, int],
+    plain: bool,
+) -> np.ndarray[Any, Any]:
+    lower, upper = 0, 10
+    if name in limits:
+        upper = max(1, limits[name])
+    elif dtype in ("int8", "uint8"):
+        lower, upper = (-128, 128) if dtype == "int8" else (0, 256)
+    elif "mask" in name.lower():
+        lower, upper = 1, 2
+    elif dtype in ML_DTYPES:
+        lower, upper = 0, 2
+    if plain:
+        lower, upper = 1 if upper > 1 else 0, 2 if upper > 1 else 1
+    return np.asarray(random.integers(lower, upper, shape)).astype(numpy_dtype(dtype))
+
+
+def _index_limits(graph: ir.Graph) -> dict[str, int]:
+    """Returns for each input that chooses rows of a table the number of rows."""
+    limits: dict[str, int] = {}
+    for value in graph.inputs:
+        for node, index in value.uses():
+            rows = _rows_chosen(node, index)
+            if rows and value.name:
+                limits[value.name] = min(rows, limits.get(value.name, rows))
+    return limits
+
+
+def _rows_chosen(node: ir.Node, index: int) -> int:
+    if node.op_type == "Cast":
+        inner = [_rows_chosen(user, i) for user, i in node.outputs[0].uses()]
+        return min((rows for rows in inner if rows), default=0)
+    if node.op_type not in ("Gather", "GatherElements", "EmbedLayerNormalization") or index != 1:
+        return 0
+    table = node.inputs[0]
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    if table is None or table.shape is None or not -len(table.shape) <= axis < len(table.shape):
+        return 0
+    rows = table.shape[axis]
+    return rows if isinstance(rows, int) else 0
