@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix golden conformance wheel lock digits clean
+.PHONY: help setup demo test check lint type layers fix wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ lock: ## write requirements.lock for pyproject.toml; keeps its versions (delete 
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra vision --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
+
+lowest: ## run the tests with the oldest versions that pyproject.toml allows
+	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv
+	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
+		-e '.[cpu,openvino,vision,dev]' 'hatchling>=1.27'
+	build/lowest/bin/pytest -n 2
 
 digits: ## train the demo's network again, in an environment of its own
 	$(FOUND_PYTHON) -m venv build/train && build/train/bin/pip install --quiet torch==2.13.0 scikit-learn onnx pillow
