@@ -205,7 +205,7 @@ def _parse_end(view: memoryview) -> tuple[int, int, int]:
     """Returns the number of members, and where the central directory begins and ends."""
     end = len(view) - _TRAILER_BYTES
     if len(view) < 2 or bytes(view[:2]) != b"PK":
-        raise BundleError("not a bundle: it does not begin like one")
+        raise BundleError("not a bundle: it does not begin like one", hint="nndeploy compile makes bundles")
     if end < 0 or view[-_END.size :] != _END_RECORD:
         raise _no_end_record(view)
     *_, count, _, start = _END_ZIP64.unpack_from(view, end)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the parts of a manifest fit together: the chain, the names, the members, the ranges.
+
+Between `manifest_json`, which knows the form alone, and everybody who uses a manifest: the writer asks before it
+writes and the reader before it hands out anything, so nobody else need ask again.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from nndeploy.bundle.container import MAX_MEMBERS
+from nndeploy.bundle.manifest import ImageInput, Manifest, Submodel
+from nndeploy.bundle.manifest_json import MANIFEST_NAME
+from nndeploy.errors import BundleError, did_you_mean
+from nndeploy.value_types import MapType, OptionalType, SequenceType, TensorType, ValueType
+
+REPORT_NAME = "report.json"
+SIGNATURE_NAME = "signature"
+UNLISTED = frozenset((MANIFEST_NAME, SIGNATURE_NAME))
+"""Members that a manifest cannot list: itself, and the signature over it."""
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Checks that the parts of a manifest fit together.
+
+    Raises:
+        BundleError: a submodel reads what nothing before it produces, a value has no type or two producers, an
+            output has no origin, a member that is named is not listed, or a best size lies outside its range.
+    """
+    _check_unique((value.name for value in manifest.inputs), "input")
+    _check_unique((value.name for value in manifest.outputs), "output")
+    _check_unique((submodel.id for submodel in manifest.submodels), "submodel")
+    produced = _check_chain(manifest)
+    _check_outputs(manifest, produced)
+    _check_types(manifest)
+    for submodel in manifest.submodels:
+        _check_variants(submodel)
+    _check_members(manifest)
+    _check_ranges(manifest)
+    if manifest.image_input is not None:
+        _check_image_input(manifest.image_input, manifest)
+
+
+def _check_unique(names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BundleError(f"the {what} {name!r:.80} stands twice")
+        seen.add(name)
+
+
+def _check_chain(manifest: Manifest) -> dict[str, str]:
+    """Returns the producer of each value, and refuses a chain that could not be run from first to last."""
+    later = {name: submodel.id for submodel in manifest.submodels for name in submodel.outputs}
+    producers = {value.name: "the program's inputs" for value in manifest.inputs}
+    for submodel in manifest.submodels:
+        for name in submodel.inputs:
+            if name not in producers:
+                raise _not_produced(name, submodel.id, later.get(name, ""))
+        for name in submodel.outputs:
+            if name in producers:
+                raise BundleError(
+                    f"{name!r:.80} is produced twice, by {producers[name]} and by {submodel.id}", where="submodels"
+                )
+            producers[name] = submodel.id
+    return producers
+
+
+def _not_produced(name: str, reader: str, later: str) -> BundleError:
+    if later:
+        return BundleError(
+            f"{name!r:.80} is read before {later} produces it: a cycle, or the wrong order", where=f"submodel {reader}"
+        )
+    return BundleError(f"{name!r:.80} is read, but nothing produces it", where=f"submodel {reader}")
+
+
+def _check_outputs(manifest: Manifest, producers: dict[str, str]) -> None:
+    inputs = {value.name for value in manifest.inputs}
+    outputs = {value.name for value in manifest.outputs}
+    for name, source in manifest.aliases.items():
+        if name not in outputs or source not in inputs:
+            raise BundleError(
+                f"the alias {name!r:.80} of {source!r:.80} does not lead from an output to an input", where="aliases"
+            )
+        if name in producers and name != source:
+            raise BundleError(f"the alias {name!r:.80} is also produced by {producers[name]}", where="aliases")
+    for name in outputs - producers.keys() - manifest.aliases.keys():
+        if not manifest.constants:
+            raise BundleError(f"nothing produces the output {name!r:.80}", where="outputs")
+
+
+def _check_types(manifest: Manifest) -> None:
+    for name in _names_in_chain(manifest):
+        if name not in manifest.values:
+            raise BundleError(f"the value {name!r:.80} has no type", hint=did_you_mean(name, manifest.values))
+    for value in (*manifest.inputs, *manifest.outputs):
+        if not _same_elements(value.type, manifest.values[value.name]):
+            raise BundleError(f"the value {value.name!r:.80} has two types", where="values")
+
+
+def _names_in_chain(manifest: Manifest) -> Iterator[str]:
+    for value in (*manifest.inputs, *manifest.outputs):
+        yield value.name
+    for submodel in manifest.submodels:
+        yield from submodel.inputs
+        yield from submodel.outputs
+
+
+def _same_elements(a: ValueType, b: ValueType) -> bool:
+    """Returns whether two types agree in all but shapes, of which one may be known better than the other."""
+    match a, b:
+        case TensorType(), TensorType():
+            return a.dtype == b.dtype
+        case SequenceType(), SequenceType():
+            return _same_elements(a.element, b.element)
+        case OptionalType(), OptionalType():
+            return _same_elements(a.element, b.element)
+        case MapType(), MapType():
+            return a.key == b.key and _same_elements(a.value, b.value)
+    return False
+
+
+def _check_variants(submodel: Submodel) -> None:
+    where = f"submodel {submodel.id}"
+    try:
+        _check_unique((variant.id for variant in submodel.variants), "variant")
+    except BundleError as err:
+        raise err.within(where) from err
+
+
+def _check_members(manifest: Manifest) -> None:
+    if len(manifest.members) + len(UNLISTED) > MAX_MEMBERS:
+        raise BundleError(f"{len(manifest.members)} members, more than a bundle can hold", where="members")
+    for name in UNLISTED & manifest.members.keys():
+        raise BundleError(f"the manifest must not list {name!r}", where="members")
+    if REPORT_NAME not in manifest.members:
+        raise BundleError(f"the member {REPORT_NAME!r} is missing", where="members")
+    for where, name in _members_named(manifest):
+        if name not in manifest.members:
+            raise BundleError(f"it names the member {name!r}, which is not listed", where=where)
+
+
+def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    for submodel in manifest.submodels:
+        for variant in submodel.variants:
+            for name in variant.files.values():
+                yield f"variant {variant.id} of submodel {submodel.id}", name
+    for index, golden in enumerate(manifest.goldens):
+        for name in (golden.inputs, golden.outputs, golden.boundaries):
+            if name:
+                yield f"goldens[{index}]", name
+    if manifest.constants:
+        yield "constants", manifest.constants
+
+
+def _check_ranges(manifest: Manifest) -> None:
+    for name, sizes in manifest.ranges.items():
+        if not sizes.min <= sizes.best <= sizes.max:
+            raise BundleError(
+                f"expected min <= best <= max, got {sizes.min}, {sizes.best}, {sizes.max}", where=f"ranges[{name!r}]"
+            )
+
+
+def _check_image_input(image: ImageInput, manifest: Manifest) -> None:
+    names = [value.name for value in manifest.inputs]
+    if image.name not in names:
+        raise BundleError(
+            f"no input is called {image.name!r:.80}", where="image_input", hint=did_you_mean(image.name, names)
+        )
+    num_channels = len(image.channels)
+    if len(image.mean) != num_channels or len(image.std) != num_channels:
+        raise BundleError(f"mean and std need {num_channels} numbers for {image.channels}", where="image_input")
+    if 0 in image.std:
+        raise BundleError("a standard deviation of 0 cannot be divided by", where="image_input")

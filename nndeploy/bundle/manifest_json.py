@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest as JSON: its public form, `manifest.json`, which `manifest.schema.json` beside this file describes.
+
+Between the values of `nndeploy.bundle.manifest` and the bytes in the archive. `manifest_from_json` refuses whatever
+does not have exactly this form; whether the parts fit together is the matter of `nndeploy.bundle.manifest_check`.
+Law: `manifest_from_json(manifest_to_json(m)) == m`.
+
+A newer major version is refused by name before anything else is looked at. A newer minor version may add fields:
+there, and only there, unknown fields are ignored, except in what a variant requires of a host.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nndeploy.bundle.container import check_name
+from nndeploy.bundle.manifest import (
+    FORMAT_MAJOR,
+    FORMAT_MINOR,
+    FORMAT_NAME,
+    Golden,
+    ImageInput,
+    Manifest,
+    Member,
+    NamedType,
+    Submodel,
+    Tolerance,
+    Variant,
+)
+from nndeploy.bundle.strict_json import canonical_json, parse_json
+from nndeploy.errors import BundleError, DataError, did_you_mean
+from nndeploy.value_types import (
+    DTYPES,
+    DimRange,
+    MapType,
+    OptionalType,
+    SequenceType,
+    TensorType,
+    ValueType,
+    type_from_json,
+    type_to_json,
+)
+
+MANIFEST_NAME = "manifest.json"
+MAX_MANIFEST_BYTES = 4 << 20  # the names and types of all values in the chain are in it, so more than other JSON
+MAX_INT = (1 << 63) - 1
+MAP_KEYS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")
+ORIGINS = ("sample", "generated")
+CHANNELS = ("RGB", "BGR", "L")
+LAYOUTS = ("NCHW", "NHWC")
+MAX_PIXELS = 65535  # of one side of an image
+
+_ID = re.compile(r"[a-z0-9_.-]{1,64}")
+_FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,64})?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_DOTS = (".", "..")
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Returns the text of `manifest.json`.
+
+    Raises:
+        BundleError: the plain data in it hold what JSON cannot say, such as NaN.
+    """
+    return canonical_json(manifest_to_json(manifest))
+
+
+def decode_manifest(text: bytes | memoryview) -> Manifest:
+    """Returns the manifest that the text of `manifest.json` says.
+
+    Raises:
+        BundleError: the text is no canonical JSON, of a newer format, or not of the form of a manifest.
+    """
+    return manifest_from_json(parse_json(text, MAX_MANIFEST_BYTES))
+
+
+def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+    """Returns the manifest as plain data."""
+    image = manifest.image_input
+    return {
+        "format": {"name": FORMAT_NAME, "major": FORMAT_MAJOR, "minor": FORMAT_MINOR},
+        "model_name": manifest.model_name,
+        "model_sha256": manifest.model_sha256,
+        "inputs": [_named_type_to_json(value) for value in manifest.inputs],
+        "outputs": [_named_type_to_json(value) for value in manifest.outputs],
+        "submodels": [_submodel_to_json(submodel) for submodel in manifest.submodels],
+        "values": {name: type_to_json(value_type) for name, value_type in manifest.values.items()},
+        "ranges": {name: {"min": r.min, "max": r.max, "best": r.best} for name, r in manifest.ranges.items()},
+        "aliases": dict(manifest.aliases),
+        "constants": manifest.constants,
+        "goldens": [_golden_to_json(golden) for golden in manifest.goldens],
+        "tolerances": {dtype: {"rtol": t.rtol, "atol": t.atol} for dtype, t in manifest.tolerances.items()},
+        "checks": [dict(check) for check in manifest.checks],
+        "image_input": None if image is None else _image_input_to_json(image),
+        "provenance": dict(manifest.provenance),
+        "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
+    }
+
+
+def manifest_from_json(data: object) -> Manifest:
+    """Returns the manifest that plain data describe.
+
+    Raises:
+        BundleError: the data are of a newer format, or not of the form of a manifest.
+    """
+    fields = _Fields(data, "", _is_newer_minor(data))
+    fields.take("format")
+    manifest = Manifest(
+        model_name=fields.text("model_name"),
+        model_sha256=fields.sha256("model_sha256"),
+        inputs=tuple(_named_type(item) for item in fields.list_of_fields("inputs")),
+        outputs=tuple(_named_type(item) for item in fields.list_of_fields("outputs")),
+        submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
+        values={name: _value_type(item, fields.at(f"values[{name!r}]")) for name, item in fields.named("values")},
+        ranges={name: _dim_range(item) for name, item in fields.named_fields("ranges")},
+        aliases=fields.names_by_name("aliases"),
+        constants=fields.member_or_empty("constants"),
+        goldens=tuple(_golden(item) for item in fields.list_of_fields("goldens")),
+        tolerances={dtype: _tolerance(dtype, item) for dtype, item in fields.named_fields("tolerances")},
+        checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
+        image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
+        provenance=fields.fields("provenance").plain(),
+        members={name: _member(name, item) for name, item in fields.named_fields("members")},
+    )
+    fields.end()
+    return manifest
+
+
+class _Fields:
+    """A JSON object while it is read: each field is taken once, with its type, and `end` refuses what is left.
+
+    `where` names the object in messages. With `ignore_unknown` `end` refuses nothing.
+    """
+
+    def __init__(self, data: object, where: str, ignore_unknown: bool) -> None:
+        if not isinstance(data, dict):
+            raise BundleError(f"expected an object, got {_shown(data)}", where=where)
+        self._data: dict[str, Any] = data
+        self._taken: list[str] = []
+        self._where = where
+        self._ignore_unknown = ignore_unknown
+
+    def at(self, key: str) -> str:
+        return f"{self._where}.{key}" if self._where else key
+
+    def refuse(self, key: str, expected: str) -> BundleError:
+        return BundleError(f"expected {expected}, got {_shown(self._data.get(key))}", where=self.at(key))
+
+    def take(self, key: str) -> Any:
+        if key not in self._data:
+            raise BundleError(f"the field {key!r} is missing", where=self._where)
+        self._taken.append(key)
+        return self._data[key]
+
+    def end(self) -> None:
+        if self._ignore_unknown or len(self._taken) == len(self._data):
+            return
+        unknown = min(set(self._data) - set(self._taken))
+        hint = did_you_mean(unknown, self._taken)
+        raise BundleError(f"unknown field {unknown!r:.80}", where=self._where, hint=hint)
+
+    def plain(self) -> dict[str, Any]:
+        return self._data
+
+    def is_null(self, key: str) -> bool:
+        return self.take(key) is None
+
+    def text(self, key: str) -> str:
+        value = self.take(key)
+        if not isinstance(value, str):
+            raise self.refuse(key, "text")
+        return value
+
+    def name(self, key: str) -> str:
+        value = self.text(key)
+        if not value:
+            raise self.refuse(key, "a name")
+        return value
+
+    def names(self, key: str, least: int = 0) -> tuple[str, ...]:
+        value = self.take(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            raise self.refuse(key, "a list of names")
+        if len(value) < least:
+            raise self.refuse(key, f"{least} name or more")
+        return tuple(value)
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.take(key)
+        if value not in choices:
+            raise self.refuse(key, "one of " + ", ".join(choices))
+        return str(value)
+
+    def identifier(self, key: str) -> str:
+        value = self.text(key)
+        if not _ID.fullmatch(value) or value in _DOTS:
+            raise self.refuse(key, "1 to 64 of a-z, 0-9, '_', '.', '-'")
+        return value
+
+    def sha256(self, key: str) -> str:
+        value = self.text(key)
+        if not _SHA256.fullmatch(value):
+            raise self.refuse(key, "64 lower-case hexadecimal digits")
+        return value
+
+    def member_or_empty(self, key: str) -> str:
+        value = self.text(key)
+        return _member_name(value, self.at(key)) if value else value
+
+    def boolean(self, key: str) -> bool:
+        value = self.take(key)
+        if not isinstance(value, bool):
+            raise self.refuse(key, "true or false")
+        return value
+
+    def integer(self, key: str, least: int = 0, most: int = MAX_INT) -> int:
+        value = self.take(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self.refuse(key, f"an integer from {least} to {most}")
+        return value
+
+    def number_from_zero(self, key: str) -> float:
+        value = self.take(key)
+        if not _is_number(value) or value < 0:
+            raise self.refuse(key, "a finite number that is not negative")
+        return float(value)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        value = self.take(key)
+        if not isinstance(value, list) or not all(_is_number(item) for item in value):
+            raise self.refuse(key, "a list of finite numbers")
+        return tuple(float(item) for item in value)
+
+    def fields(self, key: str) -> "_Fields":
+        return _Fields(self.take(key), self.at(key), self._ignore_unknown)
+
+    def list_of_fields(self, key: str, least: int = 0) -> "list[_Fields]":
+        value = self.take(key)
+        if not isinstance(value, list):
+            raise self.refuse(key, "a list")
+        if len(value) < least:
+            raise self.refuse(key, f"{least} item or more")
+        return [_Fields(item, f"{self.at(key)}[{i}]", self._ignore_unknown) for i, item in enumerate(value)]
+
+    def named(self, key: str) -> list[tuple[str, Any]]:
+        value = self.take(key)
+        if not isinstance(value, dict) or "" in value:
+            raise self.refuse(key, "an object without an empty name")
+        return list(value.items())
+
+    def named_fields(self, key: str) -> "list[tuple[str, _Fields]]":
+        return [(n, _Fields(v, f"{self.at(key)}[{n!r:.80}]", self._ignore_unknown)) for n, v in self.named(key)]
+
+    def names_by_name(self, key: str) -> dict[str, str]:
+        named = dict(self.named(key))
+        if not all(isinstance(value, str) and value for value in named.values()):
+            raise self.refuse(key, "an object of names")
+        return named
+
+    def requirements(self, key: str) -> dict[str, Any]:
+        """Returns what a variant needs; only a newer minor version may name a need that this one does not know."""
+        needs = self.fields(key)
+        found = needs.plain()
+        if "arch" in found:
+            needs.name("arch")
+        for listed in ("cpu_features", "custom_ops"):
+            if listed in found:
+                needs.names(listed)
+        needs.end()
+        return found
+
+
+def _is_newer_minor(data: object) -> bool:
+    """Returns whether the data are of a newer minor version; refuses those of another format or major version."""
+    version = _Fields(data, "", ignore_unknown=False).fields("format")
+    if version.take("name") != FORMAT_NAME:
+        raise version.refuse("name", FORMAT_NAME)
+    major, minor = version.integer("major"), version.integer("minor")
+    if major > FORMAT_MAJOR:
+        raise BundleError(
+            f"made by a newer nndeploy (format {major}), this one reads format {FORMAT_MAJOR}",
+            hint="upgrade nndeploy, or compile the model again with this one",
+        )
+    if major < FORMAT_MAJOR:
+        raise BundleError(f"format {major} was never released; this nndeploy reads format {FORMAT_MAJOR}")
+    if minor <= FORMAT_MINOR:
+        version.end()
+    return minor > FORMAT_MINOR
+
+
+def _named_type(fields: _Fields) -> NamedType:
+    result = NamedType(fields.name("name"), _value_type(fields.take("type"), fields.at("type")))
+    fields.end()
+    return result
+
+
+def _value_type(data: object, where: str) -> ValueType:
+    try:
+        value_type = type_from_json(data)
+    except DataError as err:
+        raise BundleError(err.what, where=where) from err
+    _check_map_keys(value_type, where)
+    return value_type
+
+
+def _check_map_keys(value_type: ValueType, where: str) -> None:
+    match value_type:
+        case MapType(key, value):
+            if key not in MAP_KEYS:
+                raise BundleError(f"the keys of a map are integers or strings, not {key}", where=where)
+            _check_map_keys(value, where)
+        case SequenceType(element) | OptionalType(element):
+            _check_map_keys(element, where)
+        case TensorType():
+            pass
+
+
+def _submodel(fields: _Fields) -> Submodel:
+    result = Submodel(
+        id=fields.identifier("id"),
+        inputs=fields.names("inputs"),
+        outputs=fields.names("outputs", least=1),
+        variants=tuple(_variant(item) for item in fields.list_of_fields("variants", least=1)),
+    )
+    fields.end()
+    return result
+
+
+def _variant(fields: _Fields) -> Variant:
+    result = Variant(
+        id=fields.identifier("id"),
+        backend=fields.name("backend"),
+        target=fields.name("target"),
+        files=_files(fields),
+        metadata=fields.fields("metadata").plain(),
+        requires=fields.requirements("requires"),
+        native_code=fields.boolean("native_code"),
+        deterministic=fields.boolean("deterministic"),
+    )
+    fields.end()
+    return result
+
+
+def _files(fields: _Fields) -> dict[str, str]:
+    files = fields.names_by_name("files")
+    for name, member in files.items():
+        if not _FILE.fullmatch(name) or any(segment in _DOTS for segment in name.split("/")):
+            raise BundleError(f"{name!r:.80} is no name of a backend's file", where=fields.at("files"))
+        _member_name(member, f"{fields.at('files')}[{name!r}]")
+    return files
+
+
+def _dim_range(fields: _Fields) -> DimRange:
+    result = DimRange(fields.integer("min"), fields.integer("max"), fields.integer("best"))
+    fields.end()
+    return result
+
+
+def _golden(fields: _Fields) -> Golden:
+    result = Golden(
+        inputs=_member_name(fields.text("inputs"), fields.at("inputs")),
+        outputs=_member_name(fields.text("outputs"), fields.at("outputs")),
+        boundaries=fields.member_or_empty("boundaries"),
+        origin=fields.choice("origin", ORIGINS),
+    )
+    fields.end()
+    return result
+
+
+def _tolerance(dtype: str, fields: _Fields) -> Tolerance:
+    if dtype not in DTYPES:
+        raise BundleError(f"unknown element type {dtype!r:.40}", where="tolerances", hint=did_you_mean(dtype, DTYPES))
+    result = Tolerance(fields.number_from_zero("rtol"), fields.number_from_zero("atol"))
+    fields.end()
+    return result
+
+
+def _image_input(fields: _Fields) -> ImageInput:
+    result = ImageInput(
+        name=fields.name("name"),
+        height=fields.integer("height", 1, MAX_PIXELS),
+        width=fields.integer("width", 1, MAX_PIXELS),
+        channels=fields.choice("channels", CHANNELS),
+        layout=fields.choice("layout", LAYOUTS),
+        mean=fields.numbers("mean"),
+        std=fields.numbers("std"),
+        labels=fields.names("labels"),
+    )
+    fields.end()
+    return result
+
+
+def _member(name: str, fields: _Fields) -> Member:
+    _member_name(name, "members")
+    result = Member(fields.sha256("sha256"), fields.integer("size_bytes"))
+    fields.end()
+    return result
+
+
+def _member_name(name: str, where: str) -> str:
+    try:
+        check_name(name)
+    except BundleError as err:
+        raise err.within(where) from err
+    return name
+
+
+def _is_number(value: object) -> bool:
+    """Returns whether a JSON number is finite and near enough to what a double can say."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_INT
+
+
+def _shown(data: object) -> str:
+    return f"{data!r:.80}" if data is not None else "nothing"
+
+
+def _named_type_to_json(value: NamedType) -> dict[str, Any]:
+    return {"name": value.name, "type": type_to_json(value.type)}
+
+
+def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
+    return {
+        "id": submodel.id,
+        "inputs": list(submodel.inputs),
+        "outputs": list(submodel.outputs),
+        "variants": [_variant_to_json(variant) for variant in submodel.variants],
+    }
+
+
+def _variant_to_json(variant: Variant) -> dict[str, Any]:
+    return {
+        "id": variant.id,
+        "backend": variant.backend,
+        "target": variant.target,
+        "files": dict(variant.files),
+        "metadata": dict(variant.metadata),
+        "requires": _plain_mapping(variant.requires),
+        "native_code": variant.native_code,
+        "deterministic": variant.deterministic,
+    }
+
+
+def _plain_mapping(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+
+
+def _golden_to_json(golden: Golden) -> dict[str, Any]:
+    return {
+        "inputs": golden.inputs,
+        "outputs": golden.outputs,
+        "boundaries": golden.boundaries,
+        "origin": golden.origin,
+    }
+
+
+def _image_input_to_json(image: ImageInput) -> dict[str, Any]:
+    return {
+        "name": image.name,
+        "height": image.height,
+        "width": image.width,
+        "channels": image.channels,
+        "layout": image.layout,
+        "mean": list(image.mean),
+        "std": list(image.std),
+        "labels": list(image.labels),
+    }

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a bundle: the last step of the compile flow.
+
+A manifest, its members and the report come in; one file goes out. Laws: the same arguments give the same bytes; after
+every failure and every kill there is the old file, the new one, or none, never a part of one (a kill may leave a
+hidden `.nndeploy-*.tmp` beside it); and what the reader would refuse is not written.
+
+The content is written to a temporary file in the same folder, synced, renamed, and the folder is synced.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from nndeploy.bundle.container import Buffer, encode_container
+from nndeploy.bundle.manifest import Manifest, Member
+from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_manifest
+from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
+from nndeploy.bundle.strict_json import canonical_json
+from nndeploy.errors import BundleError, CannotCreateError, InputOutputError, NndeployError
+
+RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
+_DEVICE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def write_bundle(
+    path: str | Path, manifest: Manifest, members: Mapping[str, Buffer], report: Mapping[str, object]
+) -> Manifest:
+    """Writes the bundle to `path`, in place of the file that is there, and returns the manifest with its members.
+
+    `members` are all but `manifest.json` and `report.json`, which are made of the other arguments; `manifest.members`
+    is not read.
+
+    Raises:
+        BundleError: a name is reserved or not allowed, the manifest's parts do not fit together, or plain data hold
+            what JSON cannot say.
+        CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
+        InputOutputError: the disk is full or failed.
+    """
+    path = Path(path)
+    try:
+        contents = _contents(members, report)
+        complete = _with_members(manifest, contents)
+        contents[MANIFEST_NAME] = _checked_text(complete)
+        chunks = encode_container(contents)
+    except BundleError as err:
+        raise err.within(str(path)) from err
+    _replace_file(path, chunks)
+    return complete
+
+
+def check_can_create(path: str | Path) -> None:
+    """Checks that a bundle can be written to `path`, as far as can be known before; changes nothing.
+
+    Raises:
+        CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
+    """
+    path = Path(path)
+    try:
+        mode = _mode(path)
+        folder_is_there, is_writable = path.parent.is_dir(), os.access(path.parent, os.W_OK | os.X_OK)
+    except (OSError, ValueError) as err:
+        raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
+    if not folder_is_there:
+        raise CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="make it first")
+    if mode is not None and stat.S_ISDIR(mode):
+        raise CannotCreateError("is a folder", where=str(path), hint=f"name a file, such as {path / 'model.nnd'}")
+    if mode is not None and stat.S_ISLNK(mode):
+        raise CannotCreateError("is a symbolic link", where=str(path), hint="name the file itself")
+    if mode is not None and not stat.S_ISREG(mode):
+        raise CannotCreateError("is no regular file", where=str(path))
+    if not is_writable:
+        raise CannotCreateError(f"the folder {str(path.parent)!r} is not writable", where=str(path))
+
+
+def _contents(members: Mapping[str, Buffer], report: Mapping[str, object]) -> dict[str, Buffer]:
+    for name in RESERVED_NAMES:
+        if name in members:
+            raise BundleError(f"the member name {name!r} is reserved")
+    contents: dict[str, Buffer] = {name: memoryview(data).cast("B") for name, data in members.items()}
+    try:
+        contents[REPORT_NAME] = canonical_json(report)
+    except BundleError as err:
+        raise err.within(REPORT_NAME) from err
+    return contents
+
+
+def _with_members(manifest: Manifest, contents: Mapping[str, Buffer]) -> Manifest:
+    listed = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in sorted(contents.items())}
+    return dataclasses.replace(manifest, members=listed)
+
+
+def _checked_text(manifest: Manifest) -> bytes:
+    """Returns the text of the manifest after reading it back as the reader will."""
+    try:
+        text = encode_manifest(manifest)
+        check_manifest(decode_manifest(text))
+    except BundleError as err:
+        raise err.within(MANIFEST_NAME) from err
+    return text
+
+
+def _replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
+    check_can_create(path)
+    temporary = path.parent / f".nndeploy-{os.urandom(8).hex()}.tmp"
+    try:
+        _write_new(temporary, chunks)
+        temporary.replace(path)
+    except OSError as err:
+        raise _error_of(err, path) from err
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    try:
+        _sync_folder(path.parent)
+    except OSError as err:
+        raise InputOutputError(f"written, but perhaps not to stay: {_reason(err)}", where=str(path)) from err
+
+
+def _write_new(path: Path, chunks: Iterable[Buffer]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _mode(path: Path) -> int | None:
+    """Returns the mode of what is at `path` itself, links not followed; None where nothing is."""
+    try:
+        return path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _error_of(err: OSError, path: Path) -> NndeployError:
+    if err.errno in _DEVICE_ERRORS:
+        return InputOutputError(f"cannot be written: {_reason(err)}", where=str(path))
+    return CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path))
+
+
+def _reason(err: OSError | ValueError) -> str:
+    return (err.strerror or str(err)) if isinstance(err, OSError) else str(err)
