@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests share: no telemetry, the real models where they are, the command as a user calls it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtime
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+MODELS = REPOSITORY.parent / "shared" / "models"
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def nndeploy_command() -> Command:
+    """Returns a function that runs `nndeploy` with arguments in a process of its own and gives what came of it."""
+
+    def run(*arguments: object, **options: Any) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "nndeploy", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def models_folder() -> Path:
+    """Returns the folder of real models; skips where it is absent."""
+    if not (MODELS / "index.json").exists():
+        pytest.skip(f"the real models are not here ({MODELS.name}/ beside the repository)")
+    return MODELS
+
+
+@pytest.fixture(scope="session")
+def real_models(models_folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns what index.json says of each real model, by name."""
+    return {model["name"]: model for model in json.loads((models_folder / "index.json").read_text())["models"]}
+
+
+@pytest.fixture(scope="session")
+def real_sample(models_folder: Path, real_models: dict[str, dict[str, Any]]) -> Callable[[str], tuple[Any, Any]]:
+    """Returns a function: name of a real model -> (inputs, ONNX Runtime's outputs), each by tensor name."""
+
+    def sample(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        keys = real_models[name]["sample_keys"]
+        with np.load(models_folder / "samples" / f"{name}.npz", allow_pickle=False) as arrays:
+            inputs = {keys[k]: arrays[k] for k in arrays.files if k.startswith("in") and k in keys}
+            outputs = {keys[k]: arrays[k] for k in arrays.files if k.startswith("out") and k in keys}
+        return inputs, outputs
+
+    return sample

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same model and options give the same bytes, in whatever folder and with whatever hash seed."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
+SCRIPT = "import sys, nndeploy; nndeploy.compile_model(sys.argv[1], sys.argv[2])"
+
+
+def compiled(model: Path, folder: Path, seed: str) -> str:
+    folder.mkdir()
+    shutil.copy(model, folder / "model.onnx")
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo" if seed == "1" else "UTC"}
+    out = folder / "model.nnd"
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, "model.onnx", out], check=True, cwd=folder, env=environment, capture_output=True
+    )
+    return hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+def test_the_digit_reader_compiles_to_the_same_bytes(tmp_path: Path) -> None:
+    assert compiled(DIGITS, tmp_path / "a", "1") == compiled(DIGITS, tmp_path / "b", "2")
+
+
+@pytest.mark.parametrize("name", ["fastestdet", "mobilenet_v2_quant", "random_forest_iris", "silero_vad_v5"])
+def test_a_real_model_compiles_to_the_same_bytes(name: str, models_folder: Path, tmp_path: Path) -> None:
+    model = models_folder / f"{name}.onnx"
+    assert compiled(model, tmp_path / "a", "1") == compiled(model, tmp_path / "b", "2")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real trained models: each compiles, and its bundle gives the outputs that ship with its sample."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nndeploy
+from nndeploy.errors import NndeployError
+
+RUN = (
+    "ultraface_rfb320",
+    "fastestdet",
+    "ppocr_det_mobile_v2",
+    "ppocr_rec_en_mobile_v2",
+    "silero_vad_v5",
+    "silero_vad_v2_mini",
+    "mobilenet_v2_quant",
+    "micro_kws_qdq",
+    "magika_standard_v3_3",
+    "basic_pitch",
+    "unet_stress_field",
+    "fsmn_vad_online",
+    "random_forest_iris",
+    "nnsplit_en",
+)
+QUANTISED = ("mobilenet_v2_quant", "micro_kws_qdq")
+REFUSED = {
+    "unsw_nb15_mlp_w2a2": r"onnx\.brevitas::(Bipolar)?Quant",
+    "superres_ortext": r"com\.microsoft\.extensions::\w+.*--custom-ops",
+}
+
+
+def assert_agree(name: str, got: Any, want: Any) -> None:
+    got = np.asarray(got)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    if name in QUANTISED:  # engines may round a step differently: 1/256 of the range
+        assert np.abs(got.astype(np.float64) - want).max() <= np.abs(want).max() * 2 / 256 + 1e-6
+    else:
+        np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(want).max())))
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_real_model_compiles_and_agrees_with_its_sample(
+    name: str, models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
+) -> None:
+    inputs, outputs = real_sample(name)
+    report = nndeploy.compile_model(models_folder / f"{name}.onnx", tmp_path / "m.nnd", samples=[inputs])
+    whole = [check for check in report.checks if check.scope == "whole"]
+    assert whole
+    assert all(check.ok for check in whole)
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        got = program.run(inputs)
+    for output, want in outputs.items():
+        assert_agree(name, got[output], want)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_unknown_operator_is_refused_with_one_line_that_names_it(
+    name: str, models_folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(NndeployError, match=REFUSED[name]) as refusal:
+        nndeploy.compile_model(models_folder / f"{name}.onnx", tmp_path / "m.nnd")
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "m.nnd").exists()
+
+
+def test_a_library_of_operators_makes_its_model_run(
+    models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
+) -> None:
+    extensions = pytest.importorskip("onnxruntime_extensions", reason="onnxruntime-extensions is not installed")
+    inputs, outputs = real_sample("superres_ortext")
+    library = extensions.get_library_path()
+    model, bundle = models_folder / "superres_ortext.onnx", tmp_path / "m.nnd"
+    nndeploy.compile_model(model, bundle, samples=[inputs], custom_op_libraries=[library])
+    with nndeploy.load_bundle(bundle, custom_op_libraries=[library]) as program:
+        got = program.run(inputs)
+    assert bytes(got["image_out"][:4]) == bytes(outputs["image_out"][:4]), "the same kind of picture file"
+    with pytest.raises(NndeployError, match="--custom-ops"):
+        nndeploy.load_bundle(bundle)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job in a child: whatever a library does there costs that job only, and is said in one line."""
+
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nndeploy.errors import InputError, NndeployError, UsageError
+from nndeploy.jobs import child
+from nndeploy.jobs.child import Request, Response, call, request_from_folder, response_to_folder
+from nndeploy.jobs.tasks import Built, MeasureOptions
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
+from nndeploy.target import Target, host_target
+from nndeploy.value_types import DimRange
+
+REQUEST = Request("supports", {"backend": "any"})
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Returns a function that puts a shell script in the place of the child's Python: a library that misbehaves."""
+
+    def misbehave(script: str) -> None:
+        fake = tmp_path / "python"
+        fake.write_text(f"#!/bin/sh\nfor folder; do :; done\n{script}\n")
+        fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(child.sys, "executable", str(fake))
+
+    return misbehave
+
+
+@pytest.mark.parametrize("signal", ["SEGV", "ABRT", "FPE", "BUS"])
+def test_a_crash_is_a_refusal_that_names_the_signal(library, signal: str) -> None:  # type: ignore[no-untyped-def]
+    library(f"kill -{signal} $$")
+    with pytest.raises(BuildRefusedError, match=f"crashed \\(SIG{signal}\\)"):
+        call(REQUEST, 10.0)
+
+
+def test_an_exit_without_an_answer_is_a_refusal_with_the_last_line_of_the_log(library) -> None:  # type: ignore[no-untyped-def]
+    library("echo first; echo what went wrong; exit 3")
+    with pytest.raises(BuildRefusedError, match="ended with status 3 what went wrong"):
+        call(REQUEST, 10.0)
+    library("exit 0")
+    with pytest.raises(BuildRefusedError, match="ended with status 0"):
+        call(REQUEST, 10.0)
+
+
+def test_a_child_that_hangs_is_killed_with_its_children(library, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    library(f"trap '' TERM; sleep 60 & echo $! > {tmp_path}/grandchild; wait; sleep 60")
+    start = time.monotonic()
+    with pytest.raises(BuildRefusedError, match=r"no answer within 0\.5 s"):
+        call(REQUEST, 0.5)
+    assert time.monotonic() - start < 5
+    grandchild = int((tmp_path / "grandchild").read_text())
+    deadline = time.monotonic() + 5
+    while _is_running(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _is_running(grandchild)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
+
+
+def test_an_endless_log_does_not_fill_the_memory(library) -> None:  # type: ignore[no-untyped-def]
+    library("head -c 50000000 /dev/zero | tr '\\0' 'x'; echo; echo last; exit 1")
+    with pytest.raises(BuildRefusedError, match="last"):
+        call(REQUEST, 60.0)
+
+
+def test_nothing_is_left_behind(library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(child.tempfile, "tempdir", str(folder))
+    library("touch $folder/rubbish; kill -KILL $$")
+    with pytest.raises(BuildRefusedError):
+        call(REQUEST, 10.0)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_child_sees_nothing_of_the_users_environment(library, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("SECRET", "1")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    library(f"env > {tmp_path}/env; exit 1")
+    with pytest.raises(BuildRefusedError):
+        call(REQUEST, 10.0)
+    names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
+    assert names <= {"PATH", "LANG", "HOME", "TMPDIR", "ORT_DISABLE_TELEMETRY", "PWD", "OLDPWD", "SHLVL", "_"}
+
+
+def test_a_real_child_answers() -> None:
+    with pytest.raises(UsageError, match="no backend is called 'no-such-backend'"):
+        call(
+            Request("evaluate", {"backend": "no-such-backend"}, model=b"", samples=[{"x": np.ones(2, np.float32)}]), 60.0
+        )
+
+
+def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
+    target = host_target()
+    options = BuildOptions(2, {"N": DimRange(1, 8, 4)}, ("/lib.so",))
+    measure = MeasureOptions(0.5, 2, 1, ("/lib.so",))
+    sample = {"x": np.arange(3), "s": [np.ones(1)], "none": None}
+    request = Request("build", {"backend": "b"}, target, options, measure, b"model", [sample])
+    child._request_to_folder(request, tmp_path)
+    back = request_from_folder(tmp_path)
+    assert (back.task, back.arguments, back.target, back.options, back.measure, back.model) == (
+        "build",
+        {"backend": "b"},
+        target,
+        options,
+        measure,
+        b"model",
+    )
+    assert isinstance(back.target, Target)
+    np.testing.assert_array_equal(back.samples[0]["x"], sample["x"])
+    assert back.samples[0]["none"] is None
+    built = Built(Artifact({"a.bin": b"123"}, {"k": [1]}, {"arch": "x86_64"}, True, False, "log"), (sample,), "why")
+    response_to_folder(child.built_to_response(built), tmp_path)
+    again = child.built_from(child._response_from_folder(tmp_path))
+    assert again.artifact == built.artifact
+    assert again.not_run == "why"
+    np.testing.assert_array_equal(again.outputs[0]["x"], sample["x"])
+
+
+def test_an_error_keeps_its_kind_across_the_folder(tmp_path: Path) -> None:
+    response_to_folder(InputError("what", where="where", hint="hint"), tmp_path)
+    with pytest.raises(InputError, match=r"where: what \(hint: hint\)") as found:
+        child._response_from_folder(tmp_path)
+    assert found.value.exit_code == 65
+    response_to_folder(BuildRefusedError("no"), tmp_path)
+    with pytest.raises(BuildRefusedError, match="no"):
+        child._response_from_folder(tmp_path)
+    assert child.error_from_json({"code": "unheard-of", "what": "w", "where": "", "hint": ""}).__class__ is NndeployError
+
+
+def test_a_response_without_its_json_is_no_response(tmp_path: Path) -> None:
+    response_to_folder(Response(1), tmp_path)
+    assert (tmp_path / "response.json").exists()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_child_dies_with_its_parent(tmp_path: Path) -> None:
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import subprocess, sys, time\n"
+        "code = 'import os, time; from nndeploy.jobs.main import limit_this_process as l; l();"
+        ' print(os.getpid(), flush=True); time.sleep(60)\'\n'
+        "subprocess.Popen([sys.executable, '-c', code]); time.sleep(60)\n"
+    )
+    import sys
+
+    process = subprocess.Popen([sys.executable, str(parent)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    os.kill(process.pid, 9)
+    process.wait()
+    process.stdout.close()
+    deadline = time.monotonic() + 5
+    while _is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _is_running(pid)
