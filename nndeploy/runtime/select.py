@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses, for each submodel, the best variant that this host can take, and says why each better one was passed over.
+
+In: a submodel of the manifest, what the operator asked for (`LoadOptions`). Out: an open session and the `Choice`.
+Variants stand best first. A variant that was built for another machine (its `requires` name another architecture or
+CPU features that this one lacks) is simply not meant for this host. Any other variant that cannot be taken is a loss
+that the user is told of: a warning, or with `strict` an error.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from nndeploy.bundle.manifest import Submodel, Variant
+from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
+from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.registry import backend, backend_names
+from nndeploy.target import host_target, unmet
+
+EXTRAS = {"onnxruntime": "cpu", "openvino": "openvino"}
+"""Backends whose library is an extra of this project."""
+
+FilesOf = Callable[[Variant], Mapping[str, memoryview]]
+"""Returns the verified files of a variant by the backend's own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What the operator of this machine asks for and allows.
+
+    `device` is "auto", "cpu" or "cuda:N". `custom_op_libraries` are shared libraries to load; a bundle cannot name
+    any. With `strict` the first variant that is meant for this machine must be taken.
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+    strict: bool = False
+    custom_op_libraries: tuple[str, ...] = ()
+    allow_native_code: bool = True
+
+    def __post_init__(self) -> None:
+        kind, _, number = self.device.partition(":")
+        if self.device not in ("auto", "cpu") and not (kind == "cuda" and number.isascii() and number.isdecimal()):
+            raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"threads must be at least 1, not {self.threads}")
+
+    def for_backend(self) -> OpenOptions:
+        """Returns the part that a backend's `open` is told."""
+        device = "cpu" if self.device == "auto" else self.device
+        return OpenOptions(device, self.threads, self.custom_op_libraries)
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A variant that was not taken; `is_loss` is False for one that was built for another machine."""
+
+    variant: str
+    backend: str
+    reason: str
+    hint: str = ""
+    is_loss: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The variant that a submodel got ("" when none can be taken), and the better ones that it did not get."""
+
+    submodel: str
+    variant: str
+    backend: str
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def losses(self) -> tuple[PassedOver, ...]:
+        """The better variants that this machine should have taken."""
+        return tuple(other for other in self.passed_over if other.is_loss)
+
+
+def install_hint(name: str) -> str:
+    """Returns what to install so that the backend `name` can be used."""
+    if name in EXTRAS:
+        return f"install the extra: nndeploy-toolchain[{EXTRAS[name]}]"
+    return f"install the plugin that offers the backend {name!r}"
+
+
+def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
+    """Returns why `variant` cannot be taken here, or None when nothing speaks against opening it."""
+
+    def passed(reason: str, hint: str = "", *, is_loss: bool = True) -> PassedOver:
+        return PassedOver(variant.id, variant.backend, one_line(reason), hint, is_loss)
+
+    if reason := unmet(variant.requires, host_target()):
+        return passed(reason, is_loss=False)
+    if variant.backend not in backend_names():
+        return passed(f"the backend {variant.backend} is not installed here", install_hint(variant.backend))
+    if variant.native_code and not options.allow_native_code:
+        return passed("holds native code, which is not allowed here")
+    if (domains := variant.requires.get("custom_ops")) and not options.custom_op_libraries:
+        return passed(f"needs an operator library for {', '.join(domains)}", "name it with --custom-ops")
+    try:
+        probe = backend(variant.backend).probe(host_target())
+    except UnavailableError as err:
+        return passed(err.what, err.hint)
+    if probe.can_run:
+        return None
+    return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))
+
+
+def choose(submodel: Submodel, options: LoadOptions) -> Choice:
+    """Returns the choice that would be made, without opening anything."""
+    passed_over: list[PassedOver] = []
+    for variant in submodel.variants:
+        refusal = why_not(variant, options)
+        if refusal is None:
+            return Choice(submodel.id, variant.id, variant.backend, tuple(passed_over))
+        passed_over.append(refusal)
+    return Choice(submodel.id, "", "", tuple(passed_over))
+
+
+def open_submodel(submodel: Submodel, files_of: FilesOf, options: LoadOptions) -> tuple[Session, Choice]:
+    """Returns a session over the best variant that opens, and the choice.
+
+    Raises:
+        UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
+        BundleError: a file of the variant is damaged.
+    """
+    passed_over: list[PassedOver] = []
+    for variant in submodel.variants:
+        refusal = why_not(variant, options)
+        if refusal is None:
+            opened = _open(variant, files_of(variant), options)
+            if not isinstance(opened, PassedOver):
+                return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over))
+            refusal = opened
+        passed_over.append(refusal)
+        if options.strict and refusal.is_loss:
+            raise UnavailableError(
+                f"variant {refusal.variant} cannot be taken: {refusal.reason}", where=submodel.id, hint=refusal.hint
+            )
+    raise UnavailableError(_nothing_left(passed_over), where=submodel.id, hint=_hints(passed_over))
+
+
+def _open(variant: Variant, files: Mapping[str, memoryview], options: LoadOptions) -> Session | PassedOver:
+    try:
+        return backend(variant.backend).open(files, variant.metadata, options.for_backend())
+    except (BundleError, PolicyError):
+        raise
+    except UnavailableError as err:
+        return PassedOver(variant.id, variant.backend, one_line(err.what), err.hint)
+    except Exception as err:  # a library may refuse an artifact in any way; the next variant is then tried
+        return PassedOver(variant.id, variant.backend, one_line(f"did not open: {type(err).__name__}: {err}"))
+
+
+def _nothing_left(passed_over: Iterable[PassedOver]) -> str:
+    reasons = "; ".join(f"{other.backend}: {other.reason}" for other in passed_over)
+    return f"no variant can run here: {reasons}" if reasons else "has no variants"
+
+
+def _hints(passed_over: Iterable[PassedOver]) -> str:
+    return "; ".join(dict.fromkeys(other.hint for other in passed_over if other.hint))

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens files that somebody else wrote, and creates files so that a reader sees the whole of one or none.
+
+Reading: regular files alone (a pipe or a device would hang), never larger than a limit. Writing: into a temporary
+file that did not exist, in the folder where the result will stand, then renamed over it; nothing is followed or
+written outside that folder.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
+
+MAX_FILE_BYTES = 2 << 30
+MAX_STEM_LENGTH = 80
+
+
+def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
+    """Returns the file at `path`, open for reading.
+
+    Raises:
+        MissingInputError: there is no such file, or it may not be read.
+        InputError: it is no regular file, or larger than `max_bytes`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as err:
+        raise MissingInputError("no such file", where=str(path)) from err
+    except OSError as err:
+        raise MissingInputError(f"cannot be read: {err.strerror}", where=str(path)) from err
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise InputError("is no regular file", where=str(path))
+    if status.st_size > max_bytes:
+        os.close(descriptor)
+        raise InputError(f"has {status.st_size} bytes, more than {max_bytes}", where=str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Returns the content of a file; raises as `open_regular` does.
+
+    Raises:
+        InputOutputError: reading failed half way.
+    """
+    with open_regular(path, max_bytes) as file:
+        try:
+            return file.read()
+        except OSError as err:
+            raise InputOutputError(f"reading failed: {err.strerror}", where=str(path)) from err
+
+
+def safe_stem(text: str) -> str:
+    """Returns a part of a file name made of the letters, digits, dots, dashes and underscores of `text`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:MAX_STEM_LENGTH] or "item"
+
+
+class OutputFolder:
+    """A folder that results are written into; made if it is missing."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or makes the folder.
+
+        Raises:
+            CannotCreateError: it cannot be made, or is no folder.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (OSError, ValueError) as err:
+            raise CannotCreateError(f"the folder cannot be made: {_reason(err)}", where=str(path)) from err
+
+    def create(self, name: str) -> "NewFile":
+        """Returns a new file that will be called `name` once it is finished.
+
+        Raises:
+            CannotCreateError: nothing can be created here.
+        """
+        return NewFile(self._descriptor, self.path / name)
+
+    def write(self, name: str, write_to: Callable[[BinaryIO], None]) -> Path:
+        """Writes the file `name` whole, in place of the one that is there, and returns its path.
+
+        Raises:
+            CannotCreateError: nothing can be created here.
+            InputOutputError: writing failed; what was there is still there.
+        """
+        new = self.create(name)
+        try:
+            with wrapped_io(new.path):
+                write_to(new.file)
+            new.finish()
+        except BaseException:
+            new.discard()
+            raise
+        return new.path
+
+    def remove(self, name: str) -> None:
+        """Removes a file of an earlier run, if there is one."""
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return
+        except OSError as err:
+            raise InputOutputError(f"cannot be removed: {_reason(err)}", where=str(self.path / name)) from err
+
+    def close(self) -> None:
+        """Lets go of the folder."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class NewFile:
+    """A file under a temporary name; `finish` gives it its own name, `discard` removes it."""
+
+    def __init__(self, folder: int, path: Path) -> None:
+        """Creates the temporary file in the folder with the descriptor `folder`.
+
+        Raises:
+            CannotCreateError: the folder is not writable, full, or `path` is a folder.
+        """
+        self.path = path
+        self._folder = os.dup(folder)
+        self._temporary = f".nndeploy-{os.urandom(8).hex()}.tmp"
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self._temporary, flags, 0o666, dir_fd=self._folder)
+        except OSError as err:
+            os.close(self._folder)
+            raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
+        self.file: BinaryIO = os.fdopen(descriptor, "wb")
+        self._is_open = True
+
+    def finish(self) -> None:
+        """Syncs and closes the file and gives it its name.
+
+        Raises:
+            InputOutputError: the disk is full or failed; the temporary file is gone.
+        """
+        try:
+            with wrapped_io(self.path):
+                self.file.flush()
+                os.fsync(self.file.fileno())
+                self.file.close()
+                os.replace(self._temporary, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except BaseException:
+            self.discard()
+            raise
+        self._end()
+
+    def discard(self) -> None:
+        """Removes the file, unless it is finished or discarded already."""
+        if not self._is_open:
+            return
+        with contextlib.suppress(OSError):  # the disk may be full; what was buffered is not wanted anyway
+            self.file.close()
+        with contextlib.suppress(FileNotFoundError):  # it may have its name already
+            os.unlink(self._temporary, dir_fd=self._folder)
+        self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
+        os.close(self._folder)
+
+
+class wrapped_io:  # noqa: N801 - a context manager reads like a function
+    """Turns an `OSError` inside its block into an `InputOutputError` that names `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise InputOutputError(f"writing failed: {_reason(error)}", where=str(self._path)) from error
+
+
+def _reason(err: Exception) -> str:
+    return (err.strerror if isinstance(err, OSError) else None) or str(err)

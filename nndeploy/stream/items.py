@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flows through a stream: an item goes in, an outcome comes out, one for one and in the same order."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nndeploy.errors import NndeployError
+from nndeploy.value_types import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One input of a stream, not read yet.
+
+    `origin` says where it comes from, for people ("faces/a.png", "stdin, line 3"); `stem` names its result.
+    `load` reads it and raises a `NndeployError` where it cannot be read.
+    """
+
+    index: int
+    origin: str
+    stem: str
+    load: Callable[[], dict[str, Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an item: outputs, or the error that took their place.
+
+    `non_finite` names the inputs that held NaN or an infinity. `run_ns` is the time that the program took.
+    """
+
+    index: int
+    origin: str
+    stem: str
+    outputs: Mapping[str, Value] | None
+    error: NndeployError | None = None
+    non_finite: tuple[str, ...] = ()
+    run_ns: int = 0

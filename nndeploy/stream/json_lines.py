@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON lines: one JSON object a line, tensor name -> numbers in nested lists; and the outcomes as such lines.
+
+Lines may have been written by anybody: a line has a largest length and is read in constant memory beyond it, must be
+UTF-8, an object with each name once, and exact values of the declared types (see `nndeploy.runtime.plain_data`).
+
+Law: every line that is not blank is one item, whatever is in it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from nndeploy.errors import InputError, did_you_mean
+from nndeploy.runtime.plain_data import plain_from_value, value_from_plain
+from nndeploy.stream.items import Outcome
+from nndeploy.value_types import Value, ValueType
+
+MAX_LINE_BYTES = 64 << 20
+BOM = b"\xef\xbb\xbf"
+
+
+def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yields (line number from 1, line) for each line that is not blank; None for one that is too long."""
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            _skip_rest(file)
+            yield number, None
+            continue
+        if number == 1:
+            line = line.removeprefix(BOM)
+        if stripped := line.strip():
+            yield number, stripped
+
+
+def _skip_rest(file: BinaryIO) -> None:
+    while (part := file.readline(1 << 20)) and not part.endswith(b"\n"):
+        pass
+
+
+def values_from_line(line: bytes | None, types: Mapping[str, ValueType], *, allow_nan: bool) -> dict[str, Value]:
+    """Returns the values that a line holds; `allow_nan` lets the bare tokens NaN and Infinity stand for numbers.
+
+    Raises:
+        InputError: the line is too long, no JSON object, or a value is not exactly of its type.
+    """
+    if line is None:
+        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
+    values: dict[str, Value] = {}
+    for name, data in _object(line, allow_nan=allow_nan).items():
+        if name not in types:
+            raise InputError(f"no input is called {name!r}", hint=did_you_mean(name, types))
+        values[name] = value_from_plain(data, types[name], f"input {name!r}")
+    return values
+
+
+def _object(line: bytes, *, allow_nan: bool) -> dict[str, Any]:
+    try:
+        data = json.loads(
+            line.decode("utf-8"),
+            object_pairs_hook=_each_once,
+            parse_constant=None if allow_nan else _refuse_constant,
+        )
+    except UnicodeDecodeError as err:
+        raise InputError(f"the line is not UTF-8: byte {err.start} is 0x{line[err.start]:02x}") from err
+    except RecursionError as err:
+        raise InputError("the line is nested too deeply") from err
+    except ValueError as err:
+        raise InputError(f"the line is no JSON: {err}") from err
+    if not isinstance(data, dict):
+        raise InputError(f"the line is no JSON object but a {type(data).__name__}", hint='for example {"x": [[1, 2]]}')
+    return data
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InputError("the line names something twice")
+    return found
+
+
+def _refuse_constant(token: str) -> float:
+    raise InputError(f"{token} is no JSON", hint=f'write "{token}", or allow it with --nan pass')
+
+
+def line_from_outcome(outcome: Outcome, label: tuple[str, float] | None = None) -> str:
+    """Returns an outcome as one line of JSON, without its end of line."""
+    record: dict[str, Any] = {"index": outcome.index, "origin": outcome.origin}
+    if outcome.non_finite:
+        record["non_finite"] = list(outcome.non_finite)
+    if outcome.error is not None:
+        record["error"] = error_record(outcome)
+    else:
+        record["outputs"] = {name: plain_from_value(value) for name, value in (outcome.outputs or {}).items()}
+    if label is not None:
+        record["label"], record["probability"] = label[0], plain_from_value(label[1])
+    return json.dumps(record, allow_nan=False)
+
+
+def error_record(outcome: Outcome) -> dict[str, str]:
+    """Returns the error of an outcome as plain data."""
+    error = outcome.error
+    return {"code": error.code, "message": str(error)} if error is not None else {}

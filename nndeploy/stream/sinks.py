@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the outcomes of a stream go: the text of `run --output` becomes a sink.
+
+`-` is JSON lines on stdout, `x.jsonl` JSON lines in a file, `x.npz` the outputs of one item, anything else a folder
+with one file an item, `<index>_<stem>.npz`, or `<index>_<stem>.error.json` for an item that failed. Names are made of
+the index and a cleaned stem, so no input can choose where its result is written; a file appears whole or not at all.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Protocol, TextIO
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.errors import UsageError
+from nndeploy.stream.files import NewFile, OutputFolder, safe_stem, wrapped_io
+from nndeploy.stream.images import best_label
+from nndeploy.stream.items import Outcome
+from nndeploy.stream.json_lines import error_record, line_from_outcome
+from nndeploy.stream.npz import write_npz
+
+
+class Sink(Protocol):
+    """Takes outcomes in order. Either `finish` or `discard` is called at the end."""
+
+    def write(self, outcome: Outcome) -> None:
+        """Takes one outcome.
+
+        Raises:
+            InputOutputError: it cannot be written.
+        """
+
+    def finish(self) -> None:
+        """Makes what was written visible under its name."""
+
+    def discard(self) -> None:
+        """Leaves nothing half written."""
+
+
+def sink_from_text(text: str | None, manifest: Manifest, stdout: TextIO) -> Sink:
+    """Returns the sink that `--output` describes; None is one that forgets.
+
+    Raises:
+        CannotCreateError: the file or folder cannot be created.
+        UsageError: the text has no meaning.
+    """
+    if text is None:
+        return NoSink()
+    if text == "-":
+        return JsonLinesSink(manifest, stdout)
+    path = Path(text)
+    if path.suffix == ".npz" and not path.is_dir():
+        return NpzSink(path)
+    if path.suffix in (".jsonl", ".ndjson") and not path.is_dir():
+        return JsonFileSink(manifest, path)
+    if path.suffix and not path.is_dir() and not text.endswith("/"):
+        raise UsageError(
+            f"cannot tell what {text!r} should be", hint="x.npz, x.jsonl, - or a folder (with a / at the end)"
+        )
+    return FolderSink(path)
+
+
+class NoSink:
+    """Forgets every outcome."""
+
+    def write(self, outcome: Outcome) -> None:
+        """Does nothing."""
+
+    def finish(self) -> None:
+        """Does nothing."""
+
+    def discard(self) -> None:
+        """Does nothing."""
+
+
+class NpzSink:
+    """One npz file with the outputs of the only item."""
+
+    def __init__(self, path: Path) -> None:
+        self._new = _new_file(path)
+        self._num_written = 0
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outputs; an error leaves no file."""
+        if self._num_written:
+            raise UsageError(f"{self._new.path} holds the outputs of one item", hint="give a folder, x.jsonl or -")
+        if outcome.outputs is None:
+            return
+        self._num_written = 1
+        with wrapped_io(self._new.path):
+            write_npz(self._new.file, outcome.outputs)
+
+    def finish(self) -> None:
+        """Gives the file its name, if there was an item."""
+        if self._num_written:
+            self._new.finish()
+        else:
+            self._new.discard()
+
+    def discard(self) -> None:
+        """Removes the file."""
+        self._new.discard()
+
+
+class JsonLinesSink:
+    """JSON lines on an open stream, each flushed so that a reader sees it at once."""
+
+    def __init__(self, manifest: Manifest, stream: TextIO) -> None:
+        self._manifest = manifest
+        self._stream = stream
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes one line; an OSError of the stream is the caller's."""
+        self._stream.write(_line(self._manifest, outcome))
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """Does nothing: each line is out already."""
+
+    def discard(self) -> None:
+        """Does nothing: what a reader has seen stays."""
+
+
+class JsonFileSink:
+    """JSON lines in a file that appears when the stream ends."""
+
+    def __init__(self, manifest: Manifest, path: Path) -> None:
+        self._manifest = manifest
+        self._new = _new_file(path)
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes one line."""
+        with wrapped_io(self._new.path):
+            self._new.file.write(_line(self._manifest, outcome).encode("ascii"))
+
+    def finish(self) -> None:
+        """Gives the file its name."""
+        self._new.finish()
+
+    def discard(self) -> None:
+        """Removes the file."""
+        self._new.discard()
+
+
+class FolderSink:
+    """A folder with one file an item."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = OutputFolder(path)
+        self._folder.create("probe").discard()
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outputs or the error, and removes what an earlier run left of the other kind."""
+        name = f"{outcome.index:06d}_{safe_stem(outcome.stem)}"
+        if outcome.outputs is not None:
+            self._folder.write(f"{name}.npz", partial(write_npz, values=outcome.outputs))
+            self._folder.remove(f"{name}.error.json")
+            return
+        record = {"index": outcome.index, "origin": outcome.origin, "error": error_record(outcome)}
+        self._folder.write(f"{name}.error.json", partial(_write_json, record))
+        self._folder.remove(f"{name}.npz")
+
+    def finish(self) -> None:
+        """Lets go of the folder."""
+        self._folder.close()
+
+    def discard(self) -> None:
+        """Lets go of the folder; every file in it is whole."""
+        self._folder.close()
+
+
+def _write_json(record: object, file: BinaryIO) -> None:
+    file.write((json.dumps(record) + "\n").encode("ascii"))
+
+
+def _new_file(path: Path) -> NewFile:
+    folder = OutputFolder(path.parent)
+    try:
+        return folder.create(path.name)
+    finally:
+        folder.close()
+
+
+def _line(manifest: Manifest, outcome: Outcome) -> str:
+    label = best_label(manifest, outcome.outputs) if outcome.outputs is not None else None
+    return line_from_outcome(outcome, label) + "\n"

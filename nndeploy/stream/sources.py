@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the items of a stream come from: the texts of `run --input` become a source.
+
+A text is `-` (JSON lines on stdin), `NAME=@FILE` (one named input), `NAME=NUMBERS` (JSON), a file (.npz, .npy, .jsonl,
+.png, .jpg), a folder or a glob. Named inputs make one item together; everything else is one item a file or line, in
+the order given, folders and globs sorted as people count (a2 before a10).
+
+What is missing is found before anything runs; what is inside a file is read when its turn comes.
+"""
+
+import glob
+import json
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.errors import InputError, MissingInputError, UsageError, did_you_mean
+from nndeploy.runtime.plain_data import value_from_plain
+from nndeploy.stream.files import open_regular, safe_stem
+from nndeploy.stream.images import SUFFIXES as IMAGE_SUFFIXES
+from nndeploy.stream.images import read_image, require_pillow
+from nndeploy.stream.items import Item
+from nndeploy.stream.json_lines import read_lines, values_from_line
+from nndeploy.stream.npz import read_npy_file, read_npz_file
+from nndeploy.value_types import TensorType, Value, ValueType
+
+JSON_SUFFIXES = (".jsonl", ".ndjson")
+SUFFIXES = (".npz", ".npy", *IMAGE_SUFFIXES)
+"""What is taken from a folder; other files in it are left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The items of a stream. `num_items` is None where it is not known before the end.
+
+    `is_one` says that the user named one single item: its error is the error of the whole call.
+    """
+
+    items: Iterable[Item]
+    num_items: int | None
+    is_one: bool
+
+
+def source_from_texts(
+    texts: Sequence[str], manifest: Manifest, stdin: Callable[[], BinaryIO], *, allow_nan: bool = False
+) -> Source:
+    """Returns the source that the texts of `--input` describe; `stdin` gives the standard input when it is asked for.
+
+    Raises:
+        UsageError: a text has no meaning, or they do not go together.
+        MissingInputError: a file or folder is missing, or a folder or glob holds nothing to read.
+        UnavailableError: images need a package that is not installed.
+    """
+    reader = _Reader(manifest, allow_nan)
+    named = {name: rest for name, rest in map(reader.split_name, texts) if name}
+    if named:
+        if len(named) != len(texts):
+            raise UsageError("NAME=... names one input of one item; it goes with other NAME=... alone, each once")
+        return Source([reader.named_item(named)], 1, is_one=True)
+    if "-" in texts:
+        if len(texts) > 1:
+            raise UsageError("--input - takes everything from stdin; it goes with no other --input")
+        return Source(reader.lines(stdin(), "stdin"), None, is_one=False)
+    return _source_from_paths(texts, reader)
+
+
+def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
+    paths: list[Path] = []
+    for text in texts:
+        paths += _paths_of(text)
+    for path in paths:
+        reader.check_kind(path)
+    if any(path.suffix.lower() in JSON_SUFFIXES for path in paths):
+        return Source(reader.items_with_lines(paths), None, is_one=False)
+    is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
+    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one)
+
+
+def _paths_of(text: str) -> list[Path]:
+    """Returns the files that a text stands for, at least one."""
+    path = Path(text)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as err:
+        return _globbed(text, err)
+    if not stat.S_ISDIR(mode):
+        return [path]
+    try:
+        files = [child for child in path.iterdir() if _is_taken(child)]
+    except OSError as err:
+        raise MissingInputError(f"the folder cannot be read: {err.strerror}", where=text) from err
+    if not files:
+        raise MissingInputError(f"holds no {', '.join(SUFFIXES)} files", where=text)
+    return sorted(files, key=lambda child: natural_key(child.name))
+
+
+def _globbed(text: str, err: Exception) -> list[Path]:
+    if not glob.has_magic(text):
+        reason = "no such file or folder" if isinstance(err, FileNotFoundError) else f"cannot be read: {err}"
+        raise MissingInputError(reason, where=text) from err
+    files = [Path(found) for found in glob.glob(text, recursive=True)]  # noqa: PTH207 - the text may be absolute
+    files = [path for path in files if path.suffix.lower() in (*SUFFIXES, *JSON_SUFFIXES)]
+    if not files:
+        raise MissingInputError(f"matches no {', '.join(SUFFIXES)} files", where=text)
+    return sorted(files, key=lambda path: natural_key(str(path)))
+
+
+def _is_taken(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or not a path at all
+        return False
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Returns a key that sorts a2 before a10."""
+    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
+    return [(0, int(digits), digits) if digits else (1, 0, text) for digits, text in parts]
+
+
+class _Reader:
+    """Makes items of files and lines, for the inputs of one program."""
+
+    def __init__(self, manifest: Manifest, allow_nan: bool) -> None:
+        self._types: dict[str, ValueType] = {item.name: item.type for item in manifest.inputs}
+        self._image = manifest.image_input
+        self._allow_nan = allow_nan
+
+    def split_name(self, text: str) -> tuple[str, str]:
+        """Returns ("x", "@a.npy") for "x=@a.npy", and ("", text) for what names no input."""
+        name, equals, rest = text.partition("=@")
+        if equals:
+            rest = f"@{rest}"
+        else:
+            name, equals, rest = text.partition("=")
+        if not equals or (name not in self._types and _exists(Path(text))):
+            return "", text
+        if name not in self._types:
+            raise UsageError(f"no input is called {name!r}", hint=did_you_mean(name, self._types))
+        return name, rest
+
+    def named_item(self, texts: Mapping[str, str]) -> Item:
+        """Returns the one item that is put together from named inputs."""
+        for name, text in texts.items():
+            if text.startswith("@"):
+                self._check_named_file(name, Path(text[1:]))
+        stem = next((Path(text[1:]).stem for text in texts.values() if text.startswith("@")), "item")
+        load = {name: self._loader(name, text) for name, text in texts.items()}
+        return Item(0, ", ".join(texts.values()), stem, lambda: {name: read() for name, read in load.items()})
+
+    def check_kind(self, path: Path) -> None:
+        """Refuses a file that cannot be an item, whatever is in it."""
+        suffix = path.suffix.lower()
+        if suffix not in (*SUFFIXES, *JSON_SUFFIXES):
+            raise UsageError(f"cannot tell what {str(path)!r} is", hint=f"known: {', '.join(SUFFIXES + JSON_SUFFIXES)}")
+        if suffix == ".npy" and len(self._types) != 1:
+            names = ", ".join(f"{name}=@{path.name}" for name in list(self._types)[:2])
+            raise UsageError(f"the program has {len(self._types)} inputs", hint=f"say which one: --input {names}")
+        if suffix in IMAGE_SUFFIXES:
+            self._check_images()
+
+    def file_item(self, index: int, path: Path) -> Item:
+        """Returns the item of one file."""
+        suffix = path.suffix.lower()
+        if suffix in IMAGE_SUFFIXES:
+            load = partial(self._load_image, path)
+        elif suffix == ".npy":
+            load = partial(self._load_npy, next(iter(self._types)), path)
+        else:
+            load = partial(read_npz_file, path, self._types)
+        return Item(index, str(path), path.stem, load)
+
+    def lines(self, file: BinaryIO, origin: str, start: int = 0) -> Iterator[Item]:
+        """Yields an item for each line."""
+        for index, (number, line) in enumerate(read_lines(file), start):
+            load = partial(values_from_line, line, self._types, allow_nan=self._allow_nan)
+            yield Item(index, f"{origin}, line {number}", f"{safe_stem(Path(origin).stem)}-{number}", load)
+
+    def items_with_lines(self, paths: Sequence[Path]) -> Iterator[Item]:
+        """Yields the items of files of which some hold many."""
+        index = 0
+        for path in paths:
+            if path.suffix.lower() not in JSON_SUFFIXES:
+                yield self.file_item(index, path)
+                index += 1
+                continue
+            with open_regular(path, max_bytes=1 << 62) as file:
+                for item in self.lines(file, str(path), index):
+                    yield item
+                    index = item.index + 1
+
+    def _check_images(self) -> None:
+        if self._image is None:
+            raise UsageError(
+                "this bundle does not say how an image becomes an input", hint="compile it with --image-input"
+            )
+        require_pillow()
+
+    def _check_named_file(self, name: str, path: Path) -> None:
+        suffix = path.suffix.lower()
+        if suffix in IMAGE_SUFFIXES:
+            self._check_images()
+            if self._image is not None and self._image.name != name:
+                raise UsageError(f"images become the input {self._image.name!r}, not {name!r}")
+        elif suffix != ".npy":
+            raise UsageError(f"{name}=@{path} must be an .npy or image file")
+        if not _exists(path):
+            raise MissingInputError("no such file", where=str(path))
+
+    def _loader(self, name: str, text: str) -> Callable[[], Value]:
+        path = Path(text[1:])
+        if not text.startswith("@"):
+            return partial(self._load_text, name, text)
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            return lambda: self._load_image(path)[name]
+        return lambda: self._load_npy(name, path)[name]
+
+    def _load_text(self, name: str, text: str) -> Value:
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as err:
+            raise InputError(f"input {name!r}: {text!r:.40} is no JSON: {err}", hint=f"a file is {name}=@FILE") from err
+        return value_from_plain(data, self._types[name], f"input {name!r}")
+
+    def _load_image(self, path: Path) -> dict[str, Value]:
+        assert self._image is not None
+        tensor = self._types[self._image.name]
+        assert isinstance(tensor, TensorType)
+        return {self._image.name: read_image(path, self._image, tensor)}
+
+    def _load_npy(self, name: str, path: Path) -> dict[str, Value]:
+        return {name: read_npy_file(path, self._types[name])}

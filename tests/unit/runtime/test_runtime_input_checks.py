@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program accepts as inputs, and the one clear line for everything else."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.errors import InputError
+from nndeploy.runtime.input_checks import InputChecks
+from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType
+
+X = NamedType("image", TensorType("float32", ("N", 3)))
+Y = NamedType("mask", TensorType("int64", ("N", None)))
+RANGES = {"N": DimRange(1, 8, 1)}
+
+
+def checks(*inputs, ranges=RANGES):
+    return InputChecks(inputs, ranges)
+
+
+def f32(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def test_values_that_fit_are_not_copied() -> None:
+    value = f32(2, 3)
+    assert checks(X)({"image": value})["image"] is value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f32(3, 2).T,
+        f32(4, 6)[::2, ::2],
+        f32(2, 3).astype(">f4"),
+        np.frombuffer(b"\0" + bytes(24), np.uint8)[1:].view(np.float32).reshape(2, 3),
+    ],
+)
+def test_odd_memory_is_made_plain(value) -> None:
+    found = checks(X)({"image": value})["image"]
+    assert found.flags.c_contiguous
+    assert found.flags.aligned
+    assert found.dtype == np.float32
+    assert found.dtype.isnative
+    np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.parametrize("value", [[[1.0, 2, 3]], ((1, 2, 3),), [f32(3)]])
+def test_python_numbers_become_arrays(value) -> None:
+    found = checks(X)({"image": value})["image"]
+    assert (found.dtype, found.shape) == (np.float32, (1, 3))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"imag": f32(1, 3)}, r"no input is called 'imag' \(hint: did you mean 'image'\?\)"),
+        ({"image": f32(1, 3), "x": 1}, r"no input is called 'x' \(hint: known: 'image'\)"),
+        ({}, r"input 'image' is missing \(hint: the program needs 'image': float32\[N,3\]\)"),
+        ({"image": np.zeros((1, 3))}, "input 'image' must be float32, got float64"),
+        ({"image": [np.zeros(3)]}, "input 'image' must be float32, got float64"),
+        ({"image": np.float64(1)}, "must be float32, got float64"),
+        ({"image": np.array(["a"])}, "must be float32, got string"),
+        ({"image": None}, "must be float32, got NoneType"),
+        ({"image": f32(3)}, r"must have rank 2 \(float32\[N,3\]\), got \[3\]"),
+        ({"image": f32(1, 4)}, r"must be float32\[N,3\], got \[1,4\]: axis 1 is 4 instead of 3"),
+        ({"image": f32(9, 3)}, r"axis 0 \(N\) is 9, outside 1..8"),
+        ({"image": f32(0, 3)}, r"axis 0 \(N\) is 0, outside 1..8"),
+        ({"image": [[1.0], [1.0, 2.0]]}, "input 'image' is no tensor"),
+        ({"image": object()}, "must be float32, got object"),
+        ({"image": np.array([["a"]], object)}, "must be float32, got str"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(inputs, message) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        checks(X)(inputs)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 65
+
+
+def test_a_symbol_is_the_same_everywhere() -> None:
+    both = checks(X, Y)
+    both({"image": f32(2, 3), "mask": np.zeros((2, 7), np.int64)})
+    with pytest.raises(InputError, match="input 'mask': axis 0 is 3, but N is 2 in input 'image'"):
+        both({"image": f32(2, 3), "mask": np.zeros((3, 7), np.int64)})
+
+
+def test_a_symbol_without_a_range_takes_any_size() -> None:
+    checks(X, ranges={})({"image": f32(100, 3)})
+    checks(X, ranges={})({"image": f32(0, 3)})
+
+
+def test_an_unknown_shape_takes_any_rank() -> None:
+    anything = checks(NamedType("x", TensorType("float32", None)))
+    for value in (f32(), f32(1), f32(1, 2, 3)):
+        assert anything({"x": value})["x"] is value
+
+
+def test_scalars_keep_their_rank() -> None:
+    scalar = checks(NamedType("x", TensorType("int64", ())))
+    assert scalar({"x": 3})["x"].shape == ()
+    assert scalar({"x": np.int64(3)})["x"].shape == ()
+    with pytest.raises(InputError, match="rank 0"):
+        scalar({"x": np.array([3])})
+
+
+def test_small_element_types_are_taken_as_they_are() -> None:
+    value = np.ones(3, ml_dtypes.bfloat16)
+    small = checks(NamedType("x", TensorType("bfloat16", (3,))))
+    assert small({"x": value})["x"] is value
+    assert small({"x": [1, 2, 3]})["x"].dtype == ml_dtypes.bfloat16
+    with pytest.raises(InputError, match="must be bfloat16, got float32"):
+        small({"x": f32(3)})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["a", "b"], object),
+        np.array(["a", "b"]),
+        np.array([b"a", b"b"]),
+        np.array([b"a", "b"], object),
+        np.array(["a", "x", "b"], object)[::2],
+        ["a", "b"],
+        [np.str_("a"), "b"],
+    ],
+)
+def test_strings_become_object_arrays(value) -> None:
+    found = checks(NamedType("x", TensorType("string", (2,))))({"x": value})["x"]
+    assert found.dtype == object
+    assert found.tolist() == ["a", "b"]
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("value", [np.array([1, "a"], object), np.array([1, 2]), [1, 2], np.array([b"\xff", b"a"])])
+def test_other_things_are_no_strings(value) -> None:
+    with pytest.raises(InputError, match=r"must be string|not UTF-8"):
+        checks(NamedType("x", TensorType("string", (2,))))({"x": value})
+
+
+def test_optionals_may_be_none_or_left_out() -> None:
+    maybe = checks(X, NamedType("more", OptionalType(TensorType("float32", (2,)))))
+    assert maybe({"image": f32(1, 3)})["more"] is None
+    assert maybe({"image": f32(1, 3), "more": None})["more"] is None
+    assert maybe({"image": f32(1, 3), "more": [1, 2]})["more"].tolist() == [1, 2]
+    with pytest.raises(InputError, match="no input is called 'moer'"):
+        maybe({"image": f32(1, 3), "moer": None})
+
+
+def test_sequences_are_lists_of_values_that_fit() -> None:
+    many = checks(NamedType("x", SequenceType(TensorType("float32", ("M",)))))
+    found = many({"x": (f32(2), [1, 2, 3])})["x"]
+    assert [item.shape for item in found] == [(2,), (3,)]
+    assert many({"x": []})["x"] == []
+    with pytest.raises(InputError, match="input 'x' must be a list, not ndarray"):
+        many({"x": f32(2)})
+    with pytest.raises(InputError, match="an element of input 'x' must be float32, got int64"):
+        many({"x": [np.zeros(2, np.int64)]})
+
+
+def test_maps_have_plain_keys_and_numbers() -> None:
+    table = checks(NamedType("x", MapType("int64", TensorType("float32", ()))))
+    assert table({"x": {np.int64(1): np.float32(0.5), 2: 1}})["x"] == {1: 0.5, 2: 1.0}
+    with pytest.raises(InputError, match="a key of input 'x' must be int64, not 'a'"):
+        table({"x": {"a": 1}})
+    with pytest.raises(InputError, match="must be a dict"):
+        table({"x": [1]})

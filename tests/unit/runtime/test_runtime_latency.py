@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Percentiles by nearest rank."""
+
+from nndeploy.runtime.latency import Latencies
+
+
+def test_percentiles_are_durations_that_happened() -> None:
+    found = Latencies(n * 1_000_000 for n in range(100, 0, -1)).percentiles_ms()
+    assert found == {"p50": 50.0, "p90": 90.0, "p99": 99.0}
+
+
+def test_one_call_is_every_percentile() -> None:
+    latencies = Latencies()
+    latencies.add(2_500_000)
+    assert latencies.percentiles_ms() == {"p50": 2.5, "p90": 2.5, "p99": 2.5}
+    assert len(latencies) == 1
+    assert latencies.to_json() == [2_500_000]
+
+
+def test_no_call_has_no_percentiles() -> None:
+    assert Latencies().percentiles_ms() == {}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading only what is a file; writing whole files or none, and only where they belong."""
+
+import os
+
+import pytest
+
+from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
+from nndeploy.stream.files import OutputFolder, open_regular, read_regular, safe_stem
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_reads_a_file(tmp_path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert read_regular(tmp_path / "a") == b"abc"
+
+
+def test_a_missing_file_is_missing(tmp_path) -> None:
+    for path in (tmp_path / "a", tmp_path / "a" / "b", tmp_path / "nul\0"):
+        with pytest.raises(MissingInputError, match="no such file"):
+            open_regular(path)
+
+
+def test_a_pipe_does_not_hang(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is no regular file"):
+        open_regular(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is no regular file"):
+        open_regular(tmp_path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path) -> None:
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="has 1099511627776 bytes, more than 2147483648"):
+        read_regular(tmp_path / "a")
+
+
+def test_a_loop_of_links_is_one_line(tmp_path) -> None:
+    (tmp_path / "a").symlink_to("a")
+    with pytest.raises(MissingInputError, match="cannot be read"):
+        open_regular(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [("a b", "a_b"), ("../../etc/passwd", ".._.._etc_passwd"), ("", "item"), ("\x1b[31m", "_31m"), ("ü" * 99, "_")],
+)
+def test_stems_have_no_surprises(text, stem) -> None:
+    assert safe_stem(text) == stem
+
+
+def test_stems_are_short() -> None:
+    assert len(safe_stem("a" * 4096)) == 80
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path) -> None:
+    folder = OutputFolder(tmp_path / "new" / "folder")
+    folder.write("a", lambda file: file.write(b"one"))
+    assert (folder.path / "a").read_bytes() == b"one"
+
+    def fail(file) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputOutputError, match="writing failed: No space left on device"):
+        folder.write("a", fail)
+    with pytest.raises(ZeroDivisionError):
+        folder.write("b", lambda file: 1 / 0)
+    assert names(folder.path) == ["a"]
+    assert (folder.path / "a").read_bytes() == b"one"
+    folder.close()
+    folder.close()
+
+
+def test_a_link_in_the_folder_is_replaced_and_not_followed(tmp_path) -> None:
+    (tmp_path / "victim").write_text("safe")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").symlink_to(tmp_path / "victim")
+    OutputFolder(tmp_path / "out").write("a", lambda file: file.write(b"new"))
+    assert (tmp_path / "victim").read_text() == "safe"
+    assert (tmp_path / "out" / "a").read_bytes() == b"new"
+
+
+def test_what_cannot_be_created_says_so(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder" / "a").mkdir(parents=True)
+    with pytest.raises(CannotCreateError, match="the folder cannot be made"):
+        OutputFolder(tmp_path / "file")
+    with pytest.raises(CannotCreateError, match="the folder cannot be made"):
+        OutputFolder(tmp_path / "file" / "below")
+    with pytest.raises(CannotCreateError, match="Is a directory"):
+        OutputFolder(tmp_path / "folder").create("a")
+    assert names(tmp_path / "folder") == ["a"]
+
+
+def test_removing_what_is_not_there_is_fine(tmp_path) -> None:
+    folder = OutputFolder(tmp_path)
+    (tmp_path / "a").touch()
+    folder.remove("a")
+    folder.remove("a")
+    assert names(tmp_path) == []
+    (tmp_path / "d").mkdir()
+    with pytest.raises(InputOutputError, match="cannot be removed"):
+        folder.remove("d")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One outcome for each item, whatever the item does."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nndeploy.errors import BundleError, DataError, InputError, InputOutputError
+from nndeploy.stream.items import Item
+from nndeploy.stream.pump import non_finite_names, pump
+from nndeploy.value_types import TensorType
+
+
+class Collector:
+    def __init__(self) -> None:
+        self.outcomes = []
+        self.ending = None
+
+    def write(self, outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def finish(self) -> None:
+        self.ending = "finished"
+
+    def discard(self) -> None:
+        self.ending = "discarded"
+
+
+def item(index, value):
+    def load():
+        if isinstance(value, Exception):
+            raise value
+        return {"x": value}
+
+    return Item(index, f"{index}.npz", str(index), load)
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+@pytest.fixture
+def program(make_manifest, fake_program):
+    def run(x):
+        if x[0] == 13:
+            raise DataError("unlucky", where="submodel s0 (fake)")
+        if x[0] == 666:
+            raise BundleError("a lie")
+        return {"y": x * 2}
+
+    return fake_program(make_manifest({"x": TensorType("float32", (None,))}), run)
+
+
+def run(program, values, **options):
+    sink = Collector()
+    summary = pump(program, [item(i, value) for i, value in enumerate(values)], sink, **options)
+    return sink, summary
+
+
+def test_every_item_has_one_outcome_in_order(program) -> None:
+    values = [f32(1), InputError("torn", where="1.npz"), f32(13), np.zeros(1), f32(2)]
+    sink, summary = run(program, values)
+    assert [outcome.index for outcome in sink.outcomes] == [0, 1, 2, 3, 4]
+    assert [str(outcome.error) for outcome in sink.outcomes if outcome.error] == [
+        "1.npz: torn",
+        "2.npz: submodel s0 (fake): unlucky",
+        "3.npz: input 'x' must be float32, got float64 (hint: convert it to float32)",
+    ]
+    assert sink.outcomes[4].outputs["y"].tolist() == [4]
+    assert sink.ending == "finished"
+    assert (summary.num_items, summary.num_failed, len(summary.latencies)) == (5, 3, 2)
+    assert summary.rate_hz > 0
+
+
+def test_stops_at_the_first_error_where_asked(program) -> None:
+    sink, summary = run(program, [f32(1), f32(13), f32(2)], stop_on_error=True)
+    assert [outcome.index for outcome in sink.outcomes] == [0, 1]
+    assert sink.ending == "finished"
+    assert summary.num_failed == 1
+
+
+def test_what_would_hit_every_item_ends_the_stream(program) -> None:
+    sink = Collector()
+    with pytest.raises(BundleError, match="a lie"):
+        pump(program, [item(0, f32(666)), item(1, f32(1))], sink)
+    assert sink.outcomes == []
+    assert sink.ending == "discarded"
+
+
+def test_a_sink_that_fails_ends_the_stream(program) -> None:
+    class Full(Collector):
+        def write(self, outcome) -> None:
+            raise InputOutputError("full")
+
+    sink = Full()
+    with pytest.raises(InputOutputError):
+        pump(program, [item(0, f32(1))], sink)
+    assert sink.ending == "discarded"
+
+
+def test_a_bug_is_not_an_outcome(program) -> None:
+    sink = Collector()
+    with pytest.raises(ZeroDivisionError):
+        pump(program, [item(0, ZeroDivisionError())], sink)
+    assert sink.ending == "discarded"
+
+
+def test_nothing_is_an_empty_stream(program) -> None:
+    sink, summary = run(program, [])
+    assert (summary.num_items, summary.rate_hz, summary.latencies.percentiles_ms()) == (0, 0.0, {})
+    assert sink.ending == "finished"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_passed_flagged_or_refused(program, bad) -> None:
+    for nan, flagged, num_failed in (("pass", (), 0), ("flag", ("x",), 0), ("reject", (), 1)):
+        sink, summary = run(program, [f32(1, bad), f32(1)], nan=nan)
+        assert sink.outcomes[0].non_finite == flagged
+        assert sink.outcomes[1].non_finite == ()
+        assert (summary.num_failed, summary.num_non_finite) == (num_failed, len(flagged))
+    assert "holds NaN or infinity in 'x'" in str(sink.outcomes[0].error)
+
+
+def test_non_finite_values_are_found_wherever_they_are() -> None:
+    values = {
+        "a": f32(1),
+        "b": [f32(1), f32(np.nan)],
+        "c": {1: float("inf")},
+        "d": np.array([np.nan], ml_dtypes.bfloat16),
+        "e": np.array([1], ml_dtypes.int4),
+        "f": np.array(["nan"], object),
+        "g": None,
+        "h": np.array([complex(0, np.inf)]),
+    }
+    assert non_finite_names(values) == ("b", "c", "d", "h")
+
+
+def test_each_outcome_is_shown_once(program) -> None:
+    seen = []
+    run(program, [f32(1), f32(2)], on_outcome=seen.append)
+    assert [outcome.index for outcome in seen] == [0, 1]
