@@ -124,7 +124,8 @@ def _check_variants(submodel: Submodel) -> None:
     try:
         _check_unique((variant.id for variant in submodel.variants), "variant")
     except BundleError as err:
-        raise err.within(where) from err
+        err.within(where)
+        raise
 
 
 def _check_members(manifest: Manifest) -> None:

@@ -9,8 +9,8 @@ A newer major version is refused by name before anything else is looked at. A ne
 there, and only there, unknown fields are ignored, except in what a variant requires of a host.
 """
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,7 +137,7 @@ class _Fields:
         if not isinstance(data, dict):
             raise BundleError(f"expected an object, got {_shown(data)}", where=where)
         self._data: dict[str, Any] = data
-        self._taken: list[str] = []
+        self._taken: set[str] = set()
         self._where = where
         self._ignore_unknown = ignore_unknown
 
@@ -150,14 +150,14 @@ class _Fields:
     def take(self, key: str) -> Any:
         if key not in self._data:
             raise BundleError(f"the field {key!r} is missing", where=self._where)
-        self._taken.append(key)
+        self._taken.add(key)
         return self._data[key]
 
     def end(self) -> None:
         if self._ignore_unknown or len(self._taken) == len(self._data):
             return
-        unknown = min(set(self._data) - set(self._taken))
-        hint = did_you_mean(unknown, self._taken)
+        unknown = min(self._data.keys() - self._taken)
+        hint = did_you_mean(unknown, sorted(self._taken))
         raise BundleError(f"unknown field {unknown!r:.80}", where=self._where, hint=hint)
 
     def plain(self) -> dict[str, Any]:
@@ -402,15 +402,14 @@ def _member_name(name: str, where: str) -> str:
     try:
         check_name(name)
     except BundleError as err:
-        raise err.within(where) from err
+        err.within(where)
+        raise
     return name
 
 
 def _is_number(value: object) -> bool:
-    """Returns whether a JSON number is finite and near enough to what a double can say."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_INT
+    """Returns whether a JSON number is one that a double can come near."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _shown(data: object) -> str:

@@ -55,7 +55,8 @@ class Bundle:
             self.manifest = _manifest(self._view, self._entries)
             _check_lists_agree(self.manifest, self._entries)
         except BundleError as err:
-            raise err.within(str(path)) from err
+            err.within(str(path))
+            raise
         self._locks = {name: Lock() for name in self.manifest.members}
         self._checked: set[str] = set()
 
@@ -95,7 +96,8 @@ class Bundle:
         try:
             return decode_values(data)
         except BundleError as err:
-            raise err.within(f"{self.path}: {name}") from err
+            err.within(f"{self.path}: {name}")
+            raise
 
     def report(self) -> dict[str, Any]:
         """Returns the report of the compile as plain data; `nndeploy.report.report_from_json` makes a `Report`.
@@ -108,7 +110,8 @@ class Bundle:
         try:
             report = parse_json(data, MAX_REPORT_BYTES)
         except BundleError as err:
-            raise err.within(f"{self.path}: {REPORT_NAME}") from err
+            err.within(f"{self.path}: {REPORT_NAME}")
+            raise
         if not isinstance(report, dict):
             raise BundleError("the report is no object", where=f"{self.path}: {REPORT_NAME}")
         return report
@@ -199,7 +202,8 @@ def _manifest(view: memoryview, entries: Mapping[str, Entry]) -> Manifest:
         manifest = decode_manifest(data)
         check_manifest(manifest)
     except BundleError as err:
-        raise err.within(MANIFEST_NAME) from err
+        err.within(MANIFEST_NAME)
+        raise
     return manifest
 
 

@@ -230,7 +230,8 @@ def _tree_of(header: bytes) -> dict[str, object]:
     try:
         tree = parse_json(text.encode("utf-8"), MAX_HEADER_BYTES)
     except BundleError as err:
-        raise err.within("the tree of these values") from err
+        err.within("the tree of these values")
+        raise
     if not isinstance(tree, dict):
         raise BundleError("the tree of these values is no object")
     return tree

@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nndeploy.bundle.container import Buffer, encode_container
+from nndeploy.bundle.container import Buffer, check_names, encode_container
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
@@ -45,12 +45,12 @@ def write_bundle(
     path = Path(path)
     try:
         contents = _contents(members, report)
-        complete = _with_members(manifest, contents)
-        contents[MANIFEST_NAME] = _checked_text(complete)
-        chunks = encode_container(contents)
+        contents[MANIFEST_NAME], complete = _sealed(_with_members(manifest, contents))
+        check_names(contents)
     except BundleError as err:
-        raise err.within(str(path)) from err
-    _replace_file(path, chunks)
+        err.within(str(path))
+        raise
+    _replace_file(path, encode_container(contents))
     return complete
 
 
@@ -86,7 +86,8 @@ def _contents(members: Mapping[str, Buffer], report: Mapping[str, object]) -> di
     try:
         contents[REPORT_NAME] = canonical_json(report)
     except BundleError as err:
-        raise err.within(REPORT_NAME) from err
+        err.within(REPORT_NAME)
+        raise
     return contents
 
 
@@ -95,14 +96,16 @@ def _with_members(manifest: Manifest, contents: Mapping[str, Buffer]) -> Manifes
     return dataclasses.replace(manifest, members=listed)
 
 
-def _checked_text(manifest: Manifest) -> bytes:
-    """Returns the text of the manifest after reading it back as the reader will."""
+def _sealed(manifest: Manifest) -> tuple[bytes, Manifest]:
+    """Returns the text of the manifest, and the manifest that the reader will make of it."""
     try:
         text = encode_manifest(manifest)
-        check_manifest(decode_manifest(text))
+        complete = decode_manifest(text)
+        check_manifest(complete)
     except BundleError as err:
-        raise err.within(MANIFEST_NAME) from err
-    return text
+        err.within(MANIFEST_NAME)
+        raise
+    return text, complete
 
 
 def _replace_file(path: Path, chunks: Iterable[Buffer]) -> None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the parts of a manifest fit together: each way in which they may not has its own message."""
+
+from dataclasses import replace
+
+import pytest
+
+from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, Variant
+from nndeploy.bundle.manifest_check import check_manifest
+from nndeploy.errors import BundleError
+from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
+
+FLOAT = TensorType("float32", (2,))
+VARIANTS = (Variant("v", "onnxruntime", "host", {}),)
+REPORT = {"report.json": Member("00" * 32, 2)}
+
+
+def chain(*submodels: tuple[str, tuple[str, ...], tuple[str, ...]], output: str = "y") -> Manifest:
+    """A manifest from the input x to one output, through (id, inputs, outputs)."""
+    names = {"x", output}.union(*(set(i) | set(o) for _, i, o in submodels))
+    return Manifest(
+        model_name="m",
+        model_sha256="0" * 64,
+        inputs=(NamedType("x", FLOAT),),
+        outputs=(NamedType(output, FLOAT),),
+        submodels=tuple(Submodel(identifier, i, o, VARIANTS) for identifier, i, o in submodels),
+        values=dict.fromkeys(names, FLOAT),
+        members=REPORT,
+    )
+
+
+ONE = chain(("a", ("x",), ("y",)))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        ONE,
+        chain(("a", ("x",), ("h",)), ("b", ("h", "x"), ("y",))),
+        chain(("a", (), ("y",))),
+        chain(output="x"),
+        replace(chain(output="x"), aliases={"x": "x"}),
+        replace(chain(), aliases={"y": "x"}),
+        replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
+        replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
+        replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
+    ],
+)
+def test_takes(manifest: Manifest) -> None:
+    check_manifest(manifest)
+
+
+def test_takes_a_manifest_with_everything_in_it(full_manifest: Manifest) -> None:
+    check_manifest(full_manifest)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (chain(("a", ("lost",), ("y",))), "submodel a: 'lost' is read, but nothing produces it"),
+        (chain(("a", ("h",), ("k",)), ("b", ("k",), ("h", "y"))), "a: 'h' is read before b produces it: a cycle"),
+        (chain(("a", ("y",), ("y",))), "submodel a: 'y' is read before a produces it: a cycle"),
+        (chain(("b", ("h",), ("y",)), ("a", ("x",), ("h",))), "submodel b: 'h' is read before a produces it"),
+        (chain(("a", ("x",), ("y",)), ("b", ("x",), ("y",))), "'y' is produced twice, by a and by b"),
+        (chain(("a", ("x",), ("y", "y"))), "'y' is produced twice, by a and by a"),
+        (chain(("a", ("x",), ("x", "y"))), "'x' is produced twice, by the program's inputs and by a"),
+        (chain(("a", ("x",), ("y",)), ("a", ("x",), ("z",))), "the submodel 'a' stands twice"),
+        (chain(), "outputs: nothing produces the output 'y'"),
+        (replace(ONE, inputs=ONE.inputs * 2), "the input 'x' stands twice"),
+        (replace(ONE, outputs=ONE.outputs * 2), "the output 'y' stands twice"),
+        (replace(ONE, aliases={"y": "x"}), "the alias 'y' is also produced by a"),
+        (replace(chain(), aliases={"y": "z"}), "the alias 'y' of 'z' does not lead from an output to an input"),
+        (replace(chain(), aliases={"z": "x"}), "the alias 'z' of 'x' does not lead from an output to an input"),
+        (replace(ONE, values={"x": FLOAT}), "the value 'y' has no type"),
+        (replace(chain(("a", ("x",), ("y", "h"))), values={"x": FLOAT, "y": FLOAT}), "the value 'h' has no type"),
+        (replace(ONE, values={"x": FLOAT, "y": TensorType("int8", (2,))}), "the value 'y' has two types"),
+        (replace(ONE, ranges={"N": DimRange(4, 2, 3)}), r"ranges\['N'\]: expected min <= best <= max, got 4, 3, 2"),
+        (replace(ONE, ranges={"N": DimRange(1, 2, 3)}), "expected min <= best <= max, got 1, 3, 2"),
+        (replace(ONE, ranges={"N": DimRange(2, 3, 1)}), "expected min <= best <= max, got 2, 1, 3"),
+        (replace(ONE, members={}), "members: the member 'report.json' is missing"),
+        (replace(ONE, members={**REPORT, "manifest.json": Member("0" * 64, 1)}), "must not list 'manifest.json'"),
+        (replace(ONE, members={**REPORT, "signature": Member("0" * 64, 1)}), "must not list 'signature'"),
+        (
+            replace(ONE, members={**REPORT, **{f"weights/{i}": Member("0" * 64, 1) for i in range(4094)}}),
+            "4095 members, more than a bundle can hold",
+        ),
+        (replace(ONE, constants="tables/c"), "constants: it names the member 'tables/c', which is not listed"),
+        (replace(ONE, goldens=(Golden("g/i", "g/o", "", "sample"),)), r"goldens\[0\]: it names the member 'g/i'"),
+        (
+            replace(ONE, goldens=(Golden("report.json", "report.json", "g/b", "sample"),)),
+            r"goldens\[0\]: it names the member 'g/b'",
+        ),
+        (
+            replace(ONE, submodels=(replace(ONE.submodels[0], variants=VARIANTS * 2),)),
+            "submodel a: the variant 'v' stands twice",
+        ),
+        (
+            replace(ONE, submodels=(replace(ONE.submodels[0], variants=(replace(VARIANTS[0], files={"f": "m"}),)),)),
+            "variant v of submodel a: it names the member 'm', which is not listed",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_refuses(manifest: Manifest, message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        check_manifest(manifest)
+
+
+@pytest.mark.parametrize(
+    ("declared", "in_chain"),
+    [
+        (SequenceType(FLOAT), FLOAT),
+        (SequenceType(FLOAT), SequenceType(TensorType("int8", (2,)))),
+        (OptionalType(FLOAT), SequenceType(FLOAT)),
+        (OptionalType(FLOAT), OptionalType(TensorType("bool", (2,)))),
+        (MapType("string", FLOAT), MapType("int64", FLOAT)),
+        (MapType("string", FLOAT), MapType("string", SequenceType(FLOAT))),
+    ],
+    ids=str,
+)
+def test_refuses_two_types_of_one_value(declared: ValueType, in_chain: ValueType) -> None:
+    manifest = replace(ONE, outputs=(NamedType("y", declared),), values={"x": FLOAT, "y": in_chain})
+    with pytest.raises(BundleError, match="the value 'y' has two types"):
+        check_manifest(manifest)
+    check_manifest(replace(manifest, values={"x": FLOAT, "y": declared}))
+
+
+IMAGE = ImageInput("x", 8, 8, "RGB", "NCHW", (0.0,) * 3, (1.0,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (replace(IMAGE, name="z"), "image_input: no input is called 'z'"),
+        (replace(IMAGE, mean=(0.0,)), "mean and std need 3 numbers for RGB"),
+        (replace(IMAGE, std=(1.0,) * 4), "mean and std need 3 numbers for RGB"),
+        (replace(IMAGE, channels="L"), "mean and std need 1 numbers for L"),
+        (replace(IMAGE, std=(1.0, 0.0, 1.0)), "a standard deviation of 0"),
+    ],
+)
+def test_refuses_the_image_input(image: ImageInput, message: str) -> None:
+    check_manifest(replace(ONE, image_input=IMAGE))
+    with pytest.raises(BundleError, match=message):
+        check_manifest(replace(ONE, image_input=image))

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest as JSON: nothing is lost, nothing but its form is read, and the JSON Schema says the same."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import nndeploy.bundle.manifest_json as manifest_json
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
+from nndeploy.bundle.strict_json import canonical_json
+from nndeploy.errors import BundleError
+
+SCHEMA = json.loads((Path(manifest_json.__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+Json = Any
+
+
+@pytest.fixture
+def data(full_manifest: Manifest) -> dict[str, Json]:
+    return json.loads(encode_manifest(full_manifest))
+
+
+def test_a_manifest_comes_back_as_it_was(full_manifest: Manifest) -> None:
+    assert manifest_from_json(manifest_to_json(full_manifest)) == full_manifest
+    assert decode_manifest(encode_manifest(full_manifest)) == full_manifest
+
+
+def test_a_manifest_without_the_optional_parts_comes_back() -> None:
+    bare = Manifest("", "0" * 64, (), (), (), {})
+    assert decode_manifest(encode_manifest(bare)) == bare
+
+
+def test_the_text_is_canonical(full_manifest: Manifest) -> None:
+    text = encode_manifest(full_manifest)
+    assert text.isascii()
+    assert text == canonical_json(json.loads(text))
+
+
+def test_the_schema_is_one_and_real_manifests_fit_it(data: dict[str, Json]) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    VALIDATOR.validate(data)
+    VALIDATOR.validate(manifest_to_json(Manifest("", "0" * 64, (), (), (), {})))
+
+
+TYPES: dict[str, Json] = {
+    "x": {"kind": "tensor", "dtype": "float32", "shape": ["N", 3, None]},
+    "s": {"kind": "sequence", "element": {"kind": "tensor", "dtype": "bool", "shape": None}},
+    "m": {"kind": "map", "key": "int64", "value": {"kind": "tensor", "dtype": "string", "shape": []}},
+}
+VARIANT_DATA: dict[str, Json] = {
+    "id": "v", "backend": "onnxruntime", "target": "host", "files": {"a/b": "w/a"}, "metadata": {"k": [1]},
+    "requires": {"arch": "x86_64", "cpu_features": ["avx2"], "custom_ops": []},
+    "native_code": False, "deterministic": True,
+}  # fmt: skip
+ONE_OF_EACH: dict[str, Json] = {
+    "format": {"name": "nndeploy-bundle", "major": 1, "minor": 0},
+    "model_name": "", "model_sha256": "ab" * 32,
+    "inputs": [{"name": "x", "type": TYPES["x"]}], "outputs": [], "values": TYPES,
+    "submodels": [{"id": "a", "inputs": [], "outputs": ["y"], "variants": [VARIANT_DATA]}],
+    "ranges": {"N": {"min": 1, "max": 1, "best": 1}}, "aliases": {"y": "x"}, "constants": "",
+    "goldens": [{"inputs": "g/i", "outputs": "g/o", "boundaries": "", "origin": "sample"}],
+    "tolerances": {"float32": {"rtol": 0.5, "atol": 0}}, "checks": [{"ok": True}],
+    "image_input": {
+        "name": "x", "height": 1, "width": 1, "channels": "L", "layout": "NHWC", "mean": [0], "std": [1.5], "labels": []
+    },
+    "provenance": {}, "members": {"w/a": {"sha256": "00" * 32, "size_bytes": 1}},
+}  # fmt: skip
+
+
+def paths_of(node: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    for key, item in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from paths_of(item, (*path, key))
+
+
+def mutated(data: Json, path: tuple[Any, ...], change: str, value: Json = None) -> Json:
+    """A copy in which the item at `path` is replaced, deleted, renamed or, if it is a list or object, has one more."""
+    data = copy.deepcopy(data)
+    parent = data
+    for key in path[:-1]:
+        parent = parent[key]
+    match change:
+        case "replace":
+            parent[path[-1]] = value
+        case "delete":
+            del parent[path[-1]]
+        case "rename" if isinstance(parent, dict):
+            parent[value] = parent.pop(path[-1])
+        case "add" if isinstance(parent[path[-1]], dict):
+            parent[path[-1]]["new"] = value
+        case "add" if isinstance(parent[path[-1]], list):
+            parent[path[-1]].append(value)
+    return data
+
+
+REPLACEMENTS: tuple[Json, ...] = (
+    None, True, 0, -1, 1.5, -0.5, 2**63, 10**400, "", "a/../b", "/a", "a/b/c/d/e/f", "A", "..", "0" * 64, "float32",
+    "int8", [], ["x"], [""], [1], {}, {"": "x"}, TYPES["m"], {**TYPES["x"], "shape": [0] * 65},
+    {**TYPES["m"], "key": "float32"},
+)  # fmt: skip
+
+
+def mutants(data: Json) -> Iterator[tuple[str, Json]]:
+    for path in paths_of(data):
+        yield f"delete {path}", mutated(data, path, "delete")
+        for value in REPLACEMENTS:
+            yield f"replace {path} by {value!r:.60}", mutated(data, path, "replace", value)
+        for value in (None, 1, "x", "", {}):
+            yield f"add {value!r} to {path}", mutated(data, path, "add", value)
+        for name in ("", "x", "..", "X", "float64"):
+            yield f"rename {path} to {name!r}", mutated(data, path, "rename", name)
+
+
+def is_parsed(data: Json) -> bool:
+    try:
+        manifest_from_json(data)
+    except BundleError:
+        return False
+    return True
+
+
+def test_the_schema_and_the_parser_agree_on_every_mutation() -> None:
+    assert VALIDATOR.is_valid(ONE_OF_EACH)
+    verdicts = {True: 0, False: 0}
+    for what, mutant in mutants(ONE_OF_EACH):
+        if mutant != ONE_OF_EACH:
+            fits = VALIDATOR.is_valid(mutant)
+            assert fits == is_parsed(mutant), f"{what}: the schema says {fits}"
+            verdicts[fits] += 1
+    assert min(verdicts.values()) > 300
+
+
+SUBMODEL = ("submodels", 0)
+VARIANT = (*SUBMODEL, "variants", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("model_name",), None, "model_name: expected text, got nothing"),
+        (("model_sha256",), "AB" * 32, "model_sha256: expected 64 lower-case hexadecimal digits"),
+        (("inputs",), {}, "inputs: expected a list"),
+        (("inputs", 0), 1, r"inputs\[0\]: expected an object, got 1"),
+        (("inputs", 0, "name"), "", r"inputs\[0\]\.name: expected a name"),
+        (("inputs", 0, "type", "dtype"), "float31", "unknown element type 'float31'"),
+        (("inputs", 0, "type", "shape"), [-1], "not a shape"),
+        (("inputs", 0, "type"), {"kind": "tensor"}, "not a value type"),
+        (("values", "labels", "element", "key"), "float32", "keys of a map are integers or strings, not float32"),
+        (("values", ""), None, "without an empty name"),
+        ((*SUBMODEL, "id"), "..", r"submodels\[0\]\.id: expected 1 to 64 of"),
+        ((*SUBMODEL, "id"), "a/b", r"submodels\[0\]\.id: expected 1 to 64 of"),
+        ((*SUBMODEL, "inputs"), "x", "expected a list of names"),
+        ((*SUBMODEL, "outputs"), [], "expected 1 name or more"),
+        ((*SUBMODEL, "variants"), [], "expected 1 item or more"),
+        ((*VARIANT, "id"), "Upper", "expected 1 to 64 of"),
+        ((*VARIANT, "native_code"), 1, "expected true or false, got 1"),
+        ((*VARIANT, "files"), {"a/b/c": "x"}, "'a/b/c' is no name of a backend's file"),
+        ((*VARIANT, "files"), {"../x": "x"}, "'../x' is no name of a backend's file"),
+        ((*VARIANT, "files"), {"x": "../x"}, r"files\['x'\]: the member name '../x' leaves its folder"),
+        ((*VARIANT, "files"), {"x": "/x"}, "'/x' is an absolute path"),
+        ((*VARIANT, "files"), {"x": 1}, "expected an object of names"),
+        ((*VARIANT, "metadata"), [], "metadata: expected an object"),
+        ((*VARIANT, "requires", "arch"), 1, r"requires\.arch: expected text"),
+        ((*VARIANT, "requires", "cpu_features"), [["avx2"]], "cpu_features: expected a list of names"),
+        ((*VARIANT, "requires", "gpu"), "any", r"requires: unknown field 'gpu'"),
+        (("ranges", "N", "min"), -1, "expected an integer from 0 to"),
+        (("ranges", "N", "max"), 2**63, "expected an integer from 0 to"),
+        (("ranges", "N", "best"), True, "expected an integer"),
+        (("aliases", "same"), 1, "aliases: expected an object of names"),
+        (("constants",), "../x", "constants: the member name '../x' leaves"),
+        (("goldens", 0, "origin"), "made up", "expected one of sample, generated"),
+        (("goldens", 0, "inputs"), "", "is empty"),
+        (("tolerances", "float31"), {"rtol": 0, "atol": 0}, "unknown element type 'float31'.*did you mean 'float32'"),
+        (("tolerances", "float32", "rtol"), -1.0, "expected a finite number that is not negative"),
+        (("tolerances", "float32", "atol"), 10**400, "expected a finite number"),
+        (("checks",), [1], r"checks\[0\]: expected an object"),
+        (("image_input", "channels"), "CMYK", "expected one of RGB, BGR, L"),
+        (("image_input", "layout"), "CHW", "expected one of NCHW, NHWC"),
+        (("image_input", "height"), 0, "expected an integer from 1 to 65535"),
+        (("image_input", "mean"), ["0"], "expected a list of finite numbers"),
+        (("image_input", "labels"), [1], "expected a list of names"),
+        (("provenance",), None, "provenance: expected an object"),
+        (("members", "../x"), {"sha256": "0" * 64, "size_bytes": 0}, "leaves its folder"),
+        (("members", "report.json", "size_bytes"), -1, "expected an integer from 0"),
+        (("members", "report.json", "sha256"), "0" * 63, "64 lower-case hexadecimal digits"),
+        (("surprise",), 1, "unknown field 'surprise'"),
+        (("submodels", 0, "variants", 0, "targets"), 1, "unknown field 'targets'.*did you mean 'target'"),
+    ],
+    ids=str,
+)
+def test_refuses(data: dict[str, Json], path: tuple[Any, ...], value: Json, message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        manifest_from_json(mutated(data, path, "replace", value))
+
+
+@pytest.mark.parametrize("data", [None, [], 1, "manifest"], ids=repr)
+def test_refuses_what_is_no_object(data: Json) -> None:
+    with pytest.raises(BundleError, match="expected an object"):
+        manifest_from_json(data)
+
+
+def test_refuses_a_missing_field_by_name(data: dict[str, Json]) -> None:
+    with pytest.raises(BundleError, match=r"submodels\[1\]: the field 'outputs' is missing"):
+        manifest_from_json(mutated(data, ("submodels", 1, "outputs"), "delete"))
+
+
+def test_a_newer_major_version_is_refused_before_anything_else_is_looked_at() -> None:
+    data = {"format": {"name": "nndeploy-bundle", "major": 2, "minor": 0, "new": 1}, "everything": "else"}
+    with pytest.raises(BundleError, match=r"made by a newer nndeploy \(format 2\), this one reads format 1") as caught:
+        manifest_from_json(data)
+    assert "upgrade" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "other"}, "format.name: expected nndeploy-bundle, got 'other'"),
+        ({"major": 0}, "format 0 was never released"),
+        ({"major": "1"}, "format.major: expected an integer"),
+        ({"minor": -1}, "format.minor: expected an integer"),
+        ({"more": 1}, "format: unknown field 'more'"),
+    ],
+)
+def test_refuses_another_format(data: dict[str, Json], change: dict[str, Json], message: str) -> None:
+    data["format"].update(change)
+    with pytest.raises(BundleError, match=message):
+        manifest_from_json(data)
+
+
+def test_refuses_data_without_a_format() -> None:
+    with pytest.raises(BundleError, match="the field 'format' is missing"):
+        manifest_from_json({})
+
+
+def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
+    data["format"].update(minor=1, codename="x")
+    for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
+        data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
+    assert manifest_from_json(data) == full_manifest
+
+
+def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
+    data["format"]["minor"] = 1
+    newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
+    assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"
+
+
+def test_refuses_a_type_that_is_too_deep(data: dict[str, Json]) -> None:
+    value_type = data["values"]["same"]
+    for _ in range(9):
+        value_type = {"kind": "sequence", "element": value_type}
+    data["values"]["same"] = value_type
+    with pytest.raises(BundleError, match="not a value type"):
+        manifest_from_json(data)
+
+
+def test_refuses_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch, full_manifest: Manifest) -> None:
+    text = encode_manifest(full_manifest)
+    monkeypatch.setattr(manifest_json, "MAX_MANIFEST_BYTES", len(text) - 1)
+    with pytest.raises(BundleError, match=f"{len(text)} bytes of JSON; at most {len(text) - 1}"):
+        decode_manifest(text)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"format":1,"format":1}', b"[NaN]", b"[" * 5000])
+def test_refuses_text_that_is_not_strict_json(text: bytes) -> None:
+    with pytest.raises(BundleError):
+        decode_manifest(text)

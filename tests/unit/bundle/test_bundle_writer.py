@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a bundle: the same bytes each time, and after every failure the old file or the new one, nothing between."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.writer import RESERVED_NAMES, check_can_create, write_bundle
+from nndeploy.errors import BundleError, CannotCreateError, InputOutputError
+
+OLD = b"the old file"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def assert_only(folder: Path, content: bytes | None) -> None:
+    """Asserts that the folder holds out.nnd with `content` and nothing else; None: that it is empty."""
+    assert names_in(folder) == ([] if content is None else ["out.nnd"])
+    if content is not None:
+        assert (folder / "out.nnd").read_bytes() == content
+
+
+@pytest.fixture
+def whole(bundle_path: Path) -> bytes:
+    """The bytes that the small bundle has."""
+    return bundle_path.read_bytes()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def test_the_reader_finds_what_was_written(tmp_path: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    complete = write_bundle(tmp_path / "a.nnd", manifest, members, {"model": "digits"})
+    with open_bundle(tmp_path / "a.nnd") as bundle:
+        bundle.verify()
+        assert bundle.manifest == complete
+        assert bundle.report() == {"model": "digits"}
+        assert {name: bytes(bundle.member(name)) for name in members} == members
+    assert complete.members.keys() == {*members, "report.json"}
+    assert replace(complete, members={}) == manifest
+
+
+def test_the_same_content_gives_the_same_bytes(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    (folder / "sub").mkdir()
+    write_bundle(folder / "a.nnd", manifest, members, {"a": 1, "b": 2})
+    write_bundle(folder / "sub" / "b.nnd", manifest, dict(reversed(members.items())), {"b": 2, "a": 1})
+    assert (folder / "a.nnd").read_bytes() == (folder / "sub" / "b.nnd").read_bytes()
+
+
+def test_members_may_be_views_of_any_format(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    write_bundle(folder / "a.nnd", manifest, members, {})
+    views = {name: memoryview(data) for name, data in members.items()}
+    views["submodels/tail/portable/model.onnx"] = memoryview(b"tail").cast("I")
+    write_bundle(folder / "b.nnd", manifest, views, {})
+    assert (folder / "a.nnd").read_bytes() == (folder / "b.nnd").read_bytes()
+
+
+def test_replaces_the_file_that_is_there(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    (folder / "out.nnd").write_bytes(OLD)
+    write_bundle(folder / "out.nnd", manifest, members, {})
+    assert names_in(folder) == ["out.nnd"]
+    open_bundle(folder / "out.nnd").verify()
+
+
+def test_somebody_who_reads_the_old_bundle_keeps_it(
+    bundle_path: Path, manifest: Manifest, members: dict[str, bytes]
+) -> None:
+    old = open_bundle(bundle_path)
+    write_bundle(bundle_path, manifest, {**members, "submodels/tail/portable/model.onnx": b"new"}, {})
+    old.verify()
+    assert bytes(old.member("submodels/tail/portable/model.onnx")) == b"tail"
+
+
+def test_the_mode_of_the_file_follows_the_umask(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    before = os.umask(0o027)
+    try:
+        write_bundle(folder / "a.nnd", manifest, members, {})
+    finally:
+        os.umask(before)
+    assert (folder / "a.nnd").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("name", RESERVED_NAMES)
+def test_refuses_a_reserved_member_name(folder: Path, manifest: Manifest, members: dict[str, bytes], name: str) -> None:
+    with pytest.raises(BundleError, match=f"the member name '{name}' is reserved"):
+        write_bundle(folder / "out.nnd", manifest, {**members, name: b""}, {})
+    assert_only(folder, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: replace(m, goldens=(replace(m.goldens[0], inputs="lost"),)), "manifest.json: goldens.*'lost'"),
+        (lambda m: replace(m, model_sha256="short"), "manifest.json: model_sha256: expected 64"),
+        (lambda m: replace(m, provenance={"x": float("nan")}), "manifest.json: provenance.x is nan"),
+        (lambda m: replace(m, provenance={"x": "y" * (5 << 20)}), "bytes of JSON; at most 4194304"),
+        (lambda m: replace(m, provenance={"x": {}, "y": b""}), "provenance.y is a bytes"),
+    ],
+    ids=["unlisted member", "wrong form", "nan", "too large", "no plain data"],
+)
+def test_writes_nothing_that_the_reader_would_refuse(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], change: Callable[[Manifest], Manifest], message: str
+) -> None:
+    with pytest.raises(BundleError, match=message) as caught:
+        write_bundle(folder / "out.nnd", change(manifest), members, {})
+    assert caught.value.where.startswith(str(folder / "out.nnd"))
+    assert_only(folder, None)
+
+
+def test_refuses_a_member_name_that_is_not_allowed(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    with pytest.raises(BundleError, match=r"'\.\./x' leaves its folder"):
+        write_bundle(folder / "out.nnd", manifest, {**members, "../x": b""}, {})
+    with pytest.raises(BundleError, match=r"'report\.json' is also the folder"):
+        write_bundle(folder / "out.nnd", manifest, {**members, "report.json/x": b""}, {})
+    assert_only(folder, None)
+
+
+def test_refuses_a_report_that_json_cannot_hold(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
+    with pytest.raises(BundleError, match=r"report\.json: checks\[0\]\.max_abs is inf"):
+        write_bundle(folder / "out.nnd", manifest, members, {"checks": [{"max_abs": float("inf")}]})
+    assert_only(folder, None)
+
+
+def make_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def make_link(path: Path) -> Path:
+    (path.parent / "target").write_bytes(OLD)
+    path.symlink_to("target")
+    return path
+
+
+def make_pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+UNUSABLE = [
+    (lambda tmp: tmp / "missing" / "x.nnd", "there is no folder"),
+    (lambda tmp: make_folder(tmp / "x.nnd"), "is a folder.*name a file"),
+    (lambda tmp: make_link(tmp / "x.nnd"), "is a symbolic link"),
+    (lambda tmp: make_pipe(tmp / "x.nnd"), "is no regular file"),
+    (lambda tmp: (tmp / "file").write_bytes(OLD) and tmp / "file" / "x.nnd", "there is no folder"),
+    (lambda tmp: tmp / ("x" * 300), "File name too long"),
+    (lambda tmp: tmp / "x\0.nnd", "null byte"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), UNUSABLE, ids=[message for _, message in UNUSABLE])
+def test_refuses_an_output_that_cannot_be_created(
+    tmp_path: Path, manifest: Manifest, members: dict[str, bytes], make: Callable[[Path], Path], message: str
+) -> None:
+    path = make(tmp_path)
+    before = names_in(tmp_path)
+    with pytest.raises(CannotCreateError, match=message) as caught:
+        check_can_create(path)
+    assert caught.value.exit_code == 73
+    with pytest.raises(CannotCreateError, match=message):
+        write_bundle(path, manifest, members, {})
+    assert names_in(tmp_path) == before
+
+
+def test_refuses_a_folder_that_is_not_writable(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(CannotCreateError, match="is not writable"):
+        write_bundle(folder / "out.nnd", manifest, members, {})
+    assert_only(folder, None)
+
+
+def test_refuses_a_folder_that_only_seems_writable(manifest: Manifest, members: dict[str, bytes]) -> None:
+    with pytest.raises(CannotCreateError, match=r"cannot be created|is not writable"):
+        write_bundle("/proc/x.nnd", manifest, members, {})
+
+
+def test_checking_an_output_changes_nothing(folder: Path) -> None:
+    check_can_create(folder / "out.nnd")
+    assert_only(folder, None)
+    (folder / "out.nnd").write_bytes(OLD)
+    check_can_create(folder / "out.nnd")
+    assert_only(folder, OLD)
+
+
+def failing(name: str, code: int, at: int) -> Callable[..., Any]:
+    """A stand-in for os.`name` that fails with `code` the `at`-th time."""
+    real, count = getattr(os, name), iter(range(1, 1000))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if next(count) == at:
+            raise OSError(code, os.strerror(code))
+        return real(*args, **kwargs)
+
+    return call
+
+
+@pytest.mark.parametrize("old", [None, OLD], ids=["no old file", "an old file"])
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (errno.ENOSPC, InputOutputError),
+        (errno.EDQUOT, InputOutputError),
+        (errno.EIO, InputOutputError),
+        (errno.EACCES, CannotCreateError),
+        (errno.EROFS, CannotCreateError),
+    ],
+    ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else value.__name__,
+)
+@pytest.mark.parametrize("call", ["open", "fsync", "rename"])
+def test_a_failed_step_leaves_the_old_file_and_no_other(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], monkeypatch: pytest.MonkeyPatch,
+    call: str, code: int, error: type[Exception], old: bytes | None,
+) -> None:  # fmt: skip
+    if old is not None:
+        (folder / "out.nnd").write_bytes(old)
+    name = "replace" if call == "rename" else call
+    monkeypatch.setattr(os, name, failing(name, code, at=1))
+    with pytest.raises(error, match=os.strerror(code)):
+        write_bundle(folder / "out.nnd", manifest, members, {})
+    assert_only(folder, old)
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(
+    folder: Path, manifest: Manifest, members: dict[str, bytes]
+) -> None:
+    """The limit on the size of files stands for the disk: the kernel cuts the write short, then refuses it."""
+    (folder / "out.nnd").write_bytes(OLD)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(InputOutputError, match="File too large") as caught:
+            write_bundle(folder / "out.nnd", manifest, {**members, "weights/w": bytes(1 << 20)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.exit_code == 74
+    assert_only(folder, OLD)
+
+
+def test_a_failure_to_sync_the_folder_is_told_and_the_new_file_is_whole(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", failing("fsync", errno.EIO, at=2))
+    with pytest.raises(InputOutputError, match="perhaps not to stay"):
+        write_bundle(folder / "out.nnd", manifest, members, {})
+    open_bundle(folder / "out.nnd").verify()
+
+
+def test_an_interrupt_leaves_the_old_file_and_no_other(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "out.nnd").write_bytes(OLD)
+
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bundle(folder / "out.nnd", manifest, members, {})
+    assert_only(folder, OLD)
+
+
+KILLED_AT_A_CALL = """
+    import os, signal, sys
+    from pathlib import Path
+    from nndeploy.bundle.manifest import Manifest
+    from nndeploy.bundle.writer import write_bundle
+
+    path, name, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    real, count = getattr(os, name), iter(range(1, 1000))
+
+    def killed(*args, **kwargs):
+        if next(count) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+
+    setattr(os, name, killed)
+    write_bundle(path, Manifest("m", "0" * 64, (), (), (), {}), {"w/x": bytes(100000)}, {})
+"""
+
+
+STATES_AFTER_A_KILL = [
+    ("open", 1, "old"),
+    ("fsync", 1, "old"),
+    ("replace", 1, "old"),
+    ("open", 2, "new"),
+    ("fsync", 2, "new"),
+]
+
+
+@pytest.mark.parametrize(("call", "at", "state"), STATES_AFTER_A_KILL)
+def test_a_kill_leaves_the_old_file_or_the_new_one(folder: Path, call: str, at: int, state: str) -> None:
+    path = folder / "out.nnd"
+    path.write_bytes(OLD)
+    script = textwrap.dedent(KILLED_AT_A_CALL)
+    done = subprocess.run([sys.executable, "-c", script, path, call, str(at)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    if state == "old":
+        assert path.read_bytes() == OLD
+    else:
+        open_bundle(path).verify()
+    assert [name for name in names_in(folder) if not name.startswith(".nndeploy-")] == ["out.nnd"]
+
+
+def test_two_writers_at_once_leave_one_whole_bundle(
+    folder: Path, manifest: Manifest, members: dict[str, bytes], whole: bytes
+) -> None:
+    def write(_: int) -> None:
+        write_bundle(folder / "out.nnd", manifest, members, {"model": "digits"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(20)))
+    assert_only(folder, whole)
