@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submodel -> artifact: the model as ONNX Runtime optimised it, ready to be loaded.
+
+    model.onnx    the optimised graph and its small constants
+    weights.bin   constants of `EXTERNAL_BYTES` and more, mapped and used in place at load (absent if there are none)
+
+The level is "extended": what is left out depends on the CPU (blocked layouts of convolutions) and is done at load,
+which costs about a millisecond and gives full speed; see docs/backends.md for the figures of each level.
+Law: the same submodel gives the same bytes.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.transforms.operator_versions import version_of
+from nndeploy_onnxruntime.element_types import RAW_TYPES
+from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
+from nndeploy_onnxruntime.reason import reason_of
+
+MODEL_FILE = "model.onnx"
+WEIGHTS_FILE = "weights.bin"
+EXTERNAL_BYTES = 64 * 1024
+OWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "com.microsoft"})
+
+
+def build(submodel: ir.Model, libraries: Sequence[str], workdir: Path) -> Artifact:
+    """Returns the artifact of a submodel; `libraries` hold its custom operators.
+
+    Raises:
+        BuildRefusedError: the library refuses the model, or it is larger than 2 GiB.
+    """
+    _refuse_mixed_borders(submodel)
+    model = bytes_for_onnxruntime(submodel)
+    try:
+        inference_session(model, _saving_options(libraries, workdir))
+    except Exception as err:  # the library's way to say no has many classes
+        raise BuildRefusedError(reason_of(err)) from err
+    names = [name for name in (MODEL_FILE, WEIGHTS_FILE) if (workdir / name).exists()]
+    domains = custom_domains(submodel)
+    return Artifact(
+        files={name: (workdir / name).read_bytes() for name in names},
+        requires={"custom_ops": domains} if domains else {},
+    )
+
+
+def custom_domains(model: ir.Model) -> list[str]:
+    """Returns the operator domains that need a library given at load, sorted."""
+    functions = {function.domain for function in model.functions.values()}
+    used = {node.domain for node in model.graph.all_nodes()}
+    used |= {node.domain for function in model.functions.values() for node in function.all_nodes()}
+    return sorted(used - functions - OWN_DOMAINS)
+
+
+def _saving_options(libraries: Sequence[str], workdir: Path) -> Any:
+    options = session_options(1, libraries)
+    options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(workdir / MODEL_FILE)
+    external = "session.optimized_model_external_initializers_"
+    options.add_session_config_entry(f"{external}file_name", WEIGHTS_FILE)
+    options.add_session_config_entry(f"{external}min_size_in_bytes", str(EXTERNAL_BYTES))
+    return options
+
+
+def _refuse_mixed_borders(submodel: ir.Model) -> None:
+    """Refuses borders of both kinds: types that numpy lacks cross as raw memory, lists and optionals only as objects."""
+    border = [*submodel.graph.inputs, *submodel.graph.outputs]
+    raw = [value for value in border if value.dtype is not None and value.dtype.numpy().name in RAW_TYPES]
+    composite = [value for value in border if value.type is not None and not isinstance(value.type, ir.TensorType)]
+    if raw and composite:
+        raise BuildRefusedError(f"{raw[0].name!r} ({raw[0].dtype}) and {composite[0].name!r} cannot cross together")
