@@ -90,19 +90,28 @@ def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
 def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keyword arguments of `compile_model` for a request."""
     from nndeploy.bundle.manifest import ImageInput
+    from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
     from nndeploy.jobs.workers import ChildWorkers
     from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)
-    for elsewhere in ("source", "out", "jobs", "time_limit"):
+    for elsewhere in ("source", "out", "jobs", "time_limit", "shape_texts", "trtexec_shapes"):
         del keywords[elsewhere]
+    keywords["shapes"] = {
+        **parse_trtexec_shapes(*arguments["trtexec_shapes"]),
+        **parse_shape_options(arguments["shape_texts"]),
+    }
     if keywords["samples"] is not None:
         keywords["samples"] = samples_from_folder(Path(keywords["samples"]))
     if keywords["image_input"] is not None:
-        image = keywords["image_input"]
-        keywords["image_input"] = ImageInput(**{k: tuple(v) if isinstance(v, list) else v for k, v in image.items()})
+        image: dict[str, Any] = keywords["image_input"]
+        keywords["image_input"] = ImageInput(**{k: _frozen(v) for k, v in image.items()})
     keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
     return {**keywords, "workers": ChildWorkers(arguments["jobs"], arguments["time_limit"])}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
@@ -32,7 +33,7 @@ from nndeploy.pack import Findings, Goldens, pack, report_of
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Backend, BuildOptions, BuildRefusedError, ReferenceEngine
-from nndeploy.plugin.registry import backends_in_order
+from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import Target, host_target, target_from_toml
 from nndeploy.value_types import DTYPES, Value
@@ -160,6 +161,8 @@ class _Flow:
     def _backends(self) -> list[Backend]:
         order = backends_in_order(self.options.backends, self.options.without)
         usable = []
+        if self.options.backends is None:
+            self.warnings += [reason for name, reason in broken_backends().items() if name not in self.options.without]
         for backend in order:
             probe = backend.probe(self.host)
             if probe.can_build:
@@ -369,21 +372,18 @@ class _Flow:
 
 def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of values by name when the inputs have the sizes of `sample`, where they can be inferred."""
-    inputs = [value for value in model.graph.inputs if value.name in sample and hasattr(sample[value.name], "shape")]
-    if all(value.shape is not None and value.shape.is_static() for value in inputs):
+    fed = {name: value.shape for name, value in sample.items() if isinstance(value, np.ndarray)}
+    if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs if value.name in fed):
         return {}
     trial = model.clone()
-    for node in trial.graph:
-        for output in node.outputs:
-            output.shape = None
-    for value in trial.graph.outputs:
+    for value in (*trial.graph.outputs, *(output for node in trial.graph for output in node.outputs)):
         value.shape = None
     for value in trial.graph.inputs:
-        if value.name in sample and hasattr(sample[value.name], "shape"):
-            value.shape = ir.Shape(sample[value.name].shape)
+        if value.name in fed:
+            value.shape = ir.Shape(fed[value.name])
     ShapeInferencePass(data_prop=True)(trial)
     return {
-        value.name: tuple(int(dim) for dim in value.shape)
+        value.name: value.shape.numpy()
         for node in trial.graph
         for value in (*node.inputs, *node.outputs)
         if value is not None and value.name and value.shape is not None and value.shape.is_static()

@@ -16,8 +16,8 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.errors import one_line
-from nndeploy.frontend.types import value_type_from_ir
+from nndeploy.errors import ModelError, one_line
+from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.jobs.tasks import Built
 from nndeploy.jobs.workers import Workers
 from nndeploy.partition.cost import Costs, estimate_costs
@@ -294,9 +294,18 @@ def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -
     for piece in pieces:
         for value in (*piece.model.graph.inputs, *piece.model.graph.outputs):
             name = value.name or ""
-            known = value_type_from_ir(value)
+            known = _inferred_type(value)
             if known is None and boundaries and boundaries[0].get(name) is not None:
                 known = type_of_value(boundaries[0][name])
             if known is not None:
                 types[name] = known
     return types
+
+
+def _inferred_type(value: ir.Value) -> ValueType | None:
+    if value.type is None:
+        return None
+    try:
+        return value_type_from_onnx(ir.to_proto(value).type)
+    except ModelError:
+        return None  # inference left it open; the reference's value tells

@@ -2,7 +2,7 @@
 """What a user may ask of a compile, as one frozen value; the command line, a TOML file and Python all make it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,10 +60,6 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes"):
         del data[only_here]
     data["targets"] = [target.name for target in options.targets]
-    data["shapes"] = {name: _plain(spec) for name, spec in options.shapes.items()}
+    data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}
     data["num_custom_op_libraries"] = len(options.custom_op_libraries)
     return data
-
-
-def _plain(spec: Any) -> Any:
-    return spec if isinstance(spec, str) else list(spec) if isinstance(spec, Sequence) else repr(spec)

@@ -123,7 +123,8 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "targets": [str(path.absolute()) for path in options["target"]],
         "objective": options["objective"],
         "samples": None if options["samples"] is None else str(options["samples"].absolute()),
-        "shapes": _shapes(options),
+        "shape_texts": list(options["shape"]),
+        "trtexec_shapes": [options[f"{end}_shapes"] or "" for end in ("min", "opt", "max")],
         "threads": options["threads"],
         "without": [name for text in options["without"] for name in text.split(",")],
         "pins": [_pin(text) for text in options["pin"]],
@@ -140,24 +141,6 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "jobs": options["jobs"] or os.cpu_count() or 1,
         "time_limit": options["time_limit"],
     }
-
-
-def _shapes(options: dict[str, Any]) -> dict[str, str]:
-    """Returns input -> sizes of --shape, or of the three options that trtexec's users know, merged."""
-    shapes: dict[str, str] = {}
-    for text in options["shape"]:
-        name, equals, sizes = text.partition("=")
-        if not equals or not name or not sizes:
-            raise UsageError(f"--shape {text!r} is not INPUT=SIZES", hint="for example x=1..8,3,224,224")
-        if name in shapes:
-            raise UsageError(f"--shape names the input {name!r} twice")
-        shapes[name] = sizes
-    three = {key: options[f"{key}_shapes"] for key in ("min", "opt", "max")}
-    if any(three.values()):
-        from nndeploy.shape_text import merged_shapes
-
-        shapes.update(merged_shapes(three["min"], three["opt"], three["max"]))
-    return shapes
 
 
 def _pin(text: str) -> tuple[str, str]:

@@ -44,11 +44,23 @@ def backend(name: str) -> Backend:
     return plugin
 
 
+def broken_backends() -> dict[str, str]:
+    """Returns name -> reason for every installed plugin that cannot be used."""
+    broken = {}
+    for name in backend_names():
+        try:
+            backend(name)
+        except UnavailableError as err:
+            broken[name] = str(err)
+    return broken
+
+
 def backends_in_order(names: Sequence[str] | None = None, without: Sequence[str] = ()) -> list[Backend]:
-    """Returns the backends of `names` in that order, or all by tier and name, less those of `without`.
+    """Returns the backends of `names` in that order, or all that can be loaded by tier and name, less `without`.
 
     Raises:
         UsageError: a name is unknown or given twice.
+        UnavailableError: a backend of `names` cannot be loaded.
     """
     for name in (*(names or ()), *without):
         if name not in _entry_points():
@@ -57,4 +69,5 @@ def backends_in_order(names: Sequence[str] | None = None, without: Sequence[str]
         if len(set(names)) != len(names):
             raise UsageError(f"a backend is named twice in {','.join(names)!r}")
         return [backend(name) for name in names if name not in without]
-    return sorted((backend(n) for n in backend_names() if n not in without), key=lambda b: (b.tier, b.name))
+    leave_out = {*without, *broken_backends()}
+    return sorted((backend(n) for n in backend_names() if n not in leave_out), key=lambda b: (b.tier, b.name))
