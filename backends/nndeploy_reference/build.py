@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compile half: which operators ONNX's evaluator has, the artifact (the model itself), and the reference."""
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import EncodeError
+
+from nndeploy.plugin.interface import Artifact, BuildRefusedError, Support
+from nndeploy.query import one_line_reason, supported_nodes
+from nndeploy.value_types import Value
+from nndeploy_reference.session import MODEL_FILE, EvaluatorSession, evaluator_of
+
+
+def supports(model: ir.Model) -> list[Support]:
+    """Returns for each node of the main graph whether the evaluator has its operator."""
+    return supported_nodes(model, _refusal)
+
+
+def build(submodel: ir.Model) -> Artifact:
+    """Returns the submodel as it is.
+
+    Raises:
+        BuildRefusedError: an operator has no implementation, or the model is larger than 2 GiB.
+    """
+    if reason := _refusal(submodel):
+        raise BuildRefusedError(reason)
+    try:
+        return Artifact(files={MODEL_FILE: ir.to_proto(submodel).SerializeToString(deterministic=True)})
+    except (EncodeError, ValueError) as err:
+        raise BuildRefusedError("the model is larger than 2 GiB") from err
+
+
+def evaluate(model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+    """Returns all outputs of a model for each sample.
+
+    Raises:
+        BuildRefusedError: an operator has no implementation, or not for these values.
+    """
+    try:
+        session = EvaluatorSession(onnx.load_from_string(model))
+        return [session.run(sample) for sample in samples]
+    except Exception as err:  # operators fail in their own ways
+        raise BuildRefusedError(_reason(err)) from err
+
+
+def _refusal(model: ir.Model) -> str:
+    try:
+        evaluator_of(ir.to_proto(model))
+    except Exception as err:  # the evaluator says no in many classes
+        return _reason(err)
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    return one_line_reason(str(error)) or type(error).__name__
