@@ -15,13 +15,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
-
-from nndeploy.bundle.manifest import ImageInput, Tolerance
+from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.writer import write_bundle
-from nndeploy.errors import CheckError, ModelError, UnavailableError, UsageError, did_you_mean
+from nndeploy.errors import CheckError, UnavailableError, UsageError, did_you_mean
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.child import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
@@ -29,25 +25,23 @@ from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, settle, with_fallbacks
 from nndeploy.objective import fastest
 from nndeploy.options import CompileOptions
-from nndeploy.pack import Findings, Goldens, pack, report_of
+from nndeploy.pack import Findings, Packing, pack, report_of
+from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
+from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
-from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
+from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import Target, host_target, target_from_toml
-from nndeploy.value_types import DTYPES, Value
-from nndeploy.verify.check import compare_outputs, describe_failure, not_compared
+from nndeploy.value_types import Value
+from nndeploy.verify.check import compare_outputs, describe_failure, not_compared, tolerances
+from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, is_random, reference_engines
-from nndeploy.verify.samples import Sample, SampleSet, generated_samples, given_samples
-from nndeploy.verify.tolerances import tolerance_for
 
 if TYPE_CHECKING:
     import onnx
 
-FALLBACK_TIER = 4
-NUM_GENERATED = 2
-LARGE_SECONDS = 0.1  # estimated; larger models are checked on one generated sample
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -136,34 +130,32 @@ class _Flow:
             unoptimised = loaded.model.clone()
             passes = optimise(loaded.model) if self.options.optimise else ()
         with self._stage("reference"):
-            setting, sample_set, wanted = self._reference(loaded, samples)
-        if self.options.dry_run:
-            with self._stage("partition"):
-                plan = plan_for(setting, loaded.model, order, self.options.pins)
-            return self._dry_report(loaded, plan, passes, order)
-        with self._stage("build"):
-            if not self._passes_are_right(setting, loaded, wanted, passes):
+            setting, original = self._reference(loaded, samples)
+            if not self._passes_are_right(setting, loaded, original, passes):
                 loaded, passes = replace(loaded, model=unoptimised), (NO_OPTIMISATION,)
+        if self.options.dry_run:
+            return self._dry_report(setting, loaded, passes, order)
+        with self._stage("build"):
             settled = settle(setting, loaded.model, order, self.options.pins)
-        goldens = Goldens(setting.samples if wanted else (), wanted, sample_set.origin)
-        findings = Findings(passes, tuple(self.checks), (), tuple(self.warnings))
+        bundle = Packing(loaded, original, passes, self.options, order, setting)
         if self.options.objective != "priority":
             with self._stage("measure"):
-                settled, findings = self._fastest(setting, loaded, settled, order, goldens, findings)
+                settled, candidates = self._fastest(bundle, settled)
+                bundle = replace(bundle, candidates=candidates)
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
-        self._gate(settled.plan, order)
+        self._check_gates(settled.plan, order)
         with self._stage("check and write"):
             assert out is not None
-            return self._write(setting, loaded, settled, goldens, findings, order, out)
+            report = self._checked_and_written(bundle, settled, out)
+        return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
 
     def _backends(self) -> list[Backend]:
-        order = backends_in_order(self.options.backends, self.options.without)
         usable = []
         if self.options.backends is None:
             self.warnings += [reason for name, reason in broken_backends().items() if name not in self.options.without]
-        for backend in order:
+        for backend in backends_in_order(self.options.backends, self.options.without):
             probe = backend.probe(self.host)
             if probe.can_build:
                 usable.append(backend)
@@ -181,73 +173,43 @@ class _Flow:
 
     def _reference(
         self, loaded: LoadedModel, samples: Sequence[Mapping[str, Value]] | None
-    ) -> tuple[Setting, SampleSet, tuple[dict[str, Value], ...]]:
-        """Returns the setting of this compile, the samples, and the original model's outputs on them."""
+    ) -> tuple[Setting, Original]:
+        """Returns what stays the same during this compile, and the original model's outputs."""
         build_options = BuildOptions(self.options.threads, loaded.ranges, self.options.custom_op_libraries)
         seconds = estimate_costs(loaded.model, {}).total
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
-        reference = Reference(self.workers, reference_engines(engines, seconds, len(loaded.model.graph)), build_options)
-        sample_set, wanted = self._samples_and_outputs(loaded, reference, samples, seconds)
-        first = sample_set.samples[0] if sample_set.samples else {}
+        engines_in_order = reference_engines(engines, seconds, len(loaded.model.graph))
+        reference = Reference(self.workers, engines_in_order, build_options)
+        original = original_outputs(loaded, reference, samples, seconds)
+        if original.warning:
+            self.warnings.append(original.warning)
+        first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
             targets=self.options.targets,
             host=self.host,
             build_options=build_options,
             reference=reference,
-            samples=sample_set.samples if wanted else (),
+            samples=original.samples,
             values_matter=not is_random(loaded.model.graph),
-            tolerances=_tolerances(self.options),
+            tolerances=tolerances(self.options.rtol, self.options.atol),
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
         )
-        return setting, sample_set, wanted
-
-    def _samples_and_outputs(
-        self,
-        loaded: LoadedModel,
-        reference: Reference,
-        samples: Sequence[Mapping[str, Value]] | None,
-        seconds: float,
-    ) -> tuple[SampleSet, tuple[dict[str, Value], ...]]:
-        original = loaded.original.SerializeToString()
-        if samples is not None:
-            given = given_samples(samples, loaded.inputs)
-            try:
-                return given, tuple(reference.evaluate(original, given.samples))
-            except BuildRefusedError as err:
-                raise ModelError(f"the original model does not run on the given samples: {err}") from err
-        found: list[Sample] = []
-        outputs: list[dict[str, Value]] = []
-        reason = "it has no input that could be generated"
-        for seed in range(1 if seconds > LARGE_SECONDS else NUM_GENERATED):
-            for sample in generated_samples(loaded.model.graph, loaded.inputs, loaded.ranges, seed):
-                try:
-                    outputs += reference.evaluate(original, [sample])
-                    found.append(sample)
-                    break
-                except BuildRefusedError as err:
-                    reason = str(err)
-        if not found:
-            self.warnings.append(f"outputs were not compared: no generated input runs ({reason}); give --samples")
-        return SampleSet(tuple(found), "generated"), tuple(outputs)
+        return setting, original
 
     def _passes_are_right(
-        self,
-        setting: Setting,
-        loaded: LoadedModel,
-        wanted: Sequence[Mapping[str, Value]],
-        passes: tuple[PassReport, ...],
+        self, setting: Setting, loaded: LoadedModel, original: Original, passes: tuple[PassReport, ...]
     ) -> bool:
         """Compares the optimised model with the original, both under the reference; warns where they differ."""
-        if not wanted or not any(report.count for report in passes):
+        if not original.outputs or not any(report.count for report in passes):
             return True
         try:
-            got = setting.reference.evaluate(model_bytes(loaded.model), setting.samples)
+            got = setting.reference.evaluate(model_bytes(loaded.model), original.samples)
         except BuildRefusedError as err:
             self.checks.append(not_compared("passes", "", str(err)))
             return True
-        checks = self._compare(setting, "passes", loaded, got, wanted)
+        checks = _compare(setting, "passes", loaded, got, original)
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is None:
             self.checks += checks
@@ -255,110 +217,61 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
-    def _fastest(
-        self,
-        setting: Setting,
-        loaded: LoadedModel,
-        settled: Settled,
-        order: Sequence[Backend],
-        goldens: Goldens,
-        findings: Findings,
-    ) -> tuple[Settled, Findings]:
-        if not setting.samples:
-            raise UsageError(
-                f"--objective {self.options.objective} needs inputs to measure with", hint="give --samples"
-            )
-        inflight = 1 if self.options.objective == "latency" else max(2, self.host.num_cores)
+    def _fastest(self, bundle: Packing, settled: Settled) -> tuple[Settled, tuple[Candidate, ...]]:
+        sample = next(iter(bundle.original.samples), None)
+        if sample is None:
+            raise UsageError(f"--objective {self.options.objective} needs inputs to measure with", hint="--samples")
         options = MeasureOptions(
-            inflight=inflight, threads=self.options.threads, custom_op_libraries=self.options.custom_op_libraries
+            inflight=1 if self.options.objective == "latency" else max(2, self.host.num_cores),
+            threads=self.options.threads,
+            custom_op_libraries=self.options.custom_op_libraries,
         )
 
         def write_trial(trial: Settled, path: Path) -> None:
-            self._write_bundle(loaded, trial, goldens, findings, order, path)
+            self._write(bundle, trial, (), path)
 
         with tempfile.TemporaryDirectory(prefix="nndeploy-measure-") as folder:
-            best, candidates = fastest(
-                setting, loaded.model, settled, order, write_trial, Path(folder), setting.samples[0], options
+            return fastest(
+                bundle.setting, bundle.loaded.model, settled, bundle.order, write_trial, Path(folder), sample, options
             )
-        return replace(best, dropped=settled.dropped), replace(findings, candidates=candidates)
 
-    def _write(
-        self,
-        setting: Setting,
-        loaded: LoadedModel,
-        settled: Settled,
-        goldens: Goldens,
-        findings: Findings,
-        order: Sequence[Backend],
-        out: Path,
-    ) -> Report:
+    def _checked_and_written(self, bundle: Packing, settled: Settled, out: Path) -> Report:
         """Checks the whole bundle, as it will be run, against the original model; then writes it for good."""
-        if goldens.outputs:
-            with tempfile.TemporaryDirectory(prefix="nndeploy-check-") as folder:
-                trial = Path(folder) / "trial.nnd"
-                self._write_bundle(loaded, settled, goldens, findings, order, trial)
-                run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries)
-                try:
-                    got = self.workers.run_bundle(trial, goldens.samples, run)
-                except BuildRefusedError as err:
-                    raise CheckError(f"the bundle does not run: {err}") from err
-            checks = self._compare(setting, "whole", loaded, got, goldens.outputs)
-            wrong = next((check for check in checks if not check.ok), None)
-            if wrong is not None:
-                raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
-            findings = replace(findings, checks=(*checks, *findings.checks))
-        report = self._write_bundle(loaded, settled, goldens, findings, order, out)
-        return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
+        original = bundle.original
+        if not original.outputs:
+            return self._write(bundle, settled, (), out)
+        with tempfile.TemporaryDirectory(prefix="nndeploy-check-") as folder:
+            trial = Path(folder) / "trial.nnd"
+            self._write(bundle, settled, (), trial)
+            run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries)
+            try:
+                got = self.workers.run_bundle(trial, original.samples, run)
+            except BuildRefusedError as err:
+                raise CheckError(f"the bundle does not run: {err}") from err
+        checks = _compare(bundle.setting, "whole", bundle.loaded, got, original)
+        wrong = next((check for check in checks if not check.ok), None)
+        if wrong is not None:
+            raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
+        return self._write(bundle, settled, checks, out)
 
-    def _write_bundle(
-        self,
-        loaded: LoadedModel,
-        settled: Settled,
-        goldens: Goldens,
-        findings: Findings,
-        order: Sequence[Backend],
-        path: Path,
-    ) -> Report:
-        tolerances = _tolerances(self.options)
-        manifest, members, report = pack(loaded, settled, goldens, findings, self.options, order, tolerances, self.host)
+    def _write(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport], path: Path) -> Report:
+        findings = Findings((*checks, *self.checks), tuple(self.warnings))
+        manifest, members, report = pack(bundle, settled, findings)
         write_bundle(path, manifest, members, report_for_bundle(report))
         return report
 
-    def _compare(
-        self,
-        setting: Setting,
-        scope: str,
-        loaded: LoadedModel,
-        got: Sequence[Mapping[str, Value]],
-        want: Sequence[Mapping[str, Value]],
-    ) -> list[CheckReport]:
-        types = {named.name: named.type for named in loaded.outputs}
-        return compare_outputs(scope, "", got, want, types, setting.tolerances, setting.values_matter)
-
     def _dry_report(
-        self, loaded: LoadedModel, plan: Plan, passes: tuple[PassReport, ...], order: Sequence[Backend]
+        self, setting: Setting, loaded: LoadedModel, passes: tuple[PassReport, ...], order: Sequence[Backend]
     ) -> Report:
-        findings = Findings(passes, (), (), tuple(self.warnings))
-        report = report_of(loaded, plan, None, findings, self.options, order)
-        self._gate(plan, order)
+        with self._stage("partition"):
+            plan = plan_for(setting, loaded.model, order, self.options.pins)
+        self._check_gates(plan, order)
+        bundle = Packing(loaded, Original((), (), ""), passes, self.options, order, setting)
+        report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)))
         return replace(report, seconds=dict(self.seconds))
 
-    def _gate(self, plan: Plan, order: Sequence[Backend]) -> None:
-        """Raises CheckError where a backend took less, or the fallbacks more, of the compute than was asked for."""
-        shares = {backend.name: 0.0 for backend in order}
-        for node, backend in plan.backend_of.items():
-            shares[backend] += plan.costs.share(node)
-        for name, least in self.options.require.items():
-            if name not in shares:
-                raise UsageError(f"--require names the backend {name!r}", hint=did_you_mean(name, shares))
-            if shares[name] < least - 1e-9:
-                raise CheckError(f"{name} takes {shares[name]:.1%} of the compute, {least:.1%} were required")
-        fallback = sum(shares[backend.name] for backend in order if backend.tier >= FALLBACK_TIER)
-        if self.options.max_fallback is not None and fallback > self.options.max_fallback + 1e-9:
-            raise CheckError(
-                f"fallback backends take {fallback:.1%} of the compute, at most {self.options.max_fallback:.1%} may be",
-                hint="--dry-run shows why each node was refused",
-            )
+    def _check_gates(self, plan: Plan, order: Sequence[Backend]) -> None:
+        check_gates(plan.backend_of, plan.costs, order, self.options.require, self.options.max_fallback)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -370,24 +283,11 @@ class _Flow:
             self.seconds[name] = round(time.perf_counter() - start, 4)
 
 
-def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of values by name when the inputs have the sizes of `sample`, where they can be inferred."""
-    fed = {name: value.shape for name, value in sample.items() if isinstance(value, np.ndarray)}
-    if all(value.shape is not None and value.shape.is_static() for value in model.graph.inputs if value.name in fed):
-        return {}
-    trial = model.clone()
-    for value in (*trial.graph.outputs, *(output for node in trial.graph for output in node.outputs)):
-        value.shape = None
-    for value in trial.graph.inputs:
-        if value.name in fed:
-            value.shape = ir.Shape(fed[value.name])
-    ShapeInferencePass(data_prop=True)(trial)
-    return {
-        value.name: value.shape.numpy()
-        for node in trial.graph
-        for value in (*node.inputs, *node.outputs)
-        if value is not None and value.name and value.shape is not None and value.shape.is_static()
-    }
+def _compare(
+    setting: Setting, scope: str, loaded: LoadedModel, got: Sequence[Mapping[str, Value]], original: Original
+) -> list[CheckReport]:
+    types = {named.name: named.type for named in loaded.outputs}
+    return compare_outputs(scope, "", got, original.outputs, types, setting.tolerances, setting.values_matter)
 
 
 def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -399,19 +299,6 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 def _target(target: Target | str | PathLike[str]) -> Target:
     return target if isinstance(target, Target) else target_from_toml(Path(target))
-
-
-def _tolerances(options: CompileOptions) -> dict[str, Tolerance]:
-    def of(dtype: str) -> Tolerance:
-        default = tolerance_for(dtype)
-        if not dtype.startswith(("float", "bfloat", "complex")):
-            return default
-        return Tolerance(
-            default.rtol if options.rtol is None else options.rtol,
-            default.atol if options.atol is None else options.atol,
-        )
-
-    return {dtype: of(dtype) for dtype in DTYPES}
 
 
 def _check_image_input(image: ImageInput | None, loaded: LoadedModel) -> None:

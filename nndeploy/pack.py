@@ -6,7 +6,7 @@ gives the same bytes. Members with equal content are stored once.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,37 +14,39 @@ import onnx
 import onnx_ir as ir
 
 import nndeploy
-from nndeploy.bundle.manifest import Golden, Manifest, Submodel, Tolerance, Variant
+from nndeploy.bundle.manifest import Golden, Manifest, Submodel, Variant
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Settled
+from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled
 from nndeploy.options import CompileOptions, options_to_json
 from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import Candidate, CheckReport, NodeReport, PassReport, Report, SubmodelReport
-from nndeploy.target import Target
 from nndeploy.value_types import Value
+from nndeploy.verify.original import Original
 
 MAX_GOLDEN_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What a compile learnt besides the settled plan."""
+class Packing:
+    """What stays the same for every bundle, trial or final, of one compile."""
 
-    passes: tuple[PassReport, ...] = ()
-    checks: tuple[CheckReport, ...] = ()
+    loaded: LoadedModel
+    original: Original
+    passes: tuple[PassReport, ...]
+    options: CompileOptions
+    order: Sequence[Backend]
+    setting: Setting
     candidates: tuple[Candidate, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Goldens:
-    """Samples that travel in the bundle: `outputs` are the original model's; `origin` as in the manifest."""
+class Findings:
+    """What the compile learnt: comparisons beyond those of single submodels, and warnings."""
 
-    samples: tuple[Mapping[str, Value], ...]
-    outputs: tuple[Mapping[str, Value], ...]
-    origin: str
+    checks: tuple[CheckReport, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,20 +63,10 @@ class _Members:
         return stored
 
 
-def pack(
-    loaded: LoadedModel,
-    settled: Settled,
-    goldens: Goldens,
-    findings: Findings,
-    options: CompileOptions,
-    order: Sequence[Backend],
-    tolerances: Mapping[str, Tolerance],
-    host: Target,
-) -> tuple[Manifest, dict[str, bytes], Report]:
+def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manifest, dict[str, bytes], Report]:
     """Returns the manifest (without its list of members), the members, and the report."""
-    members = _Members()
+    loaded, members = packing.loaded, _Members()
     graph = settled.plan.model.graph
-    outputs = [value.name or "" for value in graph.outputs]
     inputs = {named.name for named in loaded.inputs}
     produced = {name for built in settled.pieces for name in built.piece.outputs}
     constants = _constant_outputs(graph, produced | inputs)
@@ -84,41 +76,32 @@ def pack(
         inputs=loaded.inputs,
         outputs=loaded.outputs,
         submodels=tuple(_submodel(built, members) for built in settled.pieces),
-        values=_value_types(loaded, settled),
+        values={**settled.types, **{named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}},
         ranges=loaded.ranges,
-        aliases={name: name for name in outputs if name in inputs},
+        aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
         constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
-        goldens=_goldens(goldens, settled, members, options.num_goldens),
-        tolerances=tolerances,
+        goldens=_goldens(packing.original, settled, members, packing.options.num_goldens),
+        tolerances=packing.setting.tolerances,
         checks=tuple(_check_to_json(check) for check in (*findings.checks, *settled.checks)),
-        image_input=options.image_input,
-        provenance=_provenance(options, findings, order, host),
+        image_input=packing.options.image_input,
+        provenance=_provenance(packing),
     )
-    return manifest, members.contents, report_of(loaded, settled.plan, settled, findings, options, order)
+    return manifest, members.contents, report_of(packing, settled.plan, settled, findings)
 
 
-def report_of(
-    loaded: LoadedModel,
-    plan: Plan,
-    settled: Settled | None,
-    findings: Findings,
-    options: CompileOptions,
-    order: Sequence[Backend],
-) -> Report:
+def report_of(packing: Packing, plan: Plan, settled: Settled | None, findings: Findings) -> Report:
     """Returns the report of a compile, or of a dry run (`settled` None)."""
     nodes = tuple(_node_reports(plan))
+    transforms = [PassReport(f"transforms of {backend}", count) for backend, count in plan.placement.transformed]
     return Report(
-        model=loaded.name,
-        objective=options.objective,
-        backends=tuple(backend.name for backend in order),
+        model=packing.loaded.name,
+        objective=packing.options.objective,
+        backends=tuple(backend.name for backend in packing.order),
         nodes=nodes,
         submodels=tuple(_submodel_reports(plan, nodes)),
-        passes=(
-            *findings.passes,
-            *(PassReport(f"transforms of {backend}", count) for backend, count in plan.placement.transformed),
-        ),
+        passes=(*packing.passes, *transforms),
         checks=findings.checks + (settled.checks if settled else ()),
-        candidates=findings.candidates,
+        candidates=packing.candidates,
         dropped=settled.dropped if settled else (),
         warnings=findings.warnings,
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
@@ -149,11 +132,6 @@ def _variant(submodel: str, index: int, variant: BuiltVariant, members: _Members
     )
 
 
-def _value_types(loaded: LoadedModel, settled: Settled) -> dict[str, Any]:
-    declared = {named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}
-    return {**settled.types, **declared}
-
-
 def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:
     return {
         value.name: value.const_value.numpy()
@@ -162,9 +140,9 @@ def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:
     }
 
 
-def _goldens(goldens: Goldens, settled: Settled, members: _Members, count: int) -> tuple[Golden, ...]:
+def _goldens(original: Original, settled: Settled, members: _Members, count: int) -> tuple[Golden, ...]:
     kept, size = [], 0
-    for i, (sample, outputs) in enumerate(zip(goldens.samples, goldens.outputs, strict=True)):
+    for i, (sample, outputs) in enumerate(zip(original.samples, original.outputs, strict=True)):
         parts = {"inputs": sample, "outputs": outputs}
         if len(settled.pieces) > 1 and settled.boundaries:
             between = {name for built in settled.pieces for name in (*built.piece.inputs, *built.piece.outputs)}
@@ -178,7 +156,7 @@ def _goldens(goldens: Goldens, settled: Settled, members: _Members, count: int) 
         if i >= count or size > MAX_GOLDEN_BYTES:
             break
         paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
-        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), goldens.origin))
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin))
     return tuple(kept)
 
 
@@ -186,12 +164,12 @@ def _check_to_json(check: CheckReport) -> dict[str, Any]:
     return {name: getattr(check, name) for name in check.__slots__}
 
 
-def _provenance(options: CompileOptions, findings: Findings, order: Sequence[Backend], host: Target) -> dict[str, Any]:
+def _provenance(packing: Packing) -> dict[str, Any]:
     return {
         "tools": {"nndeploy": nndeploy.__version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
-        "backends": {backend.name: backend.probe(host).version for backend in order},
-        "options": options_to_json(options),
-        "passes": {report.name: report.count for report in findings.passes},
+        "backends": {backend.name: backend.probe(packing.setting.host).version for backend in packing.order},
+        "options": options_to_json(packing.options),
+        "passes": {report.name: report.count for report in packing.passes},
     }
 
 

@@ -8,10 +8,23 @@ import numpy as np
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.compare import Comparison, compare_values, tolerance_for
 from nndeploy.report import CheckReport
-from nndeploy.value_types import Value, ValueType
+from nndeploy.value_types import DTYPES, Value, ValueType
+from nndeploy.verify.tolerances import tolerance_for as default_tolerance
 
 SIGNIFICANT_DIGITS = 3
 """Figures in a report are rounded: further digits differ from machine to machine and say nothing."""
+
+
+def tolerances(rtol: float | None, atol: float | None) -> dict[str, Tolerance]:
+    """Returns the tolerance of every element type; `rtol` and `atol` replace those of the floating ones."""
+
+    def of(dtype: str) -> Tolerance:
+        default = default_tolerance(dtype)
+        if not dtype.startswith(("float", "bfloat", "complex")):
+            return default
+        return Tolerance(default.rtol if rtol is None else rtol, default.atol if atol is None else atol)
+
+    return {dtype: of(dtype) for dtype in DTYPES}
 
 
 def compare_outputs(

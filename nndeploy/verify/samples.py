@@ -8,7 +8,6 @@ samples.
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +44,7 @@ SEQUENCE_LENGTH = 2
 _WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
 
 
-@dataclass(frozen=True, slots=True)
-class SampleSet:
-    """Samples to check with; `origin` is "sample" (given) or "generated"."""
-
-    samples: tuple[Sample, ...]
-    origin: str
-
-
-def given_samples(samples: Sequence[Mapping[str, Value]], inputs: Sequence[NamedType]) -> SampleSet:
+def given_samples(samples: Sequence[Mapping[str, Value]], inputs: Sequence[NamedType]) -> tuple[Sample, ...]:
     """Returns the user's samples, checked by name; optional inputs may be missing.
 
     Raises:
@@ -69,8 +60,7 @@ def given_samples(samples: Sequence[Mapping[str, Value]], inputs: Sequence[Named
         for name, kind in names.items():
             if name not in sample and not isinstance(kind, OptionalType):
                 raise InputError(f"the input {name!r} is missing", where=f"sample {i}")
-    complete = tuple({name: _as_declared(sample.get(name), kind) for name, kind in names.items()} for sample in samples)
-    return SampleSet(complete, "sample")
+    return tuple({name: _as_declared(sample.get(name), kind) for name, kind in names.items()} for sample in samples)
 
 
 def _as_declared(value: Value, kind: ValueType) -> Value:
