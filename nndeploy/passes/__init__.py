@@ -1,1 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Backend-independent optimisation: the one ordered list of rewrites that every model goes through.
+
+A checked `ir.Model` with inferred shapes comes in and is rewritten in place; outputs do not change. The list runs
+from the top, again and again, until every pass has run without changing anything (or `max_rounds` is reached: each
+round leaves a valid model, so stopping early costs only speed). Around every pass the graph is checked, so that a
+mistake is reported by the pass that made it.
+
+Law: `optimise` of its own result changes nothing.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from nndeploy.errors import NndeployError
+from nndeploy.passes.constants_to_initializers import ConstantsToInitializers
+from nndeploy.passes.decompose_batchnorm import DecomposeBatchnorm
+from nndeploy.passes.deduplicate_initializers import DeduplicateInitializers
+from nndeploy.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
+from nndeploy.passes.eliminate_dead_code import EliminateDeadCode
+from nndeploy.passes.eliminate_no_ops import EliminateNoOps
+from nndeploy.passes.fold_constants import FoldConstants
+from nndeploy.passes.fold_shapes import FoldShapes
+from nndeploy.passes.fuse_conv_batchnorm import FuseConvBatchnorm
+from nndeploy.passes.fuse_conv_bias import FuseConvBias
+from nndeploy.passes.fuse_conv_scale import FuseConvScale
+from nndeploy.passes.fuse_pad_conv import FusePadConv
+from nndeploy.passes.fuse_pad_pool import FusePadPool
+from nndeploy.passes.group_conv_activations import GroupConvActivations
+from nndeploy.passes.infer_shapes import InferShapes
+from nndeploy.passes.inline_constant_if import InlineConstantIf
+from nndeploy.passes.invariants import BrokenGraphError, Signature, check_graph, check_signature, signature_of
+from nndeploy.passes.merge_casts import MergeCasts
+from nndeploy.passes.merge_clips import MergeClips
+from nndeploy.passes.merge_reshapes import MergeReshapes
+from nndeploy.passes.merge_transposes import MergeTransposes
+from nndeploy.passes.model_pass import ModelPass
+from nndeploy.report import PassReport
+
+MAX_ROUNDS = 10
+"""Real models need 2 to 4 rounds; each further one costs a walk over the graph for each pass."""
+
+OPTIMISATIONS: tuple[ModelPass, ...] = (
+    ConstantsToInitializers(),
+    FoldShapes(),
+    FoldConstants(),
+    InferShapes(),
+    InlineConstantIf(),
+    EliminateNoOps(),
+    MergeCasts(),
+    MergeTransposes(),
+    MergeReshapes(),
+    MergeClips(),
+    FusePadConv(),
+    FusePadPool(),
+    FuseConvBatchnorm(),
+    DecomposeBatchnorm(),
+    FuseConvScale(),
+    FuseConvBias(),
+    EliminateCommonSubexpressions(),
+    EliminateDeadCode(),
+    DeduplicateInitializers(),
+    GroupConvActivations(),
+)
+
+
+def optimise(
+    model: ir.Model, *, max_rounds: int = MAX_ROUNDS, passes: Sequence[ModelPass] = OPTIMISATIONS
+) -> tuple[PassReport, ...]:
+    """Rewrites the model in place; returns how many places each pass changed, in the order of the list.
+
+    Raises:
+        NndeployError: a pass failed or broke the graph; the model is then of no use.
+    """
+    counts = dict.fromkeys((optimisation.name for optimisation in passes), 0)
+    signature, ran, num_idle = signature_of(model), list[str](), 0
+    _check(model, signature, "the model that came in", ran)
+    for optimisation in itertools.chain.from_iterable(itertools.repeat(passes, max_rounds)):
+        count = _rewrite(optimisation, model, ran)
+        _check(model, signature, optimisation.name, ran)
+        counts[optimisation.name] += count
+        ran.append(optimisation.name)
+        num_idle = 0 if count else num_idle + 1
+        if num_idle == len(passes):
+            break
+    return tuple(PassReport(name, count) for name, count in counts.items())
+
+
+def _rewrite(optimisation: ModelPass, model: ir.Model, ran: Sequence[str]) -> int:
+    try:
+        return optimisation.rewrite(model)
+    except Exception as err:
+        raise _failure(optimisation.name, f"failed: {type(err).__name__}: {err}", ran) from err
+
+
+def _check(model: ir.Model, signature: Signature, name: str, ran: Sequence[str]) -> None:
+    try:
+        check_signature(model, signature)
+        check_graph(model)
+    except BrokenGraphError as err:
+        raise _failure(name, f"broke the graph: {err}", ran) from err
+
+
+def _failure(name: str, what: str, ran: Sequence[str]) -> NndeployError:
+    before = f"after {', '.join(ran[-len(OPTIMISATIONS) :])}" if ran else "before any other pass"
+    return NndeployError(f"{name} {what}", where=f"optimise, {before}", hint="this is a bug; please report it")
