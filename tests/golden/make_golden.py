@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes format-1.nnd: a bundle of format 1 with something of everything, so that every later reader is tried on it.
+
+    python tests/golden/make_golden.py
+
+Everything in it is fixed, also the two ONNX models, so it does not change with the versions of any library. Once a
+format has been released its file is never written again: a new format gets a new file and a new script.
+"""
+
+import base64
+from pathlib import Path
+
+import numpy as np
+
+from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, Tolerance, Variant
+from nndeploy.bundle.values import encode_values
+from nndeploy.bundle.writer import write_bundle
+from nndeploy.value_types import DimRange, TensorType
+
+PATH = Path(__file__).resolve().parent / "format-1.nnd"
+
+# <ir_version: 8, opset_import: ["" : 17]>
+# head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
+HEAD = base64.b64decode(
+    "CAg6UgoOCgF4EgFyIgRSZWx1OgASBGhlYWRaHAoBeBIXChUIARIRCgMSAU4KAggBCgIIBAoCCARiHAoBchIXChUIARIRCgMSAU4KAggBCgII"
+    "BAoCCARCBAoAEBE="
+)
+# <ir_version: 8, opset_import: ["" : 17]>
+# tail (float[N,1,4,4] r) => (float[N,4] scores) { scores = ReduceMean<axes=[1,2], keepdims=0>(r) }
+TAIL = base64.b64decode(
+    "CAg6ego5CgFyEgZzY29yZXMiClJlZHVjZU1lYW4qDQoEYXhlc0ABQAKgAQcqDwoIa2VlcGRpbXMYAKABAjoAEgR0YWlsWhwKAXISFwoVCAES"
+    "EQoDEgFOCgIIAQoCCAQKAggEYhkKBnNjb3JlcxIPCg0IARIJCgMSAU4KAggEQgQKABAR"
+)
+
+IMAGE = TensorType("float32", ("N", 1, 4, 4))
+SCORES = TensorType("float32", ("N", 4))
+TABLE = TensorType("float32", (40, 40))
+WORDS = TensorType("string", (2,))
+
+CONSTANTS = {
+    "table": np.arange(1600, dtype=np.float32).reshape(40, 40),
+    "words": np.array(["zero", "\N{GREEK SMALL LETTER ALPHA}"], dtype=object),
+}
+X = (np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4) - 8) / 4
+R = np.maximum(X, 0)
+OUTPUTS = {"scores": R.mean(axis=(1, 2), dtype=np.float32), "same": X, **CONSTANTS}
+
+MEMBERS = {
+    "submodels/head/onnxruntime/model.onnx": HEAD,
+    "submodels/tail/onnxruntime/model.onnx": TAIL,
+    "weights/constants.values": encode_values(CONSTANTS),
+    "goldens/0/inputs.values": encode_values({"x": X}),
+    "goldens/0/outputs.values": encode_values(OUTPUTS),
+    "goldens/0/boundaries.values": encode_values({"r": R}),
+}
+
+
+def _submodel(name: str, value_in: str, value_out: str) -> Submodel:
+    files = {"model.onnx": f"submodels/{name}/onnxruntime/model.onnx"}
+    return Submodel(name, (value_in,), (value_out,), (Variant("onnxruntime", "onnxruntime", "any", files),))
+
+
+MANIFEST = Manifest(
+    model_name="golden",
+    model_sha256="5a" * 32,
+    inputs=(NamedType("x", IMAGE),),
+    outputs=(
+        NamedType("scores", SCORES),
+        NamedType("same", IMAGE),
+        NamedType("table", TABLE),
+        NamedType("words", WORDS),
+    ),
+    submodels=(_submodel("head", "x", "r"), _submodel("tail", "r", "scores")),
+    values={"x": IMAGE, "r": IMAGE, "scores": SCORES, "same": IMAGE, "table": TABLE, "words": WORDS},
+    ranges={"N": DimRange(1, 8, 4)},
+    aliases={"same": "x"},
+    constants="weights/constants.values",
+    goldens=(
+        Golden("goldens/0/inputs.values", "goldens/0/outputs.values", "goldens/0/boundaries.values", "generated"),
+    ),
+    tolerances={"float32": Tolerance(rtol=1e-4, atol=1e-6)},
+    checks=({"scope": "whole", "output": "scores", "ok": True, "max_abs": 0.0},),
+    image_input=ImageInput("x", 4, 4, "L", "NCHW", (127.5,), (63.75,), ("left", "midleft", "midright", "right")),
+    provenance={"tools": {"nndeploy": "0.1.0"}, "options": {"threads": None}},
+)
+
+REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
+
+
+def make(path: Path) -> Manifest:
+    """Writes the bundle to `path` and returns its manifest."""
+    return write_bundle(path, MANIFEST, MEMBERS, REPORT)
+
+
+if __name__ == "__main__":
+    make(PATH)
+    print(f"{PATH.name}: {PATH.stat().st_size} bytes")

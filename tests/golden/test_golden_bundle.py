@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles of every released format stay readable, and format 1 is still written to the same byte."""
+
+import dataclasses
+from pathlib import Path
+
+import make_golden
+import numpy as np
+import pytest
+
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.report import report_from_json
+
+FOLDER = Path(__file__).resolve().parent
+GOLDENS = sorted(FOLDER.glob("*.nnd"))
+
+
+def test_there_is_a_bundle_of_each_format() -> None:
+    assert [path.name for path in GOLDENS] == ["format-1.nnd"]
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+def test_stays_readable(path: Path) -> None:
+    with open_bundle(path) as bundle:
+        bundle.verify()
+        for golden in bundle.manifest.goldens:
+            assert bundle.values(golden.inputs).keys() == {value.name for value in bundle.manifest.inputs}
+            assert bundle.values(golden.outputs).keys() == {value.name for value in bundle.manifest.outputs}
+        assert report_from_json(bundle.report()).model == bundle.manifest.model_name
+
+
+def test_holds_what_was_put_into_it() -> None:
+    with open_bundle(make_golden.PATH) as bundle:
+        assert dataclasses.replace(bundle.manifest, members={}) == make_golden.MANIFEST
+        assert {name: bytes(bundle.member(name)) for name in make_golden.MEMBERS} == make_golden.MEMBERS
+        assert bundle.report() == make_golden.REPORT
+        constants = bundle.values(bundle.manifest.constants)
+        assert np.array_equal(constants["table"], np.arange(1600).reshape(40, 40))
+        assert constants["words"].tolist() == ["zero", "\N{GREEK SMALL LETTER ALPHA}"]
+
+
+def test_is_written_to_the_same_byte(tmp_path: Path) -> None:
+    make_golden.make(tmp_path / "again.nnd")
+    assert (tmp_path / "again.nnd").read_bytes() == make_golden.PATH.read_bytes()
+
+
+def test_still_runs() -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    from nndeploy.runtime.program import load_bundle
+
+    with load_bundle(make_golden.PATH) as program:
+        outputs = program.run({"x": make_golden.X})
+    assert outputs.keys() == make_golden.OUTPUTS.keys()
+    for name, expected in make_golden.OUTPUTS.items():
+        assert np.array_equal(outputs[name], expected), name
