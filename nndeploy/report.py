@@ -125,17 +125,39 @@ def report_from_json(data: Mapping[str, Any]) -> Report:
         BundleError: `data` is not a report.
     """
     try:
-        parts = {
+        parts: dict[str, Any] = {
             key: tuple(_part(_PARTS[key], item) for item in value) if key in _PARTS else _tuples(value)
             for key, value in data.items()
         }
-        return Report(**parts)
+        report = Report(**parts)
+        _check_fields(report)
+        return report
     except (TypeError, AttributeError, ValueError) as err:
         raise BundleError(f"not a report: {err}", where="report.json") from err
 
 
-def _part(kind: type, item: Mapping[str, Any]) -> Any:
-    return kind(**{key: _tuples(value) for key, value in item.items()})
+def _part(kind: Any, item: Mapping[str, Any]) -> Any:
+    part = kind(**{key: _tuples(value) for key, value in item.items()})
+    _check_fields(part)
+    return part
+
+
+def _check_fields(part: Any) -> None:
+    """Refuses a part with a value of another type than its field's: a report comes with a bundle, from anybody."""
+    for field_ in dataclasses.fields(part):
+        value = getattr(part, field_.name)
+        if field_.name not in (*_PARTS, *_ONLY_HERE) and not _fits(value, field_.type):
+            raise ValueError(f"{type(part).__name__}.{field_.name} is {value!r:.40}")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if kind in (str, bool, int):
+        return type(value) is kind
+    if kind in (float, float | None):
+        return type(value) in (int, float) or (value is None and kind is not float)
+    if kind == tuple[str, ...]:
+        return type(value) is tuple and all(type(item) is str for item in value)
+    return isinstance(value, Mapping) and all(type(item) is str for pair in value.items() for item in pair)
 
 
 def _tuples(value: Any) -> Any:

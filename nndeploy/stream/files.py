@@ -86,7 +86,7 @@ class OutputFolder:
         """
         return NewFile(self._descriptor, self.path / name)
 
-    def write(self, name: str, write_to: Callable[[BinaryIO], None]) -> Path:
+    def write(self, name: str, write_to: Callable[[BinaryIO], object]) -> Path:
         """Writes the file `name` whole, in place of the one that is there, and returns its path.
 
         Raises:

@@ -200,9 +200,7 @@ class _Reader:
 
     def _check_images(self) -> None:
         if self._image is None:
-            raise UsageError(
-                "this bundle does not say how an image becomes an input", hint="compile it with --image-input"
-            )
+            raise UsageError("this bundle does not say how an image becomes an input", hint="compile it with --image")
         require_pillow()
 
     def _check_named_file(self, name: str, path: Path) -> None:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy backends`: which plugins are installed and what each can do on this machine."""
+
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_table
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.registry import backend, backend_names
+from nndeploy.runtime.select import install_hint
+from nndeploy.target import host_target
+
+EXAMPLES = """\b
+Examples:
+  nndeploy backends
+  nndeploy backends --json
+"""
+
+
+@click.command("backends", epilog=EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+def backends(as_json: bool) -> None:
+    """List the backends and what they can do here.
+
+    They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
+    """
+    found = sorted((_row(name) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
+    if as_json:
+        print_json({"backends": found})
+        return
+    columns = ("backend", "tier", "version", "build here", "run here", "why not, and what to do")
+    rows = [
+        (
+            row["name"],
+            "-" if row["tier"] is None else str(row["tier"]),
+            row["version"] or "-",
+            "yes" if row["can_build"] else "no",
+            "yes" if row["can_run"] else "no",
+            "; ".join(text for text in (row["reason"], row["hint"]) if text),
+        )
+        for row in found
+    ]
+    print_table("backends", columns, rows, right=("tier",))
+
+
+def _row(name: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "tier": None, "version": "", "can_build": False, "can_run": False}
+    try:
+        plugin = backend(name)
+        probe = plugin.probe(host_target())
+    except UnavailableError as err:
+        return row | {"reason": err.what, "hint": err.hint or install_hint(name)}
+    return row | {
+        "tier": plugin.tier,
+        "version": probe.version,
+        "can_build": probe.can_build,
+        "can_run": probe.can_run,
+        "reason": probe.reason,
+        "hint": probe.hint,
+    }

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy diff`: what differs between two bundles, part by part; nothing is run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.report import Report, report_from_json
+
+EXAMPLES = """\b
+Examples:
+  nndeploy diff old.nnd new.nnd
+  nndeploy diff old.nnd new.nnd --json
+"""
+
+MAX_ROWS = 40
+"""How many differences of one part the table shows; --json has all."""
+MAX_TEXT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: `a` or `b` is None where only the other bundle has it."""
+
+    part: str
+    name: str
+    a: Any
+    b: Any
+
+
+@click.command("diff", epilog=EXAMPLES)
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print every difference as JSON on standard output.")
+@click.pass_context
+def diff(context: click.Context, a: Path, b: Path, as_json: bool) -> None:
+    """Show how bundle B differs from bundle A.
+
+    Exit code 0: they are the same; 1: they differ.
+    """
+    with open_bundle(a) as first, open_bundle(b) as second:
+        found = differences(first, second)
+        sizes = (first.size_bytes, second.size_bytes)
+    if as_json:
+        records = [{"part": d.part, "name": d.name, "a": d.a, "b": d.b} for d in found]
+        print_json({"a": str(a), "b": str(b), "same": not found, "size_bytes": sizes, "differences": records})
+    elif found:
+        _print_differences(found, a, b)
+        print_line(f"{a}: {size_text(sizes[0])}, {b}: {size_text(sizes[1])}, {len(found)} differences")
+    else:
+        print_line(f"{a} and {b} are the same")
+    context.exit(1 if found else 0)
+
+
+def differences(a: Bundle, b: Bundle) -> list[Difference]:
+    """Returns all that differs between two bundles, part by part."""
+    parts_a, parts_b = _parts(a), _parts(b)
+    return [
+        Difference(part, name, parts_a[part].get(name), parts_b[part].get(name))
+        for part in parts_a
+        for name in dict.fromkeys((*parts_a[part], *parts_b[part]))
+        if parts_a[part].get(name) != parts_b[part].get(name)
+    ]
+
+
+def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
+    """Returns the parts of a bundle in the order in which they matter, each as name -> plain data."""
+    manifest, report = bundle.manifest, report_from_json(bundle.report())
+    plain = manifest_to_json(manifest)
+    provenance = {name: value for name, value in plain["provenance"].items() if isinstance(value, Mapping)}
+    others = {name: value for name, value in plain["provenance"].items() if name not in provenance}
+    return {
+        "model": {"name": manifest.model_name, "sha256": manifest.model_sha256},
+        "input": {item.name: str(item.type) for item in manifest.inputs},
+        "output": {item.name: str(item.type) for item in manifest.outputs},
+        "range": {name: str(limits) for name, limits in manifest.ranges.items()},
+        **{str(name): dict(value) for name, value in provenance.items()},
+        "provenance": others,
+        "submodel": _submodels(manifest),
+        "node": {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes},
+        "max error": _errors(report),
+        "tolerance": plain["tolerances"],
+        "image input": {"how": plain["image_input"]},
+        "alias": dict(manifest.aliases),
+        "member": {name: f"{m.size_bytes} bytes, sha256 {m.sha256}" for name, m in manifest.members.items()},
+    }
+
+
+def _submodels(manifest: Manifest) -> dict[str, Any]:
+    return {
+        submodel.id: ", ".join(f"{variant.backend} for {variant.target}" for variant in submodel.variants)
+        for submodel in manifest.submodels
+    }
+
+
+def _errors(report: Report) -> dict[str, Any]:
+    """Returns the largest absolute error of each output, by scope and backend."""
+    worst: dict[str, float] = {}
+    for check in report.checks:
+        if check.max_abs is not None:
+            name = f"{check.scope} {check.backend} {check.output}"
+            worst[name] = max(worst.get(name, 0.0), check.max_abs)
+    return worst
+
+
+def _print_differences(found: list[Difference], a: Path, b: Path) -> None:
+    rows: list[tuple[str, str, str, str]] = []
+    for part in dict.fromkeys(difference.part for difference in found):
+        of_part = [difference for difference in found if difference.part == part]
+        rows += [(d.part, d.name, _text(d.a), _text(d.b)) for d in of_part[:MAX_ROWS]]
+        if len(of_part) > MAX_ROWS:
+            rows.append((part, f"... {len(of_part) - MAX_ROWS} more", "", ""))
+    print_table("differences", ("part", "name", str(a), str(b)), rows)
+
+
+def _text(value: Any) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."

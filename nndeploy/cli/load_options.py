@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that every command which loads a bundle shares, and the loading itself."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nndeploy.cli.console import warn
+from nndeploy.errors import MissingInputError
+from nndeploy.runtime.program import Program, load_bundle
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+BUNDLE = click.argument("bundle", type=click.Path(path_type=Path))
+
+_OPTIONS = (
+    click.option("--threads", type=click.IntRange(min=1), help="Threads for each submodel; default: its library's."),
+    click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda:N."),
+    click.option("--strict", is_flag=True, help="Fail where a submodel cannot get the best variant for this machine."),
+    click.option(
+        "--custom-ops",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Shared library with operators that the bundle needs (repeatable). It is code: name only what you trust.",
+    ),
+    click.option("--no-native-code", is_flag=True, help="Take no variant that holds executable code."),
+)
+
+
+def load_options(command: _Command) -> _Command:
+    """Adds the shared options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def load(bundle: Path, options: dict[str, Any]) -> Program:
+    """Returns the program of a bundle, and tells which submodels did not get their best variant.
+
+    Raises:
+        MissingInputError: the bundle or a library of operators is missing.
+        UnavailableError: a submodel has no variant that can run here.
+    """
+    for library in options["custom_ops"]:
+        if not library.is_file():
+            raise MissingInputError("no such library of operators", where=str(library))
+    program = load_bundle(
+        bundle,
+        threads=options["threads"],
+        device=options["device"],
+        strict=options["strict"],
+        custom_op_libraries=[library.absolute() for library in options["custom_ops"]],
+        allow_native_code=not options["no_native_code"],
+    )
+    for line in program.warnings:
+        warn(line)
+    return program

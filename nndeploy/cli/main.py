@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nndeploy`: finds the subcommand, runs it, and turns every outcome into an exit code.
+
+This is the only place that prints an error: one line `nndeploy: error[CODE]: ...` on standard error. A subcommand's
+module is imported when it is asked for, so `nndeploy --version` loads nothing heavy.
+"""
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from nndeploy import __version__
+from nndeploy.cli.standard_streams import give_up_output, take_over
+from nndeploy.errors import NndeployError, UsageError, did_you_mean
+
+COMMANDS = {
+    "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
+    "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
+    "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
+    "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
+    "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
+    "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
+    "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
+    "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
+}
+"""Subcommand -> where it is, and the first line of its help, so that `nndeploy --help` imports none."""
+
+EXAMPLES = """\b
+Examples:
+  nndeploy compile model.onnx -o model.nnd
+  nndeploy run model.nnd --input x.npz --output y.npz
+  nndeploy run model.nnd --input photos/ --output results/
+  nndeploy inspect model.nnd
+"""
+
+COMPLETE_VARIABLE = "_NNDEPLOY_COMPLETE"
+INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        """Returns the names of all subcommands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Returns a subcommand, or None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the subcommand that `args` name.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"there is no command {args[0]!r}", hint=did_you_mean(args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Writes the list of subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="nndeploy %(version)s")
+def cli() -> None:
+    """Compile a trained network into one offline bundle, and run it.
+
+    Exit codes: 0 ok, 1 a comparison, a gate or some items failed, 2 usage, 65 bad data, 66 input missing,
+    69 unavailable here, 73 cannot create, 74 I/O error. All of them: docs/command-line.md.
+    """
+
+
+def main() -> NoReturn:
+    """Runs the command line of this process and ends it."""
+    take_over()
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Returns the exit code of one command; errors have been printed."""
+    try:
+        code = _invoke(list(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has enough
+        give_up_output()
+        return BROKEN_PIPE
+    except NndeployError as err:
+        return _failed(err)
+    except KeyboardInterrupt:
+        _say("nndeploy: interrupted")
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        _say("nndeploy: error[internal]: this is a bug of nndeploy; please report the lines above")
+        return NndeployError.exit_code
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Returns the exit code of a command that did not fail."""
+    if os.environ.get(COMPLETE_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "nndeploy", COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
+    try:
+        with cli.make_context("nndeploy", arguments) as context:
+            cli.invoke(context)
+            return 0
+    except click.exceptions.NoArgsIsHelpError as err:
+        _say(err.format_message())
+        return UsageError.exit_code
+    except click.exceptions.Exit as err:
+        return err.exit_code
+    except click.Abort as err:
+        raise KeyboardInterrupt from err
+    except click.ClickException as err:
+        raise _usage_error(err) from err
+
+
+def _usage_error(err: click.ClickException) -> UsageError:
+    context: click.Context | None = getattr(err, "ctx", None)
+    where = f"{context.command_path} --help" if context else "nndeploy --help"
+    return UsageError(err.format_message().rstrip("."), hint=f"see {where}")
+
+
+def _failed(err: NndeployError) -> int:
+    try:
+        sys.stdout.flush()
+    except (OSError, NndeployError):
+        give_up_output()  # the error that is being told came first
+    _say(f"nndeploy: error[{err.code}]: {err}")
+    return err.exit_code
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return  # nobody can be told; the exit code still tells
+
+
+def _terminate(number: int, frame: FrameType | None) -> Any:  # noqa: ARG001 - a signal handler's form
+    raise SystemExit(TERMINATED)

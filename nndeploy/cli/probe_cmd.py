@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy probe`: this machine as a target file, for a compile on another machine."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from nndeploy.cli.console import print_json
+from nndeploy.target import host_target, target_to_toml
+
+EXAMPLES = """\b
+Examples:
+  nndeploy probe
+  nndeploy probe -o box.toml        then elsewhere: nndeploy compile model.onnx -o model.nnd --target box.toml
+"""
+
+
+@click.command("probe", epilog=EXAMPLES)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
+def probe(output: Path | None, as_json: bool) -> None:
+    """Describe this machine as a target file."""
+    from nndeploy.stream.files import OutputFolder
+
+    target = host_target()
+    text = target_to_toml(target)
+    if output is not None:
+        folder = OutputFolder(output.parent)
+        folder.write(output.name, lambda file: file.write(text.encode("utf-8")))
+        folder.close()
+    if as_json:
+        print_json(asdict(target) | {"level": target.level, "caches": dict(target.caches)})
+    elif output is None:
+        click.echo(text, nl=False)

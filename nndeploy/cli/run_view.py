@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of a run: results and failures as they come, progress, and the figures at the end."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from nndeploy.cli.console import err, print_line
+from nndeploy.errors import NndeployError, one_line
+from nndeploy.runtime.program import Program
+from nndeploy.runtime.select import Choice
+from nndeploy.stream.images import best_label
+from nndeploy.stream.items import Outcome
+from nndeploy.stream.json_lines import error_record
+from nndeploy.stream.pump import Summary
+from nndeploy.stream.sources import Source
+from nndeploy.value_types import Value, dtype_name
+
+PLAIN_SECONDS = 5.0
+"""How often a line of progress is printed where standard error is no terminal."""
+MAX_SHOWN_VALUES = 10
+MAX_RECORDS = 1000
+"""How many failures, and how many results without an output, the JSON summary lists."""
+
+
+class RunView:
+    """Shows a run while it goes on; `first_error` is that of the first item that failed."""
+
+    def __init__(self, program: Program, source: Source, *, shows_items: bool, verbose: bool) -> None:
+        """Makes a view; with `shows_items` each result is printed on standard output."""
+        self.first_error: NndeployError | None = None
+        self._program = program
+        self._source = source
+        self._shows_items = shows_items
+        self._records: list[dict[str, Any]] = []
+        self._num_done = 0
+        self._began = self._told = time.monotonic()
+        self._console = err()
+        self._bar = None if shows_items or not self._console.is_terminal else _bar(self._console)
+        if verbose:
+            for choice in program.choices:
+                _tell_choice(choice)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.add_task("", total=self._source.num_items, rate="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Shows one outcome."""
+        self._num_done += 1
+        if outcome.error is not None:
+            self.first_error = self.first_error or outcome.error
+            if not self._source.is_one:
+                self._say(f"nndeploy: item {outcome.index}: error[{outcome.error.code}]: {outcome.error}")
+        elif self._shows_items:
+            for line in self._lines(outcome):
+                print_line(line)
+        if outcome.non_finite:
+            names = ", ".join(map(repr, outcome.non_finite))
+            self._say(f"nndeploy: warning: {one_line(outcome.origin)}: NaN or infinity in {one_line(names)}")
+        self._record(outcome)
+        self._progress()
+
+    def finish(self, summary: Summary) -> None:
+        """Prints the figures of the whole run on standard error."""
+        failed = f", {summary.num_failed} failed" if summary.num_failed else ""
+        figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
+        items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
+        self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
+
+    def to_json(self, summary: Summary) -> dict[str, Any]:
+        """Returns the summary that `--json` prints."""
+        return {
+            "bundle": str(self._program.path),
+            "choices": [choice_to_json(choice) for choice in self._program.choices],
+            "items": summary.num_items,
+            "failed": summary.num_failed,
+            "non_finite": summary.num_non_finite,
+            "seconds": summary.seconds,
+            "items_per_second": summary.rate_hz,
+            "latency_ms": summary.latencies.percentiles_ms(),
+            "records": self._records,
+        }
+
+    def _lines(self, outcome: Outcome) -> list[str]:
+        outputs = outcome.outputs or {}
+        label = best_label(self._program.manifest, outputs)
+        if label is not None:
+            return [f"{outcome.origin}  {label[0]}  {label[1]:.1%}"]
+        return [outcome.origin, *(f"  {name}  {describe(value)}" for name, value in outputs.items())]
+
+    def _record(self, outcome: Outcome) -> None:
+        if len(self._records) >= MAX_RECORDS or (outcome.error is None and self._source.num_items is None):
+            return
+        record: dict[str, Any] = {"index": outcome.index, "origin": outcome.origin}
+        if outcome.error is not None:
+            record["error"] = error_record(outcome)
+        else:
+            label = best_label(self._program.manifest, outcome.outputs or {})
+            record["run_ms"] = outcome.run_ns / 1e6
+            record |= {} if label is None else {"label": label[0], "probability": round(label[1], 6)}
+        self._records.append(record)
+
+    def _progress(self) -> None:
+        now = time.monotonic()
+        rate = self._num_done / max(now - self._began, 1e-9)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._num_done, rate=f"{rate:,.1f} items/s")
+        elif not self._shows_items and now - self._told > PLAIN_SECONDS:
+            self._told = now
+            of = f" of {self._source.num_items:,}" if self._source.num_items else ""
+            self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s")
+
+    def _say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(text, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr)
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=console
+    )
+
+
+def _tell_choice(choice: Choice) -> None:
+    text = f"nndeploy: submodel {choice.submodel}: {choice.backend} ({choice.variant})"
+    for other in choice.passed_over:
+        text += f"; not {other.backend} ({other.variant}): {other.reason}"
+    print(one_line(text), file=sys.stderr)
+
+
+def choice_to_json(choice: Choice) -> dict[str, Any]:
+    """Returns which variant a submodel got, and why not the better ones, as plain data."""
+    return {
+        "submodel": choice.submodel,
+        "variant": choice.variant,
+        "backend": choice.backend,
+        "passed_over": [
+            {"variant": other.variant, "backend": other.backend, "reason": other.reason, "hint": other.hint}
+            for other in choice.passed_over
+        ],
+    }
+
+
+def describe(value: Value) -> str:
+    """Returns a value in a line: all of it where it is small, else its type and the range of its numbers."""
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple | dict):
+        first = next(iter(value.values() if isinstance(value, dict) else value), None)
+        kind = "map" if isinstance(value, dict) else "list"
+        return f"{kind} of {len(value)}" + (f", first: {describe(first)}" if value else "")
+    array = np.asarray(value)
+    kind = f"{dtype_name(array.dtype)}[{','.join(map(str, array.shape))}]"
+    if array.size <= MAX_SHOWN_VALUES:
+        return f"{kind} {_shown(array)}"
+    if array.dtype.kind in "OSUTVc":
+        return kind
+    numbers = array.astype(np.float64)
+    return f"{kind} min {numbers.min():.6g}, max {numbers.max():.6g}, mean {numbers.mean():.6g}"
+
+
+def _shown(array: "np.ndarray[Any, Any]") -> str:
+    if array.dtype.kind in "OSUT":
+        return str(array.tolist())
+    return np.array2string(array, separator=", ", max_line_width=10_000, precision=6).replace("\n", "")

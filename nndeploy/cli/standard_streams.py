@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three standard streams of a command, made safe before anything else is imported.
+
+Native libraries print on descriptor 1, so our own output moves to a descriptor of its own and 1 becomes standard
+error: every line on standard output is ours. A stream that is closed is filled, so that no file we open gets its
+number; writing to a standard output that is closed, full or broken is an error and never silent.
+"""
+
+import fcntl
+import io
+import os
+import sys
+from typing import Any, BinaryIO
+
+from nndeploy.errors import InputOutputError, MissingInputError
+
+FIRST_OWN_DESCRIPTOR = 3
+
+
+class _Output(io.FileIO):
+    """Standard output; a failure to write is an `InputOutputError`, a reader that has gone a `BrokenPipeError`."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as err:
+            raise InputOutputError(f"standard output cannot be written: {err.strerror}") from err
+
+
+def take_over() -> None:
+    """Fills closed streams and moves standard output away from descriptor 1."""
+    was_closed = [descriptor for descriptor in (0, 1, 2) if not _is_open(descriptor)]
+    for _ in was_closed:
+        os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: the closed stream's
+    own = _read_only() if 1 in was_closed else fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_DESCRIPTOR)
+    os.dup2(2, 1)
+    if 0 in was_closed:
+        sys.stdin = None  # as Python does itself
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    output = io.BufferedWriter(_Output(own, "wb"))
+    sys.stdout = io.TextIOWrapper(output, encoding="utf-8", errors="backslashreplace", line_buffering=os.isatty(own))
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _read_only() -> int:
+    """Returns a descriptor that every write fails on, as it would on the stream that is closed."""
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    own = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_DESCRIPTOR)
+    os.close(descriptor)
+    return own
+
+
+def give_up_output() -> None:
+    """Sends what is still buffered nowhere, so that nothing fails again when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno(), inheritable=False)
+    finally:
+        os.close(nowhere)
+
+
+def binary_stdin() -> BinaryIO:
+    """Returns standard input.
+
+    Raises:
+        MissingInputError: it is closed.
+    """
+    if sys.stdin is None:
+        raise MissingInputError("standard input is closed")
+    return sys.stdin.buffer
