@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compile flow from Python: splitting, checking, falling back, gates, and what is left behind when it fails."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import Install, changed_backend, choosy_backend, late, off_by_one, refusing_backend
+
+import nndeploy
+from nndeploy.errors import CheckError, InputError, ModelError, UsageError
+
+NETWORK = """<ir_version: 8, opset_import: ["": 18]>
+network (float[N,4] x) => (float[N,4] y, float[N,4] z) {
+    [enter] a = Relu(x)
+    [middle] b = Sigmoid(a)
+    [leave] y = Mul(b, a)
+    [aside] z = Tanh(x)
+}"""
+SAMPLE = {"x": np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)}
+
+
+def model(text: str = NETWORK) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+def right(sample: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    a = np.maximum(sample["x"], 0)
+    return {"y": a / (1 + np.exp(-a)), "z": np.tanh(sample["x"])}
+
+
+def assert_right(path: Path) -> None:
+    with nndeploy.load_bundle(path) as program:
+        got = program.run(SAMPLE)
+    for name, want in right(SAMPLE).items():
+        np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_runs_as_one_submodel_of_the_first_backend_that_takes_it(tmp_path: Path) -> None:
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime,reference")
+    assert [(s.backend, s.num_nodes, round(s.share, 5)) for s in report.submodels] == [("onnxruntime", 4, 1.0)]
+    assert_right(tmp_path / "m.nnd")
+
+
+def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path: Path, install: Install) -> None:
+    install(choosy_backend("choosy", 1, "Relu", "Mul", "Tanh"))
+    pins = [("middle", "onnxruntime"), ("enter", "choosy"), ("leave", "choosy")]  # else so little would be merged
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", pins=pins)
+    assert {node.name: node.backend for node in report.nodes} == {
+        "enter": "choosy",
+        "middle": "onnxruntime",
+        "leave": "choosy",
+        "aside": "choosy",
+    }
+    middle = next(node for node in report.nodes if node.name == "middle")
+    assert middle.refusals["choosy"] == "choosy has no Sigmoid"
+    assert len(report.submodels) > 1
+    assert_right(tmp_path / "m.nnd")
+
+
+def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tmp_path: Path, install: Install) -> None:
+    install(changed_backend("liar", 0, off_by_one))
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd")
+    assert "liar" not in {submodel.backend for submodel in report.submodels}
+    assert any("liar lost 4 nodes: wrong numbers" in line for line in report.dropped)
+    assert all("wrong numbers" in node.refusals["liar"] for node in report.nodes)
+    assert_right(tmp_path / "m.nnd")
+
+
+def test_a_failed_build_is_one_more_refusal(tmp_path: Path, install: Install) -> None:
+    install(refusing_backend("moody", 0, "not today"))
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd")
+    assert all(node.refusals["moody"] == "not today" for node in report.nodes)
+    assert_right(tmp_path / "m.nnd")
+
+
+def test_a_model_that_only_a_liar_takes_is_refused_and_nothing_is_written(tmp_path: Path, install: Install) -> None:
+    install(changed_backend("liar", 0, off_by_one))
+    out = tmp_path / "m.nnd"
+    out.write_bytes(b"what was there before")
+    with pytest.raises(ModelError, match=r"liar: wrong numbers: output '.' of sample 0 differs"):
+        nndeploy.compile_model(model(), out, backends=["liar"])
+    assert out.read_bytes() == b"what was there before"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.nnd"]
+
+
+def test_the_objective_latency_takes_the_backend_that_is_measured_to_be_faster(
+    tmp_path: Path, install: Install
+) -> None:
+    install(changed_backend("tortoise", 0, late))
+    by_priority = nndeploy.compile_model(model(), tmp_path / "p.nnd", backends="tortoise,onnxruntime")
+    assert by_priority.submodels[0].backend == "tortoise"
+    report = nndeploy.compile_model(
+        model(), tmp_path / "l.nnd", backends="tortoise,onnxruntime", objective="latency", samples=[SAMPLE]
+    )
+    assert report.submodels[0].backend == "onnxruntime"
+    assert {c.name: c.chosen for c in report.candidates} == {"tortoise": False, "onnxruntime": True}
+    assert_right(tmp_path / "l.nnd")
+
+
+def test_each_submodel_has_a_variant_of_the_next_backend_unless_it_is_not_wanted(tmp_path: Path) -> None:
+    nndeploy.compile_model(model(), tmp_path / "with.nnd", backends="onnxruntime,reference")
+    nndeploy.compile_model(model(), tmp_path / "without.nnd", backends="onnxruntime,reference", keep_fallback=False)
+    with nndeploy.load_bundle(tmp_path / "with.nnd") as program:
+        variants = program.manifest.submodels[0].variants
+    assert [variant.backend for variant in variants] == ["onnxruntime", "reference"]
+    with nndeploy.load_bundle(tmp_path / "without.nnd") as program:
+        assert [variant.backend for variant in program.manifest.submodels[0].variants] == ["onnxruntime"]
+
+
+def test_a_dry_run_tells_the_placement_and_writes_nothing(tmp_path: Path) -> None:
+    report = nndeploy.compile_model(model(), None, dry_run=True, backends="onnxruntime,reference")
+    assert {node.backend for node in report.nodes} == {"onnxruntime"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path: Path) -> None:
+    out = tmp_path / "m.nnd"
+    with pytest.raises(CheckError, match=r"reference takes 0\.0% of the compute, 50\.0% were required"):
+        nndeploy.compile_model(model(), out, backends="onnxruntime,reference", require={"reference": 0.5})
+    with pytest.raises(CheckError, match=r"fallback backends take 100\.0% of the compute, at most 5\.0% may be"):
+        nndeploy.compile_model(model(), out, backends="onnxruntime", max_fallback=0.05)
+    with pytest.raises(UsageError, match="did you mean 'onnxruntime'"):
+        nndeploy.compile_model(model(), out, backends="onnxruntime", require={"onxruntime": 0.5})
+    assert not out.exists()
+    nndeploy.compile_model(model(), out, backends="onnxruntime", require={"onnxruntime": 1.0}, max_fallback=1.0)
+    assert_right(out)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"backends": ["onxruntime"]}, "did you mean 'onnxruntime'"),
+        ({"backends": ["onnxruntime", "onnxruntime"]}, "named twice"),
+        ({"objective": "speed"}, "unknown objective 'speed'"),
+        ({"threads": 0}, "at least 1"),
+        ({"rtol": -1.0}, "rtol must be"),
+        ({"max_fallback": 5.0}, "between 0% and 100%"),
+        ({"pins": [("nothing*", "onnxruntime")]}, "matches no node"),
+        ({"shapes": {"q": "1,4"}}, "no input 'q'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", **{"backends": "onnxruntime", **change})  # type: ignore[arg-type]
+    assert not (tmp_path / "m.nnd").exists()
+
+
+def test_no_output_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no output was named"):
+        nndeploy.compile_model(model(), None)
+
+
+def test_samples_with_wrong_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"sample 0: 'w' is no input.*did you mean|known"):
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{"w": SAMPLE["x"]}])
+    with pytest.raises(InputError, match="the input 'x' is missing"):
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{}])
+
+
+def test_a_sample_the_model_cannot_run_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="does not run on the given samples"):
+        nndeploy.compile_model(
+            model(
+                '<ir_version: 8, opset_import: ["": 18]> g (float[a] x, float[b] y) => (float[c] z) { z = Add(x, y) }'
+            ),
+            tmp_path / "m.nnd",
+            samples=[{"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}],
+        )
+
+
+def test_path_bytes_and_model_give_the_same_bundle_contents(tmp_path: Path) -> None:
+    onnx.save(model(), tmp_path / "network.onnx")
+    sources = [tmp_path / "network.onnx", (tmp_path / "network.onnx").read_bytes(), model()]
+    for i, source in enumerate(sources):
+        nndeploy.compile_model(source, tmp_path / f"{i}.nnd", backends="onnxruntime")
+        assert_right(tmp_path / f"{i}.nnd")
+
+
+def test_outputs_that_need_no_submodel_are_there_too(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[2] x) => (float[2] x, float[2] c, float[2] y)
+    <float[2] c = {1.0, 2.0}> { y = Add(x, c) }"""
+    nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        got = program.run({"x": np.array([3, 4], np.float32)})
+    assert {name: value.tolist() for name, value in got.items()} == {"x": [3, 4], "c": [1, 2], "y": [4, 6]}
+
+
+def test_random_operators_are_compared_by_type_and_shape_only(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = RandomNormalLike(x) }'
+    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    assert all("random by definition" in check.note for check in report.checks if check.scope == "whole")
+
+
+def test_a_model_no_generated_input_fits_is_compiled_with_a_warning(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[12] x, int64[2] shape) => (float[a,b] y) { y = Reshape(x, shape) }"""
+    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    assert any("outputs were not compared" in line and "--samples" in line for line in report.warnings)
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert program.run({"x": np.ones(12, np.float32), "shape": np.array([3, 4])})["y"].shape == (3, 4)
+
+
+def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nndeploy.compiler
+    from nndeploy.report import PassReport
+
+    def vandalise(graph_model: object) -> tuple[PassReport, ...]:
+        for node in graph_model.graph:  # type: ignore[attr-defined]
+            if node.op_type == "Relu":
+                node.op_type = "Neg"
+        return (PassReport("vandalise", 1),)
+
+    monkeypatch.setattr(nndeploy.compiler, "optimise", vandalise)
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
+    assert any("the optimisation was dropped" in line for line in report.warnings)
+    assert_right(tmp_path / "m.nnd")
+
+
+def test_refusals_name_only_backends_above(tmp_path: Path) -> None:
+    placement = nndeploy.compile_model(model(), None, dry_run=True, backends="reference,onnxruntime")
+    assert all(node.refusals == {} for node in placement.nodes)
