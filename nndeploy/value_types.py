@@ -180,6 +180,10 @@ def type_of_value(value: Value) -> ValueType:
     if isinstance(value, Mapping) and value:
         key, element = next(iter(value.items()))
         return MapType("string" if isinstance(key, str) else "int64", type_of_value(element))
+    if isinstance(value, float):
+        return TensorType("float32", ())  # what maps hold: numbers that a library handed out as Python's own
+    if isinstance(value, str | bytes | int):
+        return TensorType("int64" if isinstance(value, int) else "string", ())
     if isinstance(value, np.ndarray | np.generic):
         return TensorType(dtype_name(value.dtype), (None,) * value.ndim)
     raise DataError(f"cannot tell the type of {value!r:.40}")
