@@ -5,7 +5,8 @@
     python tests/conformance/onnx_suite.py -k Conv    only cases whose name matches
 
 The outputs are compared by the suite's own comparison with its own tolerances, which the compile is asked to keep. A
-case that is random by definition is compared by shape and element type. Cases run in worker processes, so that a library that crashes costs one case.
+case that is random by definition is compared by shape and element type. Cases run in worker processes, so that a
+library that crashes costs one case.
 """
 
 import argparse
