@@ -14,18 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import DeadlineError, ModelError, NndeployError
-from nndeploy.jobs.child import (
-    child_environment,
-    describe_exit,
-    drained,
-    error_from_json,
-    error_to_json,
-    kill_group,
-)
+from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
+from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.report import Report, report_from_json, report_to_json
 
 GRACE_SECONDS = 5.0
@@ -52,14 +47,7 @@ def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str]
 
 def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
     """Runs the child to its end; returns what to say where it left no response."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-P", "-m", "nndeploy.compile_job", str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=child_environment(folder),
-        start_new_session=True,
-    )
+    process = start_child("nndeploy.compile_job", [str(folder)], folder)
     assert process.stdout is not None
     assert process.stderr is not None
     reader, log = drained(process.stderr)
@@ -91,7 +79,6 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keyword arguments of `compile_model` for a request."""
     from nndeploy.bundle.manifest import ImageInput
     from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
-    from nndeploy.jobs.workers import ChildWorkers
     from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)
@@ -107,7 +94,7 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
         image: dict[str, Any] = keywords["image_input"]
         keywords["image_input"] = ImageInput(**{k: _frozen(v) for k, v in image.items()})
     keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
-    return {**keywords, "workers": ChildWorkers(arguments["jobs"], arguments["time_limit"])}
+    return keywords
 
 
 def _frozen(value: Any) -> Any:
@@ -116,10 +103,13 @@ def _frozen(value: Any) -> Any:
 
 def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
     from nndeploy.compiler import compile_model
+    from nndeploy.jobs.workers import ChildWorkers
 
     arguments = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
-        report = compile_model(arguments["source"], arguments["out"], events=events, **_keywords(arguments))
+        with closing(ChildWorkers(arguments["jobs"], arguments["time_limit"])) as workers:
+            keywords = {**_keywords(arguments), "workers": workers, "events": events}
+            report = compile_model(arguments["source"], arguments["out"], **keywords)
     except NndeployError as err:
         return {"error": error_to_json(err)}
     except MemoryError:

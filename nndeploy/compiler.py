@@ -19,7 +19,7 @@ from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import CheckError, UnavailableError, UsageError, did_you_mean
 from nndeploy.frontend.load import LoadedModel, load_model
-from nndeploy.jobs.child import model_bytes
+from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, settle, with_fallbacks

@@ -3,9 +3,10 @@
 
     tasks.py    what can be asked: supports, build (and run), evaluate, measure
     workers.py  `InProcessWorkers` and `ChildWorkers`: the same calls, here or in a child
-    child.py    starts one child, feeds it a folder, watches the clock, takes what it left
+    messages.py a request and a response as files in a folder
+    child.py    a child process: feeds it folders, watches the clock, takes what it left
     main.py     the child's side
 
 A child gets a private folder and an almost empty environment, dies with its parent, and its whole group is killed
-when its time is over. A crash of a library is then one more refusal with a reason.
+when its time is over. A crash of a library is then one more refusal with a reason; the next job gets a new child.
 """

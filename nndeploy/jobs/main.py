@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child's side of a job: `python -m nndeploy.jobs.main FOLDER` runs the request in FOLDER, leaves a response.
+"""The child's side: `python -m nndeploy.jobs.main` runs the request in each folder that it reads from its input.
 
 The child dies with its parent, leaves no core file, and takes no more memory than the machine has.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nndeploy.errors import NndeployError
-from nndeploy.jobs import child, tasks
-from nndeploy.jobs.child import Request, Response
+from nndeploy.jobs import messages, tasks
+from nndeploy.jobs.messages import Request, Response
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.target import Target
 
@@ -45,7 +45,7 @@ def perform(request: Request) -> Response:
             said = tasks.supports(_name(request), _model(request), _target(request), request.options)
             return Response([[answer.ok, answer.reason] for answer in said])
         case "build":
-            return child.built_to_response(
+            return messages.built_to_response(
                 tasks.build(_name(request), _model(request), _target(request), request.options, request.samples)
             )
         case "evaluate":
@@ -76,17 +76,27 @@ def _model(request: Request) -> "ir.Model":
     return ir.from_proto(onnx.load_from_string(request.model))
 
 
-def main(folder: Path) -> None:
+def perform_in(folder: Path) -> None:
     """Runs the request in `folder` and writes the response there."""
-    limit_this_process()
     try:
-        response: Response | NndeployError | BuildRefusedError = perform(child.request_from_folder(folder))
+        response: Response | NndeployError | BuildRefusedError = perform(messages.request_from_folder(folder))
     except (NndeployError, BuildRefusedError) as err:
         response = err
     except Exception as err:  # a plugin's or a library's own failure: one more refusal with a reason
         response = BuildRefusedError(f"{type(err).__name__}: {tasks.reason_of(err)}")
-    child.response_to_folder(response, folder)
+    messages.response_to_folder(response, folder)
+
+
+def main() -> None:
+    """Performs jobs until the input ends; answers each with an empty line."""
+    limit_this_process()
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
+        for line in sys.stdin:
+            perform_in(Path(line.rstrip("\n")))
+            answers.write(b"\n")
+            answers.flush()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

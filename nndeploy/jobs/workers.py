@@ -5,11 +5,15 @@
 command, where a library that crashes or hangs on a hostile model must cost that one job only.
 """
 
+import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from nndeploy.jobs import child, tasks
+from nndeploy.jobs import messages, tasks
+from nndeploy.jobs.child import Child
+from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, Support
 from nndeploy.target import Target
@@ -51,14 +55,20 @@ class InProcessWorkers:
 
 
 class ChildWorkers:
-    """Runs every task in a child process of its own, `seconds_limit` long at most."""
+    """Runs every task in a child process, `seconds_limit` long at most.
+
+    Children are kept for further tasks, at most `num_parallel` of them; timing has a fresh one each time, so that no
+    other library's threads are about.
+    """
 
     def __init__(self, num_parallel: int, seconds_limit: float) -> None:
         self.num_parallel = num_parallel
         self._seconds_limit = seconds_limit
+        self._idle: list[Child] = []
+        self._lock = threading.Lock()
 
     def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
-        request = child.Request("supports", {"backend": name}, target, options, model=child.model_bytes(model))
+        request = Request("supports", {"backend": name}, target, options, model=messages.model_bytes(model))
         try:
             return [Support(ok, reason) for ok, reason in self._call(request).result]
         except BuildRefusedError as err:
@@ -67,24 +77,37 @@ class ChildWorkers:
     def build(
         self, name: str, submodel: "ir.Model", target: Target, options: BuildOptions, samples: Sequence[Sample]
     ) -> Built:
-        request = child.Request(
-            "build", {"backend": name}, target, options, model=child.model_bytes(submodel), samples=samples
-        )
-        return child.built_from(self._call(request))
+        model = messages.model_bytes(submodel)
+        request = Request("build", {"backend": name}, target, options, model=model, samples=samples)
+        return messages.built_from(self._call(request))
 
     def evaluate(
         self, name: str, model: bytes, samples: Sequence[Sample], options: BuildOptions
     ) -> list[dict[str, Value]]:
-        request = child.Request("evaluate", {"backend": name}, None, options, model=model, samples=samples)
+        request = Request("evaluate", {"backend": name}, None, options, model=model, samples=samples)
         return list(self._call(request).outputs)
 
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:
-        request = child.Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
+        request = Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
         return list(self._call(request).outputs)
 
     def measure(self, path: Path, sample: Sample, options: MeasureOptions) -> float:
-        request = child.Request("measure", {"path": str(path.absolute())}, measure=options, samples=[sample])
-        return float(self._call(request).result)
+        request = Request("measure", {"path": str(path.absolute())}, measure=options, samples=[sample])
+        with closing(Child()) as child:
+            return float(child.call(request, self._seconds_limit).result)
 
-    def _call(self, request: child.Request) -> child.Response:
-        return child.call(request, self._seconds_limit)
+    def close(self) -> None:
+        """Ends the children that are kept."""
+        with self._lock:
+            children, self._idle = self._idle, []
+        for child in children:
+            child.close()
+
+    def _call(self, request: Request) -> Response:
+        with self._lock:
+            child = self._idle.pop() if self._idle else Child()
+        try:
+            return child.call(request, self._seconds_limit)
+        finally:
+            with self._lock:
+                self._idle.append(child)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.jobs.child import model_bytes
+from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
 from nndeploy.value_types import Value

@@ -4,15 +4,18 @@
 import os
 import stat
 import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nndeploy.errors import InputError, NndeployError, UsageError
-from nndeploy.jobs import child
-from nndeploy.jobs.child import Request, Response, call, request_from_folder, response_to_folder
+from nndeploy.jobs import child, messages
+from nndeploy.jobs.child import Child
+from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Target, host_target
@@ -21,13 +24,18 @@ from nndeploy.value_types import DimRange
 REQUEST = Request("supports", {"backend": "any"})
 
 
+def call(request: Request, seconds_limit: float) -> Response:
+    with closing(Child()) as process:
+        return process.call(request, seconds_limit)
+
+
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     """Returns a function that puts a shell script in the place of the child's Python: a library that misbehaves."""
 
     def misbehave(script: str) -> None:
         fake = tmp_path / "python"
-        fake.write_text(f"#!/bin/sh\nfor folder; do :; done\n{script}\n")
+        fake.write_text(f"#!/bin/sh\nexec 3>&1 1>&2\nread folder\n{script}\n")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setattr(child.sys, "executable", str(fake))
 
@@ -70,6 +78,14 @@ def _is_running(pid: int) -> bool:
         return False
 
 
+def test_a_crash_is_noticed_although_a_grandchild_keeps_the_output_open(library) -> None:  # type: ignore[no-untyped-def]
+    library("sleep 60 & kill -SEGV $$")
+    start = time.monotonic()
+    with pytest.raises(BuildRefusedError, match="SIGSEGV"):
+        call(REQUEST, 30.0)
+    assert time.monotonic() - start < 5
+
+
 def test_an_endless_log_does_not_fill_the_memory(library) -> None:  # type: ignore[no-untyped-def]
     library("head -c 50000000 /dev/zero | tr '\\0' 'x'; echo; echo last; exit 1")
     with pytest.raises(BuildRefusedError, match="last"):
@@ -99,8 +115,26 @@ def test_the_child_sees_nothing_of_the_users_environment(library, tmp_path: Path
 def test_a_real_child_answers() -> None:
     with pytest.raises(UsageError, match="no backend is called 'no-such-backend'"):
         call(
-            Request("evaluate", {"backend": "no-such-backend"}, model=b"", samples=[{"x": np.ones(2, np.float32)}]), 60.0
+            Request("evaluate", {"backend": "no-such-backend"}, model=b"", samples=[{"x": np.ones(2, np.float32)}]),
+            60.0,
         )
+
+
+def test_a_child_is_kept_for_the_next_job_and_replaced_after_a_crash(library, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    real = sys.executable
+    with closing(Child()) as process:
+        for _ in range(2):
+            with pytest.raises(UsageError, match="no backend is called"):
+                process.call(Request("evaluate", {"backend": "no-such-backend"}, model=b""), 60.0)
+        first = process._process
+        assert first is not None
+        first.kill()
+        with pytest.raises(BuildRefusedError, match="SIGKILL"):
+            process.call(REQUEST, 60.0)
+        monkeypatch.setattr(child.sys, "executable", real)
+        with pytest.raises(UsageError, match="no backend is called"):
+            process.call(Request("evaluate", {"backend": "no-such-backend"}, model=b""), 60.0)
+        assert process._process is not first
 
 
 def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
@@ -109,7 +143,7 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     measure = MeasureOptions(0.5, 2, 1, ("/lib.so",))
     sample = {"x": np.arange(3), "s": [np.ones(1)], "none": None}
     request = Request("build", {"backend": "b"}, target, options, measure, b"model", [sample])
-    child._request_to_folder(request, tmp_path)
+    messages.request_to_folder(request, tmp_path)
     back = request_from_folder(tmp_path)
     assert (back.task, back.arguments, back.target, back.options, back.measure, back.model) == (
         "build",
@@ -123,8 +157,8 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.samples[0]["x"], sample["x"])
     assert back.samples[0]["none"] is None
     built = Built(Artifact({"a.bin": b"123"}, {"k": [1]}, {"arch": "x86_64"}, True, False, "log"), (sample,), "why")
-    response_to_folder(child.built_to_response(built), tmp_path)
-    again = child.built_from(child._response_from_folder(tmp_path))
+    response_to_folder(messages.built_to_response(built), tmp_path)
+    again = messages.built_from(messages.response_from_folder(tmp_path))
     assert again.artifact == built.artifact
     assert again.not_run == "why"
     np.testing.assert_array_equal(again.outputs[0]["x"], sample["x"])
@@ -133,12 +167,15 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
 def test_an_error_keeps_its_kind_across_the_folder(tmp_path: Path) -> None:
     response_to_folder(InputError("what", where="where", hint="hint"), tmp_path)
     with pytest.raises(InputError, match=r"where: what \(hint: hint\)") as found:
-        child._response_from_folder(tmp_path)
+        messages.response_from_folder(tmp_path)
     assert found.value.exit_code == 65
     response_to_folder(BuildRefusedError("no"), tmp_path)
     with pytest.raises(BuildRefusedError, match="no"):
-        child._response_from_folder(tmp_path)
-    assert child.error_from_json({"code": "unheard-of", "what": "w", "where": "", "hint": ""}).__class__ is NndeployError
+        messages.response_from_folder(tmp_path)
+    assert (
+        messages.error_from_json({"code": "unheard-of", "what": "w", "where": "", "hint": ""}).__class__
+        is NndeployError
+    )
 
 
 def test_a_response_without_its_json_is_no_response(tmp_path: Path) -> None:
@@ -152,11 +189,9 @@ def test_the_child_dies_with_its_parent(tmp_path: Path) -> None:
     parent.write_text(
         "import subprocess, sys, time\n"
         "code = 'import os, time; from nndeploy.jobs.main import limit_this_process as l; l();"
-        ' print(os.getpid(), flush=True); time.sleep(60)\'\n'
+        " print(os.getpid(), flush=True); time.sleep(60)'\n"
         "subprocess.Popen([sys.executable, '-c', code]); time.sleep(60)\n"
     )
-    import sys
-
     process = subprocess.Popen([sys.executable, str(parent)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     pid = int(process.stdout.readline())
