@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference: the first engine that can, along the chain with its own values; and comparisons in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from nndeploy.bundle.manifest import Tolerance
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
+from nndeploy.value_types import TensorType
+from nndeploy.verify.check import compare_outputs, describe_failure, not_compared, tolerances
+from nndeploy.verify.reference import Reference, is_random, reference_engines
+
+RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
+NEG = '<ir_version: 8, opset_import: ["": 18]> g (float[3] y) => (float[3] z) { z = Neg(y) }'
+X = {"x": np.array([-1, 0, 2], np.float32)}
+
+
+class CountingWorkers(InProcessWorkers):
+    """Engines named here refuse; every call is noted."""
+
+    def __init__(self, *refusing: str) -> None:
+        self.refusing, self.asked = refusing, list[str]()
+
+    def evaluate(  # type: ignore[override]
+        self, name: str, model: bytes, samples: Sequence[Mapping[str, Any]], options: BuildOptions
+    ) -> list[dict[str, Any]]:
+        self.asked.append(name)
+        if name in self.refusing:
+            raise BuildRefusedError("will not")
+        return InProcessWorkers.evaluate(name, model, samples, options)
+
+
+def reference(*refusing: str) -> tuple[Reference, CountingWorkers]:
+    workers = CountingWorkers(*refusing)
+    return Reference(workers, ("reference", "onnxruntime"), BuildOptions()), workers
+
+
+def test_an_engine_that_refuses_hands_on_to_the_next() -> None:
+    found, workers = reference("reference")
+    (outputs,) = found.evaluate(onnx.parser.parse_model(RELU).SerializeToString(), [X])
+    assert outputs["y"].tolist() == [0, 0, 2]
+    assert workers.asked == ["reference", "onnxruntime"]
+
+
+def test_where_no_engine_can_every_reason_is_given() -> None:
+    found, _ = reference("reference", "onnxruntime")
+    with pytest.raises(BuildRefusedError, match="reference: will not; onnxruntime: will not"):
+        found.evaluate(onnx.parser.parse_model(RELU).SerializeToString(), [X])
+
+
+def test_the_chain_is_fed_with_the_reference_s_own_values() -> None:
+    found, _ = reference()
+    submodels = [ir.from_proto(onnx.parser.parse_model(text)) for text in (RELU, NEG)]
+    (values,) = found.along_chain(submodels, [X])
+    assert {name: value.tolist() for name, value in values.items()} == {
+        "x": [-1, 0, 2],
+        "y": [0, 0, 2],
+        "z": [0, 0, -2],
+    }
+
+
+def test_small_models_go_to_onnx_s_evaluator_first_and_large_ones_last() -> None:
+    installed = ["onnxruntime", "reference"]
+    assert reference_engines(installed, seconds=1e-6, num_nodes=3) == ("reference", "onnxruntime")
+    assert reference_engines(installed, seconds=1.0, num_nodes=3) == ("onnxruntime", "reference")
+    assert reference_engines(installed, seconds=1e-6, num_nodes=5000) == ("onnxruntime", "reference")
+
+
+@pytest.mark.parametrize(
+    ("node", "random"),
+    [
+        ("y = Relu(x)", False),
+        ("y = RandomNormalLike(x)", True),
+        ("y = Bernoulli(x)", True),
+        ("y = Dropout(x)", False),
+        ("y = Dropout(x, r, t)", True),
+    ],
+)
+def test_random_operators_are_known(node: str, random: bool) -> None:
+    text = f'<ir_version: 8, opset_import: ["": 18]> g (float[3] x, float r, bool t) => (float[3] y) {{ {node} }}'
+    assert is_random(ir.from_proto(onnx.parser.parse_model(text)).graph) is random
+
+
+TYPES = {"y": TensorType("float32", (3,))}
+LIMITS = {"float32": Tolerance(rtol=1e-3, atol=1e-3)}
+
+
+def test_a_difference_is_reported_with_its_figures() -> None:
+    got, want = {"y": np.array([1, 2, 3.5], np.float32)}, {"y": np.array([1, 2, 3], np.float32)}
+    (check,) = compare_outputs("s0", "b", [got], [want], TYPES, LIMITS, values_matter=True)
+    assert (check.ok, check.scope, check.backend, check.sample, check.output) == (False, "s0", "b", 0, "y")
+    assert (check.max_abs, check.max_rel) == (0.5, 0.167)
+    assert describe_failure(check) == "output 'y' of sample 0 differs from the original: max abs 0.5, max rel 0.167"
+
+
+def test_a_missing_output_is_a_difference() -> None:
+    (check,) = compare_outputs("s0", "b", [{}], [{"y": np.ones(3, np.float32)}], TYPES, LIMITS, values_matter=True)
+    assert not check.ok
+
+
+def test_random_outputs_must_still_have_the_right_shape() -> None:
+    one, other = {"y": np.ones(3, np.float32)}, {"y": np.zeros(3, np.float32)}
+    (check,) = compare_outputs("s0", "b", [one], [other], TYPES, LIMITS, values_matter=False)
+    assert check.ok
+    (check,) = compare_outputs("s0", "b", [{"y": np.ones(4, np.float32)}], [other], TYPES, LIMITS, values_matter=False)
+    assert not check.ok
+
+
+def test_what_could_not_be_compared_says_why() -> None:
+    assert not_compared("s0", "b", "no input").note == "not compared: no input"
+
+
+def test_asked_tolerances_replace_those_of_floating_types_only() -> None:
+    asked, default = tolerances(0.5, 0.25), tolerances(None, None)
+    assert asked["float32"] == asked["bfloat16"] == Tolerance(0.5, 0.25)
+    assert asked["int64"] == default["int64"] == Tolerance(0.0, 0.0)
+    assert 0 < default["float32"].rtol < default["float16"].rtol

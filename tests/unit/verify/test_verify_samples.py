@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples to check with: of the declared types, the same every time, sensible where names and consumers tell."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.errors import InputError, MissingInputError
+from nndeploy.value_types import DTYPES, DimRange, MapType, OptionalType, SequenceType, TensorType, dtype_name
+from nndeploy.verify.samples import MAX_ELEMENTS, generated_samples, given_samples, samples_from_folder
+
+NO_NODES = ir.Graph([], [], nodes=[], name="g")
+
+
+def first(*inputs: NamedType, ranges: dict[str, DimRange] | None = None, seed: int = 0, graph: ir.Graph = NO_NODES):  # type: ignore[no-untyped-def]
+    return next(generated_samples(graph, inputs, ranges or {}, seed))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_type_is_generated_as_declared(dtype: str) -> None:
+    value = first(NamedType("x", TensorType(dtype, (2, 3))))["x"]
+    assert (dtype_name(value.dtype), value.shape) == (dtype, (2, 3))
+
+
+def test_sequences_optionals_and_maps_are_generated() -> None:
+    tensor = TensorType("float32", (2,))
+    sample = first(
+        NamedType("s", SequenceType(tensor)),
+        NamedType("o", OptionalType(tensor)),
+        NamedType("m", MapType("int64", tensor)),
+    )
+    assert [element.shape for element in sample["s"]] == [(2,), (2,)]
+    assert sample["o"].shape == (2,)
+    assert list(sample["m"]) == [1]
+
+
+def test_the_same_model_gives_the_same_samples_and_another_seed_others() -> None:
+    x = NamedType("x", TensorType("float32", (5,)))
+    np.testing.assert_array_equal(first(x)["x"], first(x)["x"])
+    assert not np.array_equal(first(x)["x"], first(x, seed=1)["x"])
+
+
+def test_a_symbol_has_one_size_everywhere_and_keeps_to_its_range() -> None:
+    x, y = NamedType("x", TensorType("float32", ("N", 3))), NamedType("y", TensorType("float32", (2, "N")))
+    sample = first(x, y, ranges={"N": DimRange(4, 9, 6)})
+    assert (sample["x"].shape, sample["y"].shape) == ((6, 3), (2, 6))
+    assert first(x, y, ranges={"N": DimRange(4, 9, 6)}, seed=1)["x"].shape == (4, 3)
+    free = first(x, y)
+    assert free["x"].shape[0] == free["y"].shape[1]
+
+
+def test_later_attempts_try_other_sizes_and_none_is_absurd() -> None:
+    x = NamedType("x", TensorType("float32", ("N", 3, "H", "W")))
+    shapes = {sample["x"].shape for sample in generated_samples(NO_NODES, [x], {}, 0)}
+    assert (1, 3, 224, 224) in shapes
+    assert len(shapes) > 3
+    huge = NamedType("x", TensorType("float32", (MAX_ELEMENTS, 2)))
+    assert list(generated_samples(NO_NODES, [huge], {}, 0)) == []
+
+
+def test_indices_stay_inside_the_table_they_choose_from() -> None:
+    model = ir.from_proto(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["": 18]>
+            g (float[7,4] table, int32[50] ids) => (float[50,4] y) {
+                wide = Cast <to = 7> (ids)
+                y = Gather <axis = 0> (table, wide)
+            }"""
+        )
+    )
+    ids = first(NamedType("ids", TensorType("int32", (50,))), graph=model.graph)["ids"]
+    assert ids.min() >= 0
+    assert ids.max() < 7
+    assert len(set(ids.tolist())) > 3
+
+
+def test_a_mask_lets_everything_through() -> None:
+    sample = first(
+        NamedType("attention_mask", TensorType("int64", (20,))), NamedType("mask", TensorType("bool", (20,)))
+    )
+    assert sample["attention_mask"].tolist() == [1] * 20
+    assert sample["mask"].all()
+
+
+def test_given_samples_are_checked_by_name_and_strings_become_objects() -> None:
+    inputs = [NamedType("text", TensorType("string", (1,))), NamedType("maybe", OptionalType(TensorType("bool", ())))]
+    (sample,) = given_samples([{"text": np.array(["a"])}], inputs)
+    assert sample["text"].dtype == object
+    assert sample["maybe"] is None
+    with pytest.raises(InputError, match="did you mean 'text'"):
+        given_samples([{"texd": np.array(["a"])}], inputs)
+    with pytest.raises(InputError, match="the input 'text' is missing"):
+        given_samples([{}], inputs)
+
+
+def test_a_folder_of_npz_files_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for name, value in (("b", 2.0), ("a", 1.0)):
+        np.savez(tmp_path / f"{name}.npz", x=np.array([value]))
+    assert [sample["x"].tolist() for sample in samples_from_folder(tmp_path)] == [[1.0], [2.0]]
+    assert [sample["x"].tolist() for sample in samples_from_folder(tmp_path / "b.npz")] == [[2.0]]
+    with pytest.raises(MissingInputError, match="no sample"):
+        samples_from_folder(tmp_path / "nowhere")
+    np.savez(tmp_path / "c.npz", x=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match=r"c\.npz"):
+        samples_from_folder(tmp_path)
