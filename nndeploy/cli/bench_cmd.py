@@ -81,9 +81,7 @@ def bench(
         print_json(report | {"durations_ns": latencies.to_json()})
         return
     print_line(f"{bundle}: {report['iterations']:,} calls on {origin} in {seconds:.2f} s")
-    print_line(
-        "latency   " + "   ".join(f"{name} {value:.3f} ms" for name, value in latencies.percentiles_ms().items())
-    )
+    print_line("latency   " + ", ".join(f"{name} {value:.3f} ms" for name, value in latencies.percentiles_ms().items()))
     print_line(f"rate      {report['calls_per_second']:,.1f} calls/s")
     print_line(f"load      {load_ms:.1f} ms, first call {first_ms:.3f} ms")
     for choice in program.choices:

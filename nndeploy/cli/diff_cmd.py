@@ -62,11 +62,20 @@ def diff(context: click.Context, a: Path, b: Path, as_json: bool) -> None:
 def differences(a: Bundle, b: Bundle) -> list[Difference]:
     """Returns all that differs between two bundles, part by part."""
     parts_a, parts_b = _parts(a), _parts(b)
+    found = [
+        difference
+        for part in dict.fromkeys((*parts_a, *parts_b))
+        for difference in _of_part(part, parts_a.get(part, {}), parts_b.get(part, {}))
+    ]
+    # Whatever no part tells apart: "the same" must mean the same.
+    return found or _of_part("manifest", manifest_to_json(a.manifest), manifest_to_json(b.manifest))
+
+
+def _of_part(part: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
     return [
-        Difference(part, name, parts_a[part].get(name), parts_b[part].get(name))
-        for part in parts_a
-        for name in dict.fromkeys((*parts_a[part], *parts_b[part]))
-        if parts_a[part].get(name) != parts_b[part].get(name)
+        Difference(part, name, a.get(name), b.get(name))
+        for name in dict.fromkeys((*a, *b))
+        if a.get(name) != b.get(name)
     ]
 
 
@@ -81,9 +90,14 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         "input": {item.name: str(item.type) for item in manifest.inputs},
         "output": {item.name: str(item.type) for item in manifest.outputs},
         "range": {name: str(limits) for name, limits in manifest.ranges.items()},
-        **{str(name): dict(value) for name, value in provenance.items()},
+        **{f"provenance.{name}": dict(value) for name, value in provenance.items()},
         "provenance": others,
         "submodel": _submodels(manifest),
+        "variant": {
+            f"{submodel['id']}/{variant['id']}": variant
+            for submodel in plain["submodels"]
+            for variant in submodel["variants"]
+        },
         "node": {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes},
         "max error": _errors(report),
         "tolerance": plain["tolerances"],

@@ -169,7 +169,7 @@ def describe(value: Value) -> str:
     kind = f"{dtype_name(array.dtype)}[{','.join(map(str, array.shape))}]"
     if array.size <= MAX_SHOWN_VALUES:
         return f"{kind} {_shown(array)}"
-    if array.dtype.kind in "OSUTVc":
+    if array.dtype.kind in "OSUTc":
         return kind
     numbers = array.astype(np.float64)
     return f"{kind} min {numbers.min():.6g}, max {numbers.max():.6g}, mean {numbers.mean():.6g}"

@@ -127,7 +127,7 @@ def best_label(manifest: Manifest, outputs: Mapping[str, Value]) -> tuple[str, f
     if not labels or not manifest.outputs:
         return None
     scores = np.asarray(outputs[manifest.outputs[0].name])
-    if scores.size != len(labels) or scores.dtype.kind not in "fiu":
+    if scores.size != len(labels) or scores.dtype.kind in "OSUTcb":
         return None
     scores = scores.astype(np.float64).ravel()
     best = int(np.argmax(scores))

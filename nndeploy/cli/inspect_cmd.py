@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.bundle.manifest import Manifest, Submodel
+from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.load_options import BUNDLE
+from nndeploy.cli.run_view import choice_to_json
+from nndeploy.report import CheckReport, Report, report_from_json
+from nndeploy.runtime.select import LoadOptions, choose
+
+EXAMPLES = """\b
+Examples:
+  nndeploy inspect model.nnd
+  nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
+  nndeploy inspect model.nnd --here                which variant this machine would take, and why
+  nndeploy inspect model.nnd --json
+"""
+
+
+@click.command("inspect", epilog=EXAMPLES)
+@BUNDLE
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with the graph to this file.")
+@click.option("--here", is_flag=True, help="Show which variant this machine would take, and why.")
+@click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every node, check and member.")
+def inspect(bundle: Path, page: Path | None, here: bool, as_json: bool, verbose: bool) -> None:
+    """Show what a BUNDLE holds, who runs what, and why."""
+    with open_bundle(bundle) as opened:
+        report = report_from_json(opened.report())
+        if page is not None:
+            _write_page(page, opened, report)
+        if as_json:
+            print_json(_to_json(opened, here))
+        else:
+            _print(opened, report, here, verbose)
+
+
+def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
+    data = {
+        "bundle": str(bundle.path),
+        "size_bytes": bundle.size_bytes,
+        "manifest": manifest_to_json(bundle.manifest),
+        "report": bundle.report(),
+    }
+    if here:
+        data["here"] = [choice_to_json(choose(submodel, LoadOptions())) for submodel in bundle.manifest.submodels]
+    return data
+
+
+def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
+    from nndeploy.cli.inspect_page import inspect_page
+    from nndeploy.stream.files import OutputFolder
+
+    text = inspect_page(bundle.manifest, report, bundle.size_bytes)
+    folder = OutputFolder(path.parent)
+    folder.write(path.name, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
+    folder.close()
+
+
+def _print(bundle: Bundle, report: Report, here: bool, verbose: bool) -> None:
+    manifest = bundle.manifest
+    print_line(f"{bundle.path}: {manifest.model_name}, {size_text(bundle.size_bytes)}, {len(report.nodes):,} nodes")
+    print_line(f"model sha256 {manifest.model_sha256}\n".rstrip("\n"))
+    _print_values(manifest)
+    _print_submodels(report)
+    if here:
+        _print_here(manifest)
+    _print_variants(manifest)
+    _print_checks(report, verbose)
+    if verbose:
+        _print_nodes(report)
+        _print_members(bundle)
+    changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
+    print_line(f"passes: {changed or 'nothing to change'}")
+    print_line(f"goldens: {len(manifest.goldens)}, members: {len(manifest.members)}")
+    for name, value in _flat(manifest.provenance):
+        print_line(f"{name}: {value}")
+
+
+def _print_values(manifest: Manifest) -> None:
+    rows = [("input", item.name, str(item.type)) for item in manifest.inputs]
+    rows += [("output", item.name, str(item.type)) for item in manifest.outputs]
+    rows += [("range", name, f"{limits}, best {limits.best}") for name, limits in manifest.ranges.items()]
+    rows += [("alias", name, f"the input {source}") for name, source in manifest.aliases.items()]
+    if manifest.image_input is not None:
+        how = manifest.image_input
+        rows.append(
+            ("image", how.name, f"{how.channels} {how.height} x {how.width}, {how.layout}, {len(how.labels)} labels")
+        )
+    print_table("inputs and outputs", ("", "name", "type"), rows)
+
+
+def _print_submodels(report: Report) -> None:
+    rows = [
+        (
+            submodel.id,
+            submodel.backend,
+            f"{submodel.num_nodes:,}",
+            f"{submodel.share:.1%}",
+            "\n".join(f"{backend}: {reason}" for backend, reason in submodel.refusals.items()) or "-",
+        )
+        for submodel in report.submodels
+    ]
+    columns = ("submodel", "backend", "nodes", "compute", "why no backend above took it")
+    print_table("submodels", columns, rows, right=("nodes", "compute"))
+
+
+def _print_here(manifest: Manifest) -> None:
+    rows = []
+    for submodel in manifest.submodels:
+        choice = choose(submodel, LoadOptions())
+        passed = [
+            f"{other.variant}: {other.reason}" + (f" ({other.hint})" if other.hint else "")
+            for other in choice.passed_over
+        ]
+        rows.append((submodel.id, choice.variant or "NONE", choice.backend, "\n".join(passed) or "-"))
+    print_table("on this machine", ("submodel", "takes", "backend", "passed over"), rows)
+
+
+def _print_variants(manifest: Manifest) -> None:
+    rows = [
+        (
+            submodel.id,
+            variant.id,
+            variant.backend,
+            variant.target,
+            _requires(variant.requires),
+            ", ".join(
+                word
+                for word, holds in (
+                    ("native code", variant.native_code),
+                    ("not reproducible", not variant.deterministic),
+                )
+                if holds
+            ),
+            size_text(_size(manifest, submodel, number)),
+        )
+        for submodel in manifest.submodels
+        for number, variant in enumerate(submodel.variants)
+    ]
+    columns = ("submodel", "variant", "backend", "target", "requires", "notes", "size")
+    print_table("variants, best first", columns, rows, right=("size",))
+
+
+def _requires(requires: Mapping[str, Any]) -> str:
+    words = [
+        f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in requires.items()
+    ]
+    return "; ".join(words) or "-"
+
+
+def _size(manifest: Manifest, submodel: Submodel, number: int) -> int:
+    members = set(submodel.variants[number].files.values())
+    return sum(manifest.members[name].size_bytes for name in members if name in manifest.members)
+
+
+def _print_checks(report: Report, verbose: bool) -> None:
+    """Prints the largest error of each output; of the whole alone, or with `verbose` of every submodel too."""
+    groups: dict[tuple[str, str, str], list[CheckReport]] = {}
+    for check in report.checks:
+        if verbose or check.scope == "whole":
+            groups.setdefault((check.scope, check.backend, check.output), []).append(check)
+    rows = [
+        (
+            scope,
+            backend or "-",
+            output,
+            str(len(checks)),
+            "ok" if all(check.ok for check in checks) else "FAILED",
+            _worst(max, [check.max_abs for check in checks]),
+            _worst(max, [check.max_rel for check in checks]),
+            _worst(min, [check.cosine for check in checks]),
+            next((check.note for check in checks if check.note), ""),
+        )
+        for (scope, backend, output), checks in groups.items()
+    ]
+    columns = ("scope", "backend", "output", "samples", "", "max abs", "max rel", "cosine", "note")
+    if rows:
+        print_table("error against the original model", columns, rows, right=("samples", *columns[5:8]))
+
+
+def _worst(pick: Any, figures: list[float | None]) -> str:
+    known = [figure for figure in figures if figure is not None]
+    return f"{pick(known):.6g}" if known else "-"
+
+
+def _print_nodes(report: Report) -> None:
+    rows = [
+        (
+            node.name,
+            node.op,
+            node.submodel,
+            node.backend,
+            f"{node.share:.2%}",
+            "\n".join(f"{backend}: {reason}" for backend, reason in node.refusals.items()) or "-",
+        )
+        for node in report.nodes
+    ]
+    columns = ("node", "operator", "submodel", "backend", "compute", "why no backend above took it")
+    print_table("nodes", columns, rows, right=("compute",))
+
+
+def _print_members(bundle: Bundle) -> None:
+    members = sorted(bundle.manifest.members.items(), key=lambda item: -item[1].size_bytes)
+    rows = [(name, size_text(member.size_bytes), member.sha256) for name, member in members]
+    print_table("members", ("member", "size", "sha256"), rows, right=("size",))
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Returns nested plain data as (dotted name, text), without what says nothing."""
+    rows: list[tuple[str, str]] = []
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            rows += _flat(value, f"{prefix}{name}.")
+        elif value not in (None, [], "", False):
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            rows.append((f"{prefix}{name}", text))
+    return rows

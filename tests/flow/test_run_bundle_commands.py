@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`inspect`, `verify`, `bench`, `diff`, `backends` and `probe`, in process, on small bundles."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from tests_flow_bundles import write_branches, write_double, write_picture
+
+from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Variant
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.diff_cmd import differences
+from nndeploy.cli.main import run_command
+from nndeploy.target import host_target, target_from_toml
+from nndeploy.value_types import TensorType
+
+FOREIGN = Variant("v0-far", "onnxruntime", "vax", {"a": "submodels/s0/v0-far/a"}, requires={"arch": "vax"})
+UNKNOWN = Variant("v0-tensorrt", "tensorrt", "host", {"a": "submodels/s0/v0-tensorrt/a"})
+BROKEN = Variant("v0-broken", "onnxruntime", "host", {"model.onnx": "submodels/s0/v0-broken/a"})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(capsys, *arguments):
+    """Returns (exit code, stdout, stderr)."""
+    code = run_command([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_verify_says_that_a_bundle_is_well(here, capsys) -> None:
+    code, out, err = call(capsys, "verify", write_double(here / "m.nnd"))
+    assert (code, err) == (0, "")
+    assert "every byte as the manifest says" in out
+    assert "0 (sample)" in out
+    assert "FAILED" not in out
+
+
+def test_verify_finds_other_results(here, capsys) -> None:
+    write_double(here / "m.nnd", golden=2.001)
+    code, out, err = call(capsys, "verify", "m.nnd")
+    assert code == 1
+    assert "FAILED" in out
+    assert err == "nndeploy: error[check-failed]: m.nnd: 1 of 1 outputs differ from the reference\n"
+    assert call(capsys, "verify", "m.nnd", "--rtol", "0.01")[0] == 0
+    assert call(capsys, "verify", "m.nnd", "--no-run")[0] == 0
+    code, out, _ = call(capsys, "verify", "m.nnd", "--json")
+    report = json.loads(out)
+    assert (code, report["ok"]) == (1, False)
+    assert report["outputs"][0]["output"] == "y"
+    assert report["outputs"][0]["max_abs"] == pytest.approx(0.005, rel=1e-2)
+
+
+def test_verify_finds_every_damaged_member(here, capsys) -> None:
+    write_double(here / "m.nnd")
+    whole = (here / "m.nnd").read_bytes()
+    at = whole.index(b"goldens/0/outputs.values") + 200
+    (here / "m.nnd").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    code, out, err = call(capsys, "verify", "m.nnd", "--no-run")
+    assert (code, out) == (65, "")
+    assert err.startswith("nndeploy: error[bad-bundle]: m.nnd")
+
+
+def test_verify_warns_where_there_is_nothing_to_compare(here, capsys) -> None:
+    code, _, err = call(capsys, "verify", write_branches(here / "m.nnd"))
+    assert code == 0
+    assert "warning: the bundle holds no goldens" in err
+    code, _, err = call(capsys, "verify", "m.nnd", "--no-run", "--rtol", "1")
+    assert code == 2
+    assert "no meaning" in err
+
+
+@pytest.mark.parametrize("command", ["run", "inspect", "verify", "bench"])
+def test_what_is_no_bundle_is_one_line(here, capsys, command) -> None:
+    (here / "m.nnd").write_bytes(b"hello")
+    code, out, err = call(capsys, command, "m.nnd")
+    assert (code, out) == (65, "")
+    assert err.startswith("nndeploy: error[bad-bundle]: m.nnd: ")
+    assert err.count("\n") == 1
+    assert call(capsys, command, "nowhere.nnd")[0] == 66
+    assert call(capsys, command, here)[0] == 65
+
+
+def test_a_bundle_of_a_newer_format_says_so(here, capsys, monkeypatch) -> None:
+    write_double(here / "m.nnd")
+    monkeypatch.setattr("nndeploy.bundle.manifest_json.FORMAT_MAJOR", 0)
+    code, _, err = call(capsys, "run", "m.nnd", "--input", "x.npz")
+    assert (code, err.count("\n")) == (65, 1)
+    assert "newer" in err
+
+
+def test_a_backend_that_is_not_installed_is_passed_over_with_a_warning(here, capsys) -> None:
+    write_double(here / "m.nnd", others=(FOREIGN, UNKNOWN))
+    np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    code, _, err = call(capsys, "run", "m.nnd", "--input", "x.npz")
+    assert code == 0
+    assert err.splitlines()[0] == (
+        "nndeploy: warning: submodel s0 runs on onnxruntime (v0-onnxruntime), not on tensorrt (v0-tensorrt): "
+        "the backend tensorrt is not installed here"
+    )
+    code, _, err = call(capsys, "run", "m.nnd", "--input", "x.npz", "--strict")
+    assert code == 69
+    assert "m.nnd: s0: variant v0-tensorrt cannot be taken: the backend tensorrt is not installed here" in err
+    assert "install the plugin" in err
+
+
+def test_a_variant_that_does_not_open_is_passed_over_with_a_warning(here, capsys) -> None:
+    write_double(here / "m.nnd", others=(BROKEN,))
+    code, _, err = call(capsys, "verify", "m.nnd")
+    assert code == 0
+    assert "not on onnxruntime (v0-broken): " in err
+
+
+def test_inspect_tells_who_runs_what_and_why(here, capsys) -> None:
+    write_double(here / "m.nnd", others=(FOREIGN, UNKNOWN))
+    code, out, _ = call(capsys, "inspect", "m.nnd", "--here", "-v")
+    assert code == 0
+    for part in (
+        "float32[N,3]", "1..8, best 2", "openvino: too small", "v0-tensorrt", "arch: vax", "needs vax",
+        "s0_Mul", "whole", "submodels/s0/v0-onnxruntime/model.onnx", "options.objective: priority",
+    ):  # fmt: skip
+        assert part in out
+
+
+def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
+    write_picture(here / "m.nnd")
+    code, out, _ = call(capsys, "inspect", "m.nnd", "--json", "--here")
+    data = json.loads(out)
+    assert code == 0
+    assert sorted(data) == ["bundle", "here", "manifest", "report", "size_bytes"]
+    assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
+    assert data["here"][0]["variant"] == "v0-onnxruntime"
+
+
+def test_inspect_writes_a_page(here, capsys) -> None:
+    write_branches(here / "m.nnd")
+    code, _, _ = call(capsys, "inspect", "m.nnd", "--html", "m.html")
+    page = (here / "m.html").read_text()
+    assert code == 0
+    assert page.startswith("<!doctype html>")
+    assert page.count('class="edge cross"') == 2
+    assert call(capsys, "inspect", "m.nnd", "--html", "/proc/nowhere/m.html")[0] == 73
+
+
+def test_bench_measures_what_it_is_asked(here, capsys) -> None:
+    write_double(here / "m.nnd")
+    code, out, _ = call(capsys, "bench", "m.nnd", "--iterations", "7", "--warmup", "0", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["iterations"] == len(report["durations_ns"]) == 7
+    assert report["inputs"] == "1 golden inputs"
+    assert report["latency_ms"]["p50"] <= report["latency_ms"]["p99"]
+    code, out, _ = call(capsys, "bench", "m.nnd", "--duration", "0.05")
+    assert code == 0
+    assert "calls/s" in out
+    assert "p99" in out
+
+
+def test_bench_makes_up_inputs_or_takes_given_ones(here, capsys) -> None:
+    write_branches(here / "m.nnd")
+    code, out, _ = call(capsys, "bench", "m.nnd", "--iterations", "2", "--json")
+    assert (code, json.loads(out)["inputs"]) == (0, "made-up inputs")
+    np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    code, out, _ = call(capsys, "bench", "m.nnd", "--iterations", "2", "--json", "--input", "x.npz")
+    assert (code, json.loads(out)["inputs"]) == (0, "1 inputs of x.npz")
+    code, _, err = call(capsys, "bench", "m.nnd", "--iterations", "2", "--input", "image=[[1]]")
+    assert code == 65
+    assert "axis 1 is 1 instead of 3" in err
+
+
+def test_the_same_bundles_do_not_differ(here, capsys) -> None:
+    write_double(here / "a.nnd")
+    write_double(here / "b.nnd")
+    code, out, _ = call(capsys, "diff", "a.nnd", "b.nnd")
+    assert (code, out) == (0, "a.nnd and b.nnd are the same\n")
+
+
+def test_diff_shows_what_differs(here, capsys) -> None:
+    write_double(here / "a.nnd")
+    write_branches(here / "b.nnd")
+    code, out, _ = call(capsys, "diff", "a.nnd", "b.nnd", "--json")
+    data = json.loads(out)
+    found = {(d["part"], d["name"]): (d["a"], d["b"]) for d in data["differences"]}
+    assert (code, data["same"]) == (1, False)
+    assert found["range", "N"] == ("1..8", None)
+    assert found["node", "s0_Mul"] == ("onnxruntime in s0", None)
+    assert found["submodel", "s1"] == (None, "onnxruntime for host")
+    assert ("member", "goldens/0/inputs.values") in found
+    code, out, _ = call(capsys, "diff", "a.nnd", "b.nnd")
+    assert code == 1
+    assert "s0_Mul" in out
+    assert call(capsys, "diff", "a.nnd", "nowhere.nnd")[0] == 66
+
+
+@dataclasses.dataclass
+class Opened:
+    """What `differences` needs of a bundle."""
+
+    manifest: Manifest
+    plain_report: dict
+
+    def report(self):
+        return self.plain_report
+
+
+CHANGES = {
+    "model_name": "other",
+    "model_sha256": "1" * 64,
+    "inputs": (NamedType("image", TensorType("float32", (None, 3))),),
+    "outputs": (NamedType("y", TensorType("float32", None)),),
+    "submodels": (),
+    "values": {"image": TensorType("float32", None)},
+    "ranges": {},
+    "aliases": {"z": "image"},
+    "constants": "goldens/0/inputs.values",
+    "goldens": (),
+    "tolerances": {},
+    "checks": ({"scope": "whole"},),
+    "image_input": ImageInput("image", 1, 1, "L", "NCHW", (0.0,), (1.0,)),
+    "provenance": {},
+    "members": {},
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Manifest)])
+def test_diff_sees_a_change_of_any_part_of_a_manifest(here, name) -> None:
+    with open_bundle(write_double(here / "a.nnd")) as a:
+        report = a.report()
+        changed = dataclasses.replace(a.manifest, **{name: CHANGES[name]})
+        assert differences(a, Opened(a.manifest, report)) == []
+        assert differences(a, Opened(changed, report)) != []
+
+
+def test_backends_are_listed_with_reasons(here, capsys) -> None:
+    code, out, _ = call(capsys, "backends", "--json")
+    found = {row["name"]: row for row in json.loads(out)["backends"]}
+    assert code == 0
+    assert {"onnxruntime", "openvino", "reference"} <= set(found)
+    assert found["onnxruntime"]["can_run"]
+    assert all(row["can_run"] or row["reason"] for row in found.values())
+    assert "onnxruntime" in call(capsys, "backends")[1]
+
+
+def test_probe_describes_this_machine(here, capsys) -> None:
+    code, out, _ = call(capsys, "probe")
+    assert code == 0
+    (here / "shown.toml").write_text(out)
+    assert call(capsys, "probe", "-o", "box.toml")[:2] == (0, "")
+    for name in ("shown.toml", "box.toml"):
+        target = target_from_toml(here / name)
+        assert dataclasses.replace(target, is_host=True) == host_target()
+    code, out, _ = call(capsys, "probe", "--json")
+    assert json.loads(out)["arch"] == host_target().arch
+    assert call(capsys, "probe", "-o", "/proc/nowhere/box.toml")[0] == 73

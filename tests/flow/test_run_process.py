@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a process: what is on which stream, and what it does when a stream or a reader is gone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests_flow_bundles import write_double
+
+COMMAND = [sys.executable, "-m", "nndeploy"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_double(tmp_path / "m.nnd")
+    np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    return tmp_path
+
+
+def nndeploy(*arguments, **options):
+    options = {"capture_output": True, "text": True, "timeout": 60} | options
+    return subprocess.run([*COMMAND, *arguments], **options)
+
+
+def through_shell(script, **options):
+    options = {"capture_output": True, "text": True, "timeout": 60} | options
+    return subprocess.run(["bash", "-c", script.replace("NND", " ".join(COMMAND))], **options)
+
+
+def test_starts_at_once_and_loads_nothing_heavy(here) -> None:
+    code = (
+        "import sys; from nndeploy.cli.main import run_command; run_command(['--version']);"
+        "print(*sorted(m for m in ('numpy', 'rich', 'onnx', 'onnx_ir', 'onnxruntime', 'openvino') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0].startswith("nndeploy ")
+    assert done.stdout.split("\n")[1] == ""
+    began = time.perf_counter()
+    nndeploy("--version")
+    assert time.perf_counter() - began < 1.5  # 0.04 s measured alone; CI machines are shared
+
+
+def test_a_run_never_loads_onnx(here) -> None:
+    code = (
+        "import sys; from nndeploy.cli.main import run_command;"
+        "assert run_command(['run', 'm.nnd', '--input', 'x.npz', '--output', 'y.npz']) == 0;"
+        "print(*sorted({m.split('.')[0] for m in sys.modules} & {'onnx', 'onnx_ir', 'onnxscript', 'google', 'PIL'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_results_are_on_stdout_and_everything_else_on_stderr(here) -> None:
+    lines = '{"image": [[1, 2, 3]]}\n' * 3
+    done = nndeploy("run", "m.nnd", "--input", "-", "--output", "-", input=lines)
+    assert done.returncode == 0
+    assert [json.loads(line)["index"] for line in done.stdout.splitlines()] == [0, 1, 2]
+    assert "3 items" in done.stderr
+
+
+def test_noise_of_native_libraries_never_reaches_stdout(here) -> None:
+    code = (
+        "import os, sys; from nndeploy.cli import main;"
+        "from nndeploy.cli.standard_streams import take_over; take_over();"
+        "os.write(1, b'native noise\\n'); print('ours'); sys.stdout.flush()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("ours\n", "native noise\n")
+
+
+def test_an_error_is_one_line_without_a_traceback(here) -> None:
+    done = nndeploy("run", "nowhere.nnd", "--input", "x.npz")
+    assert (done.returncode, done.stdout) == (66, "")
+    assert done.stderr == "nndeploy: error[no-input]: nowhere.nnd: no such bundle\n"
+
+
+def test_there_is_no_colour_where_there_is_no_terminal(here) -> None:
+    for arguments in (["inspect", "m.nnd"], ["backends"]):
+        assert "\x1b" not in nndeploy(*arguments, env={**os.environ, "TERM": "xterm-256color"}).stdout
+
+
+@pytest.mark.parametrize("arguments", ["--version", "backends", "inspect m.nnd --json", "run m.nnd -i x.npz"])
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+def test_output_that_cannot_be_written_is_an_io_error(here, arguments, where) -> None:
+    done = through_shell(f"NND {arguments} {where}")
+    assert done.returncode == 74
+    assert "error[io]: standard output cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_never_become_an_output_file(here) -> None:
+    done = through_shell("NND run m.nnd -i x.npz -o y.npz 0<&- 1>&- 2>&-; echo $?")
+    assert done.stdout == "0\n"
+    assert np.load("y.npz")["y"].tolist() == [[2, 2, 2]]
+
+
+def test_a_closed_stdin_is_missing_input(here) -> None:
+    done = through_shell("NND run m.nnd -i - -o - <&-")
+    assert done.returncode == 66
+    assert "error[no-input]: standard input is closed" in done.stderr
+
+
+def test_an_empty_stdin_gives_nothing(here) -> None:
+    done = nndeploy("run", "m.nnd", "-i", "-", "-o", "-", input="")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "0 items" in done.stderr
+
+
+def test_a_reader_that_has_enough_ends_the_run_quietly(here) -> None:
+    lines = """yes '{"image": [[1, 2, 3]]}' | head -200000"""
+    done = through_shell(lines + " | NND run m.nnd -i - -o - 2>err | head -1; echo ${PIPESTATUS[2]}")
+    assert done.stdout.splitlines()[1] == "141"
+    assert "Traceback" not in (here / "err").read_text()
+    assert "error" not in (here / "err").read_text()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_run_and_leaves_nothing_half_written(here, number, code) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "y.jsonl"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdin.write('{"image": [[1, 2, 3]]}\n')
+    process.stdin.flush()
+    deadline = time.monotonic() + 30
+    while not any(path.suffix == ".tmp" for path in here.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.1)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in error
+    assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.npz"]
+
+
+def test_a_silent_producer_is_waited_for_without_work(here) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdin.write('{"image": [[1, 2, 3]]}\n')
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["index"] == 0  # it comes out before the next goes in
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_an_unwritable_folder_is_73(here) -> None:
+    done = nndeploy("run", "m.nnd", "-i", "x.npz", "-o", "/proc/nowhere/y.npz")
+    assert done.returncode == 73
+    assert done.stderr.startswith("nndeploy: error[cannot-create]: /proc/nowhere: the folder cannot be made")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see: nothing from a model drives the terminal, and values fit into a line."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nndeploy.cli.console import print_json, print_line, print_table, size_text, warn
+from nndeploy.cli.run_view import describe
+
+
+def test_tables_escape_what_is_in_them(capsys) -> None:
+    print_table("the\x1b[31m title", ("name", "size"), [("[red]a\x1b[2J", "1"), ("two\nlines", "22")], right=("size",))
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "[red]a\\x1b[2J" in out
+    assert "the\\x1b[31m title" in out
+    assert [line.strip() for line in out.splitlines()][4:] == ["two               22", "lines", ""]
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_lines_and_warnings_escape_what_is_in_them(capsys) -> None:
+    print_line("  a\x1b[31m\nb")
+    warn("a\x1b[31m\nb")
+    captured = capsys.readouterr()
+    assert captured.out == "  a\\x1b[31m\\nb\n"
+    assert captured.err == "nndeploy: warning: a\\x1b[31m b\n"
+
+
+def test_json_is_json(capsys) -> None:
+    print_json({"a": "ü\x1b"})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"a": "ü\x1b"}
+    assert out.isascii()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        print_json({"a": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1234, "1.2 kB"), (2_714_290, "2.7 MB"), (5 * 10**12, "5000.0 GB")]
+)
+def test_sizes_are_written_as_people_do(size, text) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "none"),
+        (np.array([[1.5, 2]], np.float32), "float32[1,2] [[1.5, 2. ]]"),
+        (np.array(3), "int64[] 3"),
+        (np.arange(20), "int64[20] min 0, max 19, mean 9.5"),
+        (np.ones(20, ml_dtypes.bfloat16), "bfloat16[20] min 1, max 1, mean 1"),
+        (np.array(["a", "b"], object), "string[2] ['a', 'b']"),
+        (np.array(["a"] * 20, object), "string[20]"),
+        (np.zeros((0, 4), np.float32), "float32[0,4] []"),
+        ([np.ones(1), np.ones(2)], "list of 2, first: float64[1] [1.]"),
+        ([], "list of 0"),
+        ({1: 0.5}, "map of 1, first: float64[] 0.5"),
+    ],
+)
+def test_values_are_told_in_a_line(value, text) -> None:
+    assert describe(value) == text
