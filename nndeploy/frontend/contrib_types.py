@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output types of ONNX Runtime's own operators (com.microsoft), which onnx's inference does not know.
+
+Without them nothing after the first such operator has a type. Each has the output type of an ONNX operator on some of
+its inputs, so onnx's own rule for that one is asked:
+
+    com.microsoft::QLinearAdd(a, a_scale, a_zero, b, ...)  has the type of  Add(a, b)
+
+The rules are known to onnx only inside `contrib_types_known`: its checker must not hold nodes against them.
+
+Source: ONNX Runtime, docs/ContribOperators.md.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import onnx
+import onnx.defs
+import onnx.helper
+import onnx.shape_inference
+
+from nndeploy.frontend.traversal import nodes_of
+
+_DOMAIN, _VERSION = "com.microsoft", 1
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Output 0 has the type of `like` on the inputs `inputs`; `element_of` is the input with the element type.
+
+    `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
+    """
+
+    like: str
+    inputs: tuple[int, ...] = (0,)
+    attributes: tuple[str, ...] = ()
+    element_of: int | None = None
+    every: int = 0
+    unless: tuple[str, ...] = ()
+
+
+_POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_TRANSPOSED = ("transA", "transB", "transBatchA", "transBatchB")
+
+_RULES: dict[str, _Rule] = {
+    "BiasGelu": _Rule("Relu"),
+    "DynamicQuantizeMatMul": _Rule("MatMul", (0, 1), element_of=0),
+    "FastGelu": _Rule("Relu"),
+    "FusedConv": _Rule("Conv", (0, 1), _CONV),
+    "FusedGemm": _Rule("Gemm", (0, 1), ("transA", "transB")),
+    "FusedMatMul": _Rule("MatMul", (0, 1), unless=_TRANSPOSED),
+    "Gelu": _Rule("Relu"),
+    "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=2),
+    "QLinearAdd": _Rule("Add", (0, 3)),
+    "QLinearAveragePool": _Rule("AveragePool", (0,), _POOL, unless=("channels_last",)),
+    "QLinearConcat": _Rule("Concat", (2,), ("axis",), every=3),
+    "QLinearGlobalAveragePool": _Rule("GlobalAveragePool", unless=("channels_last",)),
+    "QLinearLeakyRelu": _Rule("Relu"),
+    "QLinearMul": _Rule("Mul", (0, 3)),
+    "QLinearSigmoid": _Rule("Relu"),
+    "QLinearSoftmax": _Rule("Relu"),
+    "QuickGelu": _Rule("Relu"),
+    "RotaryEmbedding": _Rule("Relu"),
+    "SkipLayerNormalization": _Rule("Relu"),
+    "SkipSimplifiedLayerNormalization": _Rule("Relu"),
+}
+
+
+@contextmanager
+def contrib_types_known(model: onnx.ModelProto) -> Iterator[None]:
+    """Lets onnx's shape inference know the operators of the table that the model uses, while the context lasts."""
+    used = {node.op_type for node in nodes_of(model) if node.domain == _DOMAIN}
+    with _lock:
+        known = [op for op in sorted(used & _RULES.keys()) if not onnx.defs.has(op, domain=_DOMAIN)]
+        for op_type in known:
+            onnx.defs.register_schema(_schema(op_type, _RULES[op_type]))
+        try:
+            yield
+        finally:
+            for op_type in known:
+                onnx.defs.deregister_schema(op_type, _VERSION, _DOMAIN)
+
+
+def _schema(op_type: str, rule: _Rule) -> onnx.defs.OpSchema:
+    any_number = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    several = [
+        onnx.defs.OpSchema.FormalParameter(name, name, param_option=any_number, is_homogeneous=False, min_arity=0)
+        for name in ("I", "O")
+    ]
+    every_type = onnx.defs.get_schema("Identity").type_constraints[0].allowed_type_strs
+    constraints = [(name, every_type, "") for name in ("I", "O")]
+    schema = onnx.defs.OpSchema(
+        op_type, _DOMAIN, _VERSION, inputs=several[:1], outputs=several[1:], type_constraints=constraints
+    )
+    schema.set_type_and_shape_inference_function(lambda context: _infer(context, rule))
+    return schema
+
+
+def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
+    """Sets the type of output 0 where all that it depends on is known; a node that does not fit gets none."""
+    indices = list(rule.inputs)
+    if rule.every:
+        indices += range(indices[-1] + rule.every, context.get_num_inputs(), rule.every)
+    if max(indices) >= context.get_num_inputs() or any(_attribute(context, name).i for name in rule.unless):
+        return
+    types = [_tensor_type(context, index) for index in indices]
+    element = types[0] if rule.element_of is None else _tensor_type(context, rule.element_of)
+    if element is None or None in types:
+        return
+    node = onnx.helper.make_node(rule.like, [f"i{index}" for index in indices], ["o"])
+    node.attribute.extend(a for name in rule.attributes if (a := _attribute(context, name)).name)
+    result = _output_type(node, [t for t in types if t is not None])
+    if result is not None:
+        result.tensor_type.elem_type = element.tensor_type.elem_type
+        context.set_output_type(0, result)
+
+
+def _tensor_type(context: onnx.shape_inference.InferenceContext, index: int) -> onnx.TypeProto | None:
+    found = context.get_input_type(index) if index < context.get_num_inputs() else None
+    return found if found is not None and found.HasField("tensor_type") else None
+
+
+def _attribute(context: onnx.shape_inference.InferenceContext, name: str) -> onnx.AttributeProto:
+    return context.get_attribute(name) or onnx.AttributeProto()
+
+
+def _output_type(node: onnx.NodeProto, types: list[onnx.TypeProto]) -> onnx.TypeProto | None:
+    """Returns the type of the output of a node of ONNX; the elements count as float, which every operator takes."""
+    as_float = {}
+    for name, value_type in zip(node.input, types, strict=True):
+        as_float[name] = onnx.TypeProto()
+        as_float[name].CopyFrom(value_type)
+        as_float[name].tensor_type.elem_type = onnx.TensorProto.FLOAT
+    try:
+        return onnx.shape_inference.infer_node_outputs(onnx.defs.get_schema(node.op_type), node, as_float).get("o")
+    except Exception:  # whatever the library's C++ throws: then nothing is known of the output
+        return None

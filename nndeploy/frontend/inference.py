@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types and shapes of all values, inferred by onnx; a node that cannot work is a refusal that names it.
+
+In comes a model that the checker accepts; out comes a copy in which every value that onnx can say something about has
+its type, also inside bodies. Symbolic sizes are kept.
+
+What a model says of its values in between is only a remark. Where it contradicts the nodes it is stale (a model that
+was cut or changed by another tool), so the remarks are dropped and inferred anew. What it says of its inputs and
+outputs is a promise, and a contradiction is refused. A branch of an If may be one that is never taken, so what does
+not fit inside one is not refused here.
+
+Source: onnx ShapeInference.md.
+"""
+
+import re
+from collections.abc import Callable
+
+import onnx
+import onnx.defs
+import onnx.shape_inference
+
+from nndeploy.errors import ModelError
+from nndeploy.frontend.contrib_types import contrib_types_known
+from nndeploy.frontend.operator_rules import normal_domain
+from nndeploy.frontend.shape_data import with_shape_data
+
+_BLAME = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?:\[\w+\] )?(?P<what>.*)")
+_CONSEQUENCE = "expected to have type but instead is null"
+
+
+def infer_types(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns a copy of the model with the types of its values.
+
+    Raises:
+        ModelError: a node cannot work on what it gets, or an output is not what the model says.
+    """
+    with contrib_types_known(model):
+        return with_shape_data(_inferred(model))
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    attempts: tuple[Callable[[onnx.ModelProto], onnx.ModelProto], ...] = (
+        _unchanged, _without_remarks, _with_default_attributes,
+    )  # fmt: skip
+    for attempt in attempts:
+        model = attempt(model)
+        try:
+            return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        except Exception as err:  # whatever the library's C++ throws
+            refusal, cause = _refusal(str(err), model), err
+    if refusal is not None:
+        raise refusal from cause
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def _unchanged(model: onnx.ModelProto) -> onnx.ModelProto:
+    return model
+
+
+def _without_remarks(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Drops the remarks on values that operators of ONNX itself produce; of others they are all that is known."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    own = {name for node in result.graph.node if node.domain in ("", "ai.onnx", "ai.onnx.ml") for name in node.output}
+    kept = [info for info in result.graph.value_info if info.name not in own]
+    del result.graph.value_info[:]
+    result.graph.value_info.extend(kept)
+    return result
+
+
+def _with_default_attributes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Writes the defaults of attributes out: onnx 1.23 cannot infer MeanVarianceNormalization without its axes."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    versions = {normal_domain(opset.domain): opset.version for opset in result.opset_import}
+    for node in result.graph.node:
+        domain = normal_domain(node.domain)
+        if onnx.defs.has(node.op_type, max_inclusive_version=versions.get(domain, 1), domain=domain):
+            schema = onnx.defs.get_schema(node.op_type, versions.get(domain, 1), domain)
+            given = {attribute.name for attribute in node.attribute}
+            node.attribute.extend(
+                a.default_value for a in schema.attributes.values() if a.default_value.name and a.name not in given
+            )
+    return result
+
+
+def _refusal(message: str, model: onnx.ModelProto) -> ModelError | None:
+    """Returns the refusal for the first node that is to blame, None where only what lies inside Ifs is.
+
+    A message has a line for every node that failed: of the main graph, of the bodies inside, and those that got no
+    types because of the others.
+    """
+    lines = [line for line in message.splitlines() if line.strip() and _CONSEQUENCE not in line]
+    blames = [match for line in lines if (match := _BLAME.search(line))]
+    if not blames:
+        return ModelError(" ".join(lines) or "the shapes cannot be inferred")
+    main = {node.name for node in model.graph.node}
+    for blame in blames:
+        if blame["op"] != "If" and blame["name"] in main:
+            where = f"node {blame['name']!r:.80} ({blame['op']:.80})"
+            return ModelError(_innermost(blame["what"]), where=where, hint="its inputs do not fit the operator")
+    return None
+
+
+def _innermost(what: str) -> str:
+    return what.rpartition("[ShapeInferenceError] ")[2].rpartition("[TypeInferenceError] ")[2]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A checked ONNX model becomes the model that passes and backends work on.
+
+    ONNX model -> without its large weights -> functions inlined -> types inferred -> onnx_ir, weights put back
+
+The libraries on the way copy a model several times, so the large weights stay out of it: they stand in as inputs of
+the same type. The internal model shares them with the ONNX model and copies nothing. Its graph has no function calls,
+every node has a name of its own, and every value has the type that onnx could infer.
+"""
+
+from collections.abc import Mapping
+
+import onnx
+import onnx.helper
+import onnx.inliner
+import onnx_ir as ir
+
+from nndeploy.errors import ModelError
+from nndeploy.frontend.inference import infer_types
+from nndeploy.frontend.node_names import name_nodes
+from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.frontend.traversal import graphs_of
+from nndeploy.value_types import ValueType
+
+VALUE_TYPE = "nndeploy.value_type"
+"""Key of `ir.Value.meta` for the `nndeploy.value_types.ValueType` of a value that onnx_ir has no type for."""
+
+_LARGE_BYTES = 4096
+"""Above what any shape, axes or similar tensor has, which inference must see."""
+
+
+def without_large_weights(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, onnx.TensorProto]]:
+    """Returns a copy of the model in which large initializers are inputs, and these initializers by name."""
+    large = {tensor.name: tensor for tensor in model.graph.initializer if tensor.ByteSize() > _LARGE_BYTES}
+    light = onnx.ModelProto()
+    _copy_fields(model, light, but="graph")
+    _copy_fields(model.graph, light.graph, but="initializer")
+    light.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name not in large)
+    light.graph.input.extend(
+        onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims) for name, tensor in large.items()
+    )
+    return light, large
+
+
+def internal_model_from_onnx(
+    light: onnx.ModelProto, large: Mapping[str, onnx.TensorProto]
+) -> tuple[ir.Model, onnx.ModelProto]:
+    """Returns the internal model of what `without_large_weights` returned, and the same as ONNX, weights left out.
+
+    Raises:
+        ModelError: a function cannot be inlined, or a node cannot work on what it gets.
+    """
+    flat = infer_types(_inlined(light))
+    model = _ir_model(flat)
+    for name, tensor in large.items():
+        _put_back(model.graph, name, tensor)
+    return model, flat
+
+
+def _copy_fields(
+    source: onnx.ModelProto | onnx.GraphProto, target: onnx.ModelProto | onnx.GraphProto, but: str
+) -> None:
+    for field, _ in source.ListFields():
+        if field.name != but:
+            value = getattr(source, field.name)
+            if hasattr(value, "MergeFrom"):
+                getattr(target, field.name).MergeFrom(value)
+            else:
+                setattr(target, field.name, value)
+
+
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    if not model.functions:
+        return model
+    for convert_version in (False, True):
+        try:
+            inlined = onnx.inliner.inline_local_functions(model, convert_version)
+        except Exception as err:  # whatever the library's C++ throws
+            raise ModelError(f"the model's functions cannot be inlined: {err}") from err
+        if not inlined.functions:
+            name_nodes(inlined)
+            return inlined
+    left = sorted(f"{f.domain}::{f.name}" for f in inlined.functions)[0]
+    raise ModelError(
+        f"the function {left} cannot be inlined", hint="it imports another version of ai.onnx than the model"
+    )
+
+
+def _ir_model(flat: onnx.ModelProto) -> ir.Model:
+    """Returns the model in onnx_ir, which knows no maps: such a value has its type in `meta[VALUE_TYPE]` instead."""
+    known = onnx.ModelProto()
+    known.CopyFrom(flat)
+    types: dict[str, ValueType] = {}
+    for graph in graphs_of(known.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if _holds_map(value.type):
+                types[value.name] = value_type_from_onnx(value.type)
+                value.ClearField("type")
+    model = ir.from_proto(known)
+    for ir_value in (*model.graph.inputs, *(v for node in model.graph.all_nodes() for v in node.outputs)):
+        if ir_value.name in types:
+            ir_value.meta[VALUE_TYPE] = types[ir_value.name]
+    return model
+
+
+def _holds_map(proto: onnx.TypeProto) -> bool:
+    match proto.WhichOneof("value"):
+        case "sequence_type":
+            return _holds_map(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _holds_map(proto.optional_type.elem_type)
+        case kind:
+            return bool(kind == "map_type")
+
+
+def _put_back(graph: ir.Graph, name: str, tensor: onnx.TensorProto) -> None:
+    value = next(v for v in graph.inputs if v.name == name)
+    graph.inputs.remove(value)
+    value.const_value = ir.serde.deserialize_tensor(tensor)
+    graph.register_initializer(value)

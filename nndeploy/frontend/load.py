@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load stage on one page: an untrusted model becomes a checked one that passes and backends can work on.
+
+    gate -> parse -> external data -> normal form -> wiring -> shapes -> onnx's checks -> internal model
+
+Nothing but the gate sees a file before it was found sound, and no library ever resolves a path that the model names.
+The caller decides in which process this runs: the libraries behind it are not proof against every malformed model.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import onnx
+import onnx_ir as ir
+
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.errors import ModelError, NndeployError
+from nndeploy.frontend.external_data import embed_external_data
+from nndeploy.frontend.gate import check_bytes, check_file
+from nndeploy.frontend.graph_rules import check_graphs
+from nndeploy.frontend.internal_model import internal_model_from_onnx, without_large_weights
+from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
+from nndeploy.frontend.node_names import name_nodes
+from nndeploy.frontend.normal_form import make_normal
+from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
+from nndeploy.frontend.onnx_types import named_types_from_onnx
+from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, shape_spec_from_value, symbolic_dims
+from nndeploy.value_types import DimRange
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+Shapes: TypeAlias = Mapping[str, str | ShapeSpec | Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A checked model, twice.
+
+    `original` is what the reference runs: not optimised, weights embedded, the asked shapes applied. `model` is for
+    passes and backends: function calls inlined, types inferred; it shares the large weights with `original`, so
+    neither may be changed in place after the other is used. Both have no weights among their inputs and a name for
+    every node. `sha256` is that of the file's bytes, followed by those of its external tensors in the model's order.
+    `ranges` holds the sizes of the symbols that `shapes` gave a range.
+    """
+
+    model: ir.Model
+    original: onnx.ModelProto
+    name: str
+    sha256: str
+    ranges: Mapping[str, DimRange]
+    inputs: tuple[NamedType, ...]
+    outputs: tuple[NamedType, ...]
+
+
+def load_model(
+    source: Source,
+    *,
+    shapes: Shapes | None = None,
+    extra_domains: Set[str] = frozenset(),
+    limits: Limits = DEFAULT_LIMITS,
+    folder: Path | None = None,
+) -> LoadedModel:
+    """Returns the model of a file, of serialised bytes, or of an onnx or onnx_ir model, checked.
+
+    `shapes` maps inputs to what `--shape` takes after the "=". `extra_domains` are operator domains that a library
+    named by the user implements. `folder` is where external data of a model that comes from no file lie. Inputs that
+    have a default value (initializers that are listed as inputs too) become constants with that value.
+
+    Raises:
+        ModelError: the model is malformed, or holds something that cannot run.
+        PolicyError: it uses an operator or a path that is not allowed.
+        UsageError: `shapes` do not fit the model.
+        MissingInputError: the file, or one with its weights, does not exist.
+        InputOutputError: a file cannot be read.
+    """
+    with _naming(source):
+        original, digest = _gated_and_parsed(source, limits, extra_domains)
+        for tensor in embed_external_data(original, _folder_of(source, folder)):
+            digest.update(tensor.raw_data)
+        make_normal(original)
+        name_nodes(original)
+        check_graphs(original)
+        specs = {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in (shapes or {}).items()}
+        ranges = apply_shapes(original, specs)
+        inputs = named_types_from_onnx(original.graph.input, "input")
+        named_types_from_onnx(original.graph.output, "output")
+        light, large = without_large_weights(original)
+        check_operators(light)
+        check_with_onnx(light)
+        model, flat = internal_model_from_onnx(light, large)
+        return LoadedModel(
+            model=model,
+            original=original,
+            name=_name_of(source, original),
+            sha256=digest.hexdigest(),
+            ranges=ranges,
+            inputs=inputs,
+            outputs=named_types_from_onnx(_without_invented_symbols(flat.graph.output, original), "output"),
+        )
+
+
+@contextmanager
+def _naming(source: Source) -> Iterator[None]:
+    """Puts the file's name into errors."""
+    try:
+        yield
+    except NndeployError as err:
+        if isinstance(source, str | os.PathLike):
+            err.within(os.fspath(source))
+        raise
+
+
+def _gated_and_parsed(source: Source, limits: Limits, extra_domains: Set[str]) -> "tuple[onnx.ModelProto, _Hash]":
+    """Returns the model and a running hash of its bytes, which are not kept."""
+    if isinstance(source, str | os.PathLike):
+        data, _ = check_file(Path(source), limits, extra_domains)
+    else:
+        data = _serialised(source)
+        check_bytes(data, limits, extra_domains)
+    try:
+        return onnx.load_from_string(data), hashlib.sha256(data)
+    except Exception as err:  # protobuf's own errors differ between its implementations
+        raise ModelError(f"the model cannot be parsed: {err}") from err
+
+
+def _serialised(source: bytes | onnx.ModelProto | ir.Model) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    try:
+        proto: onnx.ModelProto = ir.to_proto(source) if isinstance(source, ir.Model) else source
+        return bytes(proto.SerializeToString(deterministic=True))
+    except Exception as err:  # see above; the usual one is a model of more than 2 GiB
+        raise ModelError(f"the model cannot be serialised: {err}", hint="a model has less than 2 GiB") from err
+
+
+def _folder_of(source: Source, folder: Path | None) -> Path | None:
+    return Path(source).parent if isinstance(source, str | os.PathLike) and folder is None else folder
+
+
+def _name_of(source: Source, model: onnx.ModelProto) -> str:
+    return Path(source).stem if isinstance(source, str | os.PathLike) else model.graph.name or "model"
+
+
+def _without_invented_symbols(
+    outputs: Sequence[onnx.ValueInfoProto], original: onnx.ModelProto
+) -> list[onnx.ValueInfoProto]:
+    """Returns the inferred outputs without the symbols that the inference made up (`unk__0`)."""
+    declared = {d.dim_param for v in (*original.graph.input, *original.graph.output) for d in symbolic_dims(v.type)}
+    results = []
+    for output in outputs:
+        result = onnx.ValueInfoProto()
+        result.CopyFrom(output)
+        for dim in symbolic_dims(result.type):
+            if dim.dim_param not in declared:
+                dim.ClearField("dim_param")
+        results.append(result)
+    return results

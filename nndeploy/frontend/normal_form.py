@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One way to say each thing: what old or unusual models say differently is rewritten, in place.
+
+training information                          ->  none (the model is for inference)
+a weight that is listed as an input too       ->  a weight (up to IR version 3 every weight is; later ones have a
+                                                  default that a caller could override, which nndeploy does not offer)
+a size of -1 in the type of a value           ->  a size that is not known
+a sparse constant                             ->  a dense one (`sparse.py`)
+"""
+
+import onnx
+
+from nndeploy.frontend.sparse import make_dense
+from nndeploy.frontend.traversal import graphs_of
+
+_FIRST_IR_WITH_PLAIN_WEIGHTS = 4
+
+
+def make_normal(model: onnx.ModelProto) -> None:
+    """Rewrites the model as the module's docstring says.
+
+    Raises:
+        ModelError: a sparse constant is malformed.
+    """
+    model.ClearField("training_info")
+    make_dense(model)
+    _take_weights_out_of_inputs(model)
+    for graph in graphs_of(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            _forget_negative_sizes(value)
+
+
+def _forget_negative_sizes(value: onnx.ValueInfoProto) -> None:
+    for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+        if dim.dim_value < 0:
+            dim.ClearField("dim_value")
+
+
+def _take_weights_out_of_inputs(model: onnx.ModelProto) -> None:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    model.ir_version = max(model.ir_version, _FIRST_IR_WITH_PLAIN_WEIGHTS)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the onnx library has to say about a model: does each operator exist, is each node as its operator wants it.
+
+In comes a model that has passed the gate and `graph_rules.py`, whose nodes have names; nothing is changed. The
+library's own messages are put into one line that names the node.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import onnx
+import onnx.checker
+import onnx.defs
+
+from nndeploy.errors import ModelError, PolicyError, did_you_mean
+from nndeploy.frontend.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
+from nndeploy.frontend.traversal import nodes_below
+
+_WITHOUT_SCHEMAS = "com.microsoft"
+_NODE = re.compile(r"Name: (?P<name>.*?) OpType: (?P<op>\S+)")
+_CONTEXT = "==> Context:"
+
+
+def check_operators(model: onnx.ModelProto) -> None:
+    """Checks that each operator of ONNX that a node names exists in the operator set that the model imports.
+
+    Raises:
+        PolicyError: ONNX knows no such operator.
+        ModelError: the operator set is older than the operator, or a text among its attributes is not UTF-8.
+    """
+    functions = {(normal_domain(f.domain), f.name) for f in model.functions}
+    bodies = [(_imports(model.opset_import), model.graph.node)]
+    bodies += [(_imports(function.opset_import), function.node) for function in model.functions]
+    checked: set[tuple[str, str, int]] = set()
+    for imports, nodes in bodies:
+        for node in nodes_below(nodes):
+            domain = normal_domain(node.domain)
+            key = (domain, node.op_type, imports.get(domain, 0))
+            if domain not in OPSETS or domain == _WITHOUT_SCHEMAS or key[:2] in functions:
+                continue
+            _check_texts(node)
+            if key not in checked:
+                _check_operator(*key, where=f"node {node.name!r:.80}")
+                checked.add(key)
+
+
+def check_with_onnx(model: onnx.ModelProto) -> None:
+    """Runs the onnx checker, without shape inference.
+
+    Raises:
+        ModelError: it refuses the model; the message names the node where the checker does.
+    """
+    try:
+        onnx.checker.check_model(model)
+    except Exception as err:  # the checker throws whatever its C++ throws
+        what, where = _told(str(err))
+        raise ModelError(what, where=where, hint="the onnx checker refuses the model") from err
+
+
+def _imports(opsets: Iterable[onnx.OperatorSetIdProto]) -> Mapping[str, int]:
+    return {normal_domain(opset.domain): opset.version for opset in opsets}
+
+
+def _check_operator(domain: str, op_type: str, version: int, where: str) -> None:
+    if onnx.defs.has(op_type, max_inclusive_version=version, domain=domain):
+        return
+    name = shown_operator(domain, op_type)
+    versions = [s.since_version for s in _schemas(domain) if s.name == op_type]
+    if not versions:
+        names = sorted({s.name for s in _schemas(domain)})
+        raise PolicyError(f"the operator {name} is unknown", where=where, hint=did_you_mean(op_type, names))
+    raise ModelError(
+        f"the operator {name} is not in version {version} of {shown_domain(domain)}, which the model imports",
+        where=where,
+        hint=f"it came with version {min(versions)}",
+    )
+
+
+def _check_texts(node: onnx.NodeProto) -> None:
+    """Checks what the gate cannot tell from other bytes: in ONNX's own operators they are text."""
+    for attribute in node.attribute:
+        try:
+            for text in (attribute.s, *attribute.strings):
+                text.decode()
+        except UnicodeDecodeError as err:
+            where = f"node {node.name!r:.80} ({node.op_type})"
+            raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=where) from err
+
+
+def _schemas(domain: str) -> list[onnx.defs.OpSchema]:
+    return [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain]
+
+
+def _told(message: str) -> tuple[str, str]:
+    """Returns what the checker found, and the nodes around it, outermost first."""
+    what, *contexts = message.split(_CONTEXT)
+    found = [_NODE.search(context) for context in contexts]
+    nodes = [f"node {match['name']!r:.80} ({match['op']:.80})" for match in reversed(found) if match]
+    return what.strip(), ": ".join(nodes)

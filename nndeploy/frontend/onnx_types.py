@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The types of an ONNX model's inputs and outputs as `nndeploy.value_types`; what those cannot say is refused here."""
+
+from collections.abc import Sequence
+
+import onnx
+
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.errors import ModelError, NndeployError
+from nndeploy.frontend.limits import DEFAULT_LIMITS
+from nndeploy.value_types import Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
+
+DTYPES: dict[int, str] = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
+}  # fmt: skip
+"""TensorProto.DataType -> the name in `nndeploy.value_types.DTYPES`."""
+
+
+def named_types_from_onnx(values: Sequence[onnx.ValueInfoProto], kind: str) -> tuple[NamedType, ...]:
+    """Returns name and type of a graph's inputs or outputs (`kind` says which, for messages).
+
+    Raises:
+        ModelError: one has no type, or one that nndeploy does not know, or is a tensor without a shape.
+    """
+    named = []
+    for value in values:
+        try:
+            value_type = value_type_from_onnx(value.type)
+            if isinstance(value_type, TensorType) and value_type.shape is None:
+                raise ModelError(
+                    "it has no shape", hint="export the model again, or save what onnx.shape_inference infers"
+                )
+            named.append(NamedType(value.name, value_type))
+        except NndeployError as err:
+            err.within(f"{kind} {value.name!r:.80}")
+            raise
+    return tuple(named)
+
+
+def value_type_from_onnx(proto: onnx.TypeProto) -> ValueType:
+    """Returns the type that a TypeProto describes; sizes that are not known are None.
+
+    Raises:
+        ModelError: it describes none, or one that nndeploy does not know.
+    """
+    match proto.WhichOneof("value"):
+        case "tensor_type":
+            return TensorType(_dtype(proto.tensor_type.elem_type), _shape(proto.tensor_type))
+        case "sequence_type":
+            return SequenceType(value_type_from_onnx(proto.sequence_type.elem_type))
+        case "optional_type":
+            return OptionalType(value_type_from_onnx(proto.optional_type.elem_type))
+        case "map_type":
+            return MapType(_dtype(proto.map_type.key_type), value_type_from_onnx(proto.map_type.value_type))
+        case None:
+            raise ModelError("it has no type")
+        case kind:
+            raise ModelError(
+                f"it has a {kind.replace('_', ' ')}, which nndeploy does not run", hint="use a dense tensor"
+            )
+
+
+def _dtype(number: int) -> str:
+    if number not in DTYPES:
+        known = number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED
+        name = onnx.TensorProto.DataType.Name(number) if known else str(number)
+        raise ModelError(f"it has the element type {name}, which nndeploy does not run")
+    return DTYPES[number]
+
+
+def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...] | None:
+    if not tensor.HasField("shape"):
+        return None
+    if len(tensor.shape.dim) > DEFAULT_LIMITS.max_rank:
+        raise ModelError(f"it has {len(tensor.shape.dim)} dimensions", hint=f"at most {DEFAULT_LIMITS.max_rank}")
+    return tuple(_dim(dim) for dim in tensor.shape.dim)
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param or None
