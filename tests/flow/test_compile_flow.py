@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from conftest import Install, changed_backend, choosy_backend, late, off_by_one, refusing_backend
+from faulty_backends import (
+    Install,
+    changed_backend,
+    choosy_backend,
+    late,
+    off_by_one,
+    refusing_backend,
+)
 
 import nndeploy
 from nndeploy.errors import CheckError, InputError, ModelError, UsageError
