@@ -12,7 +12,7 @@ Law: the outputs do not depend on which of the two ways was taken.
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.errors import BundleError, DataError, NndeployError, one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.value_types import TensorType, Value, ValueType, numpy_dtype
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 MAX_THREADS = 8
 
@@ -84,7 +87,7 @@ class Chain:
         self._steps = tuple(steps)
         self._kept = tuple(kept)
         self._plan = _Plan(self._steps, self._kept)
-        self._pool = None if self._plan.is_line else ThreadPoolExecutor(_num_threads(self._steps), "nndeploy-chain")
+        self._pool = None if self._plan.is_line else _pool(len(self._steps))
 
     @property
     def is_line(self) -> bool:
@@ -111,8 +114,11 @@ class Chain:
             self._pool.shutdown()
 
 
-def _num_threads(steps: Sequence[Step]) -> int:
-    return max(2, min(len(steps), os.cpu_count() or 1, MAX_THREADS)) - 1  # the caller's thread works too
+def _pool(num_steps: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # a line, which most programs are, starts without it
+
+    count = max(2, min(num_steps, os.cpu_count() or 1, MAX_THREADS))
+    return ThreadPoolExecutor(count - 1, "nndeploy-chain")  # the caller's thread works too
 
 
 class _Plan:
@@ -145,7 +151,9 @@ def _dead_after(steps: Sequence[Step], kept: frozenset[str]) -> list[tuple[str, 
 class _WideRun:
     """One run of a chain whose submodels are not all in one line."""
 
-    def __init__(self, steps: Sequence[Step], plan: _Plan, values: dict[str, Value], pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, steps: Sequence[Step], plan: _Plan, values: dict[str, Value], pool: "ThreadPoolExecutor"
+    ) -> None:
         self._steps = steps
         self._plan = plan
         self._values = values

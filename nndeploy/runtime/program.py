@@ -10,7 +10,6 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -209,6 +208,8 @@ def _open_all(bundle: "Bundle", options: LoadOptions) -> list[tuple[Session, Cho
     submodels = bundle.manifest.submodels
     if len(submodels) < 2:
         return [opened(submodel) for submodel in submodels]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(len(submodels), os.cpu_count() or 1)) as pool:
         waiting = [pool.submit(opened, submodel) for submodel in submodels]
     failed = [future.exception() for future in waiting]
