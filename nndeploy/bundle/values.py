@@ -7,8 +7,9 @@ it without copying: arrays are read-only views of the buffer. Laws: `decode_valu
 the normalising below, equal values give equal bytes, and `decode_values` takes only bytes that `encode_values` makes:
 it rebuilds the header from the tree and demands equality.
 
-Normalising: numpy and Python scalars become arrays of rank 0, tuples become lists, byte strings become str where
-they are UTF-8, keys of maps become int or str.
+Normalising: numpy scalars, bools and text become arrays of rank 0, tuples become lists, byte strings become str where
+they are UTF-8, keys of maps become int or str. Python's int and float, which libraries put into maps, stay what they
+are, since their element type is not known.
 
 Source: the safetensors format (README of huggingface/safetensors): header length as 8 little-endian bytes, a JSON
 header, then the tensors' bytes without gaps. Element types that it or numpy lacks (bfloat16, float8, int4, complex)
@@ -37,6 +38,8 @@ _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _Tree: TypeAlias = dict[str, object]
 
 _TREE_KEY = "nndeploy.values.1"
+_NOT_FINITE = ("nan", "inf", "-inf")
+_LEAST_INT, _MOST_INT = -(1 << 63), (1 << 64) - 1
 _MAX_ELEMENTS = 1 << 58  # numpy counts bytes in 63 bits, and an element has at most 16; empty sizes count as one
 _HEADER_LENGTH = struct.Struct("<Q")
 _SAFETENSORS_DTYPES = {
@@ -125,9 +128,13 @@ def _tree_from_value(value: Value, encoded: _Encoded, where: str, depth: int) ->
             return {"kind": "sequence", "items": items}
         case dict():
             return _tree_from_map(value, encoded, where, depth)
-        case np.ndarray() | np.generic() | bool() | int() | float() | complex() | str() | bytes():
+        case np.ndarray() | np.generic() | bool() | complex() | str() | bytes():
             return _tree_from_array(_as_array(value, where), encoded, where)
-    raise DataError(f"a {type(value).__name__} is no value of a model", where=where)
+        case float():
+            return {"kind": "number", "value": value if math.isfinite(value) else str(value)}
+        case int() if _LEAST_INT <= value <= _MOST_INT:
+            return {"kind": "number", "value": int(value)}
+    raise DataError(f"{value!r:.80}, a {type(value).__name__}, is no value of a model", where=where)
 
 
 def _tree_from_map(value: dict[Any, Value], encoded: _Encoded, where: str, depth: int) -> _Tree:
@@ -244,6 +251,8 @@ def _collect_tensors(node: object, found: list[_Tensor], where: str, depth: int)
     match node:
         case {"kind": "none", **rest} if not rest:
             return
+        case {"kind": "number", "value": float() | int() | str() as value, **rest} if not rest and _is_number(value):
+            return
         case {"kind": "tensor", "data": str(key), "dtype": str(dtype), "shape": list(shape), **rest} if not rest:
             found.append(_checked_tensor(key, dtype, shape, len(found), where))
         case {"kind": "strings", "shape": list(shape), "items": list(items), **rest} if not rest:
@@ -257,6 +266,12 @@ def _collect_tensors(node: object, found: list[_Tensor], where: str, depth: int)
                 _collect_tensors(item, found, f"{where}[{key!r}]", depth + 1)
         case _:
             raise BundleError(f"not a value: {node!r:.80}", where=where)
+
+
+def _is_number(value: float | str) -> bool:
+    if isinstance(value, str):
+        return value in _NOT_FINITE
+    return isinstance(value, float) or (not isinstance(value, bool) and _LEAST_INT <= value <= _MOST_INT)
 
 
 def _checked_tensor(key: str, dtype: str, shape: list[object], index: int, where: str) -> _Tensor:
@@ -322,6 +337,8 @@ def _value_from_tree(node: Any, arrays: Mapping[str, _Array]) -> Value:
     match node["kind"]:
         case "tensor":
             return arrays[node["data"]]
+        case "number":
+            return float(node["value"]) if isinstance(node["value"], str) else node["value"]
         case "strings":
             return _strings_from_tree(node["items"], node["shape"])
         case "sequence":

@@ -92,7 +92,7 @@ def _contents(members: Mapping[str, Buffer], report: Mapping[str, object]) -> di
 
 
 def _with_members(manifest: Manifest, contents: Mapping[str, Buffer]) -> Manifest:
-    listed = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in sorted(contents.items())}
+    listed = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()}
     return dataclasses.replace(manifest, members=listed)
 
 

@@ -49,7 +49,7 @@ VALUES = encode_values(
         "x": np.arange(6, dtype=np.float32).reshape(2, 3),
         "b": np.array([True, False]),
         "s": np.array([["a", b"\xff"]], dtype=object),
-        "l": [None, {1: np.int8(3), 5: "t"}, {"k": np.zeros((0, 2), np.complex64)}],
+        "l": [None, {1: np.int8(3), 5: "t"}, {"k": np.zeros((0, 2), np.complex64)}, 1.5, 2],
     }
 )
 LEAVES: tuple[Any, ...] = (

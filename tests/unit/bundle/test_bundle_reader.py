@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import weakref
 import zlib
 from collections.abc import Callable
@@ -135,8 +136,8 @@ def test_an_unknown_member_is_refused_with_the_nearest_name(bundle_path: Path) -
                 bundle.member(name)
 
 
-def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows by one with each hash that the reader computes."""
+def counting(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> list[int]:
+    """A list that grows by one with each hash that the reader computes; each takes `seconds`."""
     calls: list[int] = []
     real = hashlib.sha256
 
@@ -144,6 +145,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         @staticmethod
         def sha256(data: memoryview) -> "hashlib._Hash":
             calls.append(len(data))
+            time.sleep(seconds)
             return real(data)
 
     monkeypatch.setattr(reader, "hashlib", Hashes)
@@ -164,7 +166,7 @@ def test_a_member_is_hashed_once_and_before_it_is_handed_out(
 
 
 def test_many_threads_may_ask_for_one_member(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = counting(monkeypatch)
+    calls = counting(monkeypatch, seconds=0.05)
     barrier = threading.Barrier(8)
     with open_bundle(bundle_path) as bundle, ThreadPoolExecutor(8) as pool:
 
