@@ -89,6 +89,9 @@ class OutputFolder:
     def write(self, name: str, write_to: Callable[[BinaryIO], object]) -> Path:
         """Writes the file `name` whole, in place of the one that is there, and returns its path.
 
+        It is not synced, which would cost more than most models: a kill leaves it whole or not there, a loss of
+        power may not.
+
         Raises:
             CannotCreateError: nothing can be created here.
             InputOutputError: writing failed; what was there is still there.
@@ -97,7 +100,7 @@ class OutputFolder:
         try:
             with wrapped_io(new.path):
                 write_to(new.file)
-            new.finish()
+            new.finish(sync=False)
         except BaseException:
             new.discard()
             raise
@@ -142,8 +145,8 @@ class NewFile:
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         self._is_open = True
 
-    def finish(self) -> None:
-        """Syncs and closes the file and gives it its name.
+    def finish(self, *, sync: bool = True) -> None:
+        """Closes the file and gives it its name; with `sync` its content is on the disk first.
 
         Raises:
             InputOutputError: the disk is full or failed; the temporary file is gone.
@@ -151,7 +154,8 @@ class NewFile:
         try:
             with wrapped_io(self.path):
                 self.file.flush()
-                os.fsync(self.file.fileno())
+                if sync:
+                    os.fsync(self.file.fileno())
                 self.file.close()
                 os.replace(self._temporary, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException:
