@@ -76,10 +76,10 @@ def optimise(
     """
     counts = dict.fromkeys((optimisation.name for optimisation in passes), 0)
     signature, ran, num_idle = signature_of(model), list[str](), 0
-    _check(model, signature, "the model that came in", ran)
+    _check(model, signature, "the model that came in is not in order", ran)
     for optimisation in itertools.chain.from_iterable(itertools.repeat(passes, max_rounds)):
         count = _rewrite(optimisation, model, ran)
-        _check(model, signature, optimisation.name, ran)
+        _check(model, signature, f"{optimisation.name} broke the graph", ran)
         counts[optimisation.name] += count
         ran.append(optimisation.name)
         num_idle = 0 if count else num_idle + 1
@@ -92,17 +92,17 @@ def _rewrite(optimisation: ModelPass, model: ir.Model, ran: Sequence[str]) -> in
     try:
         return optimisation.rewrite(model)
     except Exception as err:
-        raise _failure(optimisation.name, f"failed: {type(err).__name__}: {err}", ran) from err
+        raise _failure(f"{optimisation.name} failed: {type(err).__name__}: {err}", ran) from err
 
 
-def _check(model: ir.Model, signature: Signature, name: str, ran: Sequence[str]) -> None:
+def _check(model: ir.Model, signature: Signature, fault: str, ran: Sequence[str]) -> None:
     try:
         check_signature(model, signature)
         check_graph(model)
     except BrokenGraphError as err:
-        raise _failure(name, f"broke the graph: {err}", ran) from err
+        raise _failure(f"{fault}: {err}", ran) from err
 
 
-def _failure(name: str, what: str, ran: Sequence[str]) -> NndeployError:
+def _failure(what: str, ran: Sequence[str]) -> NndeployError:
     before = f"after {', '.join(ran[-len(OPTIMISATIONS) :])}" if ran else "before any other pass"
-    return NndeployError(f"{name} {what}", where=f"optimise, {before}", hint="this is a bug; please report it")
+    return NndeployError(what, where=f"optimise, {before}", hint="this is a bug; please report it")

@@ -85,6 +85,14 @@ def constant_ints(value: ir.Value | None) -> tuple[int, ...] | None:
     return tuple(tensor.numpy().reshape(-1).tolist())
 
 
+def constant_flag(value: ir.Value | None) -> bool | None:
+    """Returns the truth that `value` always holds; None where it is not one constant boolean."""
+    tensor = constant_tensor(value)
+    if tensor is None or tensor.dtype != ir.DataType.BOOL or tensor.size != 1:
+        return None
+    return bool(tensor.numpy().reshape(-1)[0])
+
+
 def constant_floats(value: ir.Value | None) -> Float64 | None:
     """Returns constant floating-point numbers in float64; None where `value` is not that."""
     array = constant_array(value)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from nndeploy.passes.constants import Array, constant_array, constant_tensor
@@ -162,8 +163,9 @@ class FoldConstants(NodePass):
 def _can_be_constant(node: ir.Node) -> bool:
     if not node.inputs or any(constant_tensor(value) is None for value in node.inputs if value is not None):
         return False
-    outputs_of_graph = [output for output in node.outputs if output.is_graph_output()]
-    return not outputs_of_graph or len(node.outputs) == 1
+    if not all(output.name for output in node.outputs):
+        return False
+    return len(node.outputs) == 1 or not any(output.is_graph_output() for output in node.outputs)
 
 
 def _constant_inputs(node: ir.Node) -> list[Array | None] | None:
@@ -218,22 +220,31 @@ def _freed_bytes(node: ir.Node) -> int:
 
 
 def _evaluate(node: ir.Node, arrays: Sequence[Array | None], opset: int) -> list[Array] | None:
-    from onnx.reference import ReferenceEvaluator  # not at the top: most small models fold nothing
-
     widen = node.op_type in _ARITHMETIC
     feeds = {
         value.name or "": array.astype(np.float64) if widen and _is_float(array) else array
         for value, array in zip(node.inputs, arrays, strict=True)
         if value is not None and array is not None
     }
+    evaluate = _evaluator(node, feeds, opset)
     try:
         with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(ir.to_proto(node), opsets={"": opset}).run(None, feeds)
-            results = [_in_type_of_model(np.asarray(result), arrays[0]) if widen else result for result in results]
+            results = list(evaluate())
     except Exception:  # whatever a wrong node raises in there: the node stays, and a backend says what is wrong
         return None
+    if widen:
+        results = [_in_type_of_model(np.asarray(result), arrays[0]) for result in results]
     fits = all(map(_is_as_inferred, node.outputs, results))
     return [np.asarray(result, order="C") for result in results] if fits else None
+
+
+def _evaluator(node: ir.Node, feeds: dict[str, Array], opset: int) -> Callable[[], Sequence[Array]]:
+    from onnx.reference import ReferenceEvaluator  # not at the top: most small models fold nothing
+
+    function = onnx.FunctionProto(domain="nndeploy", name=node.op_type, input=feeds, node=[ir.to_proto(node)])
+    function.opset_import.add(domain="", version=opset)  # of a node alone the evaluator takes the newest version
+    function.output.extend(output.name or "" for output in node.outputs)
+    return lambda: list(ReferenceEvaluator(function).run(None, feeds, {}))
 
 
 def _is_float(array: Array) -> bool:
@@ -241,7 +252,8 @@ def _is_float(array: Array) -> bool:
 
 
 def _in_type_of_model(result: Array, first: Array | None) -> Array:
-    return result.astype(first.dtype) if first is not None and _is_float(result) else result
+    with np.errstate(over="ignore", invalid="ignore"):
+        return result.astype(first.dtype) if first is not None and _is_float(result) else result
 
 
 def _is_as_inferred(output: ir.Value, result: object) -> bool:

@@ -11,10 +11,11 @@ Source: ONNX If.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_tensor
+from nndeploy.passes.constants import constant_flag
 from nndeploy.passes.graph_edits import GraphEdits
 from nndeploy.passes.model_pass import NodePass
 from nndeploy.passes.operators import graphs_within, operand
@@ -27,12 +28,16 @@ class InlineConstantIf(NodePass):
     enters_bodies = True
     ops = frozenset({"If"})
 
+    def graphs(self, model: ir.Model) -> Iterable[ir.Graph]:
+        """Returns the graphs, inner ones first: their nodes may move out."""
+        return reversed(tuple(super().graphs(model)))
+
     def rewrite_node(self, node: ir.Node, edits: GraphEdits) -> bool:
         """Returns whether the branch took the node's place."""
-        tensor = constant_tensor(operand(node, 0))
-        if tensor is None or tensor.size != 1 or node.graph is None:
+        condition = constant_flag(operand(node, 0))
+        if condition is None or node.graph is None:
             return False
-        branch = node.attributes["then_branch" if tensor.numpy().reshape(-1)[0] else "else_branch"].as_graph()
+        branch = node.attributes["then_branch" if condition else "else_branch"].as_graph()
         if not _can_replace(node, branch):
             return False
         results = list(branch.outputs)

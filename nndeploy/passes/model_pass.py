@@ -38,20 +38,31 @@ class ModelPass(ir.passes.InPlacePass):
 
 
 class NodePass(ModelPass):
-    """A pass that looks at each node of its `ops` once, in topological order."""
+    """A pass that looks at each node of its `ops` in topological order, until it has nothing more to do there."""
 
     ops: ClassVar[frozenset[str]]
 
     def rewrite(self, model: ir.Model) -> int:
-        """Rewrites the model in place; returns how many nodes it changed."""
+        """Rewrites the model in place; returns how often it changed something."""
         edits = GraphEdits(model)
         return sum(
-            self.rewrite_node(node, edits)
+            self._rewrite_again(node, graph, edits)
             for graph in self.graphs(model)
             for node in tuple(graph)
-            if node.op_type in self.ops and node.graph is graph and edits.is_standard(node)
+            if node.op_type in self.ops
         )
+
+    def _rewrite_again(self, node: ir.Node, graph: ir.Graph, edits: GraphEdits) -> int:
+        count = 0
+        while node.graph is graph and node.op_type in self.ops and edits.is_standard(node):
+            if not self.rewrite_node(node, edits):
+                break
+            count += 1
+        return count
 
     @abc.abstractmethod
     def rewrite_node(self, node: ir.Node, edits: GraphEdits) -> bool:
-        """Rewrites around `node`, which is still in its graph; returns whether it changed anything."""
+        """Rewrites around `node`, which is still in its graph; returns whether it changed anything.
+
+        It is asked again until it changes nothing, so each change has to bring it nearer to that.
+        """

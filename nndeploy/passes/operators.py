@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from nndeploy.passes.constants import constant_flag
+
 RANDOM_OPS = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
@@ -128,7 +130,8 @@ def is_inference_dropout(node: ir.Node, opset: int) -> bool:
     """
     if opset < 7:
         return int_attribute(node, "is_test", 0) != 0
-    return opset < 12 or operand(node, 2) is None
+    mode = operand(node, 2)
+    return opset < 12 or mode is None or constant_flag(mode) is False
 
 
 def is_inference_batchnorm(node: ir.Node, opset: int) -> bool:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views of views become one Reshape, or nothing."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passes_harness import (
+    GraphBuilder,
+    assert_same_outputs,
+    constants,
+    graph,
+    nodes,
+    random_feeds,
+    rewritten,
+    run_onnxruntime,
+)
+
+NAME = "merge-reshapes"
+
+
+def test_two_reshapes_become_one() -> None:
+    model = graph(
+        """(float[N,12] x) => (float[A,B] y) <int64[3] s = {-1, 3, 4}, int64[2] t = {-1, 6}>
+        { a = Reshape(x, s) y = Reshape(a, t) }"""
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model) == ["y = Reshape(x, t)"]
+
+
+def test_target_that_copies_a_size_of_the_view_is_written_out() -> None:
+    model = graph(
+        """(float[4,6] x) => (float[A,B] y) <int64[2] s = {2, 12}, int64[3] t = {0, 3, -1}>
+        { a = Reshape(x, s) b = Reshape(a, t) y = Flatten(b) }"""
+    )
+    model.graph.outputs[0].shape = None
+    assert rewritten(NAME, model) == 1
+    assert nodes(model)[0] == "b = Reshape(x, b.shape)"
+    assert constants(model)["b.shape"] == [2, 3, 4]
+
+
+def test_target_that_copies_a_size_not_known_stays() -> None:
+    model = graph(
+        """(float[N,M,2] x) => (float[A,B,C] y) <int64[2] s = {0, -1}, int64[3] t = {0, -1, 2}>
+        { a = Reshape(x, s) y = Reshape(a, t) }"""
+    )
+    assert rewritten(NAME, model) == 0
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "a = Unsqueeze(x, ax) b = Squeeze(a, ax)",
+        "u = Unsqueeze(x, ax) a = Squeeze(u, ax) b = Identity(a)",
+        "a = Reshape(x, flat) b = Reshape(a, s)",
+        "a = Flatten(x) b = Reshape(a, s)",
+    ],
+)
+def test_pair_that_leads_back_disappears(pair: str) -> None:
+    model = graph(
+        f"""(float[2,3,4] x) => (float[2,3,4] y) <int64[1] ax = {{1}}, int64[1] flat = {{-1}}, int64[3] s = {{2, 3, 4}}>
+        {{ {pair} y = Neg(b) }}"""
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model)[-1] in ("y = Neg(x)", "y = Neg(b)")
+    assert len([line for line in nodes(model) if "Squeeze" in line or line.startswith("b = Reshape")]) == 0
+
+
+def test_pair_with_unknown_sizes_disappears_when_the_axes_agree() -> None:
+    model = graph(
+        """(float[N,M] x) => (float[A,B,C] y) <int64[1] ax = {1}, int64[1] bx = {0}>
+        { a = Unsqueeze(x, ax) b = Squeeze(a, ax) c = Unsqueeze(b, bx) y = Neg(c) }"""
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model)[-2:] == ["c = Unsqueeze(x, bx)", "y = Neg(c)"]
+
+
+def test_unsqueeze_and_squeeze_of_different_axes_become_a_reshape() -> None:
+    model = graph(
+        """(float[2,1,3] x) => (float[1,2,3] y) <int64[1] a0 = {0}, int64[1] a2 = {2}>
+        { a = Unsqueeze(x, a0) b = Squeeze(a, a2) y = Neg(b) }"""
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model) == ["b = Reshape(x, b.shape)", "y = Neg(b)"]
+    assert constants(model)["b.shape"] == [1, 2, 3]
+
+
+def test_two_unknown_sizes_stay() -> None:
+    model = graph(
+        """(float[N,1,M] x) => (float[A,B,C] y) <int64[1] a0 = {0}, int64[1] a2 = {2}>
+        { a = Unsqueeze(x, a0) y = Squeeze(a, a2) }"""
+    )
+    assert rewritten(NAME, model) == 0
+
+
+def test_size_zero_is_not_written_as_copy() -> None:
+    model = graph(
+        """(float[2,0,3] x) => (float[A,B,C,D,E] y) <int64[1] first = {0}, int64[1] last = {-1}>
+        { a = Unsqueeze(x, first) b = Unsqueeze(a, last) y = Neg(b) }"""
+    )
+    assert rewritten(NAME, model) == 0
+
+
+def test_first_with_other_readers_stays() -> None:
+    model = graph(
+        """(float[2,6] x) => (float[12] y, float[3,4] z) <int64[2] s = {3, 4}, int64[1] t = {12}>
+        { a = Reshape(x, s) y = Reshape(a, t) z = Neg(a) }"""
+    )
+    assert rewritten(NAME, model) == 0
+
+
+def test_old_opset_writes_the_target_as_an_attribute() -> None:
+    body = "(float[2,6] x) => (float[12] y) { a = Reshape<shape = [3, 4]>(x) b = Flatten<axis = 0>(a) y = Squeeze(b) }"
+    text = f'<ir_version: 8, opset_import: ["": 4]> g {body}'
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    assert rewritten(NAME, model) == 2
+    assert nodes(model) == ["y = Reshape<shape=[12]>(x)"]
+
+
+@given(data=st.data(), opset=st.sampled_from([9, 12, 13, 17, 21]))
+def test_outputs_stay(data: st.DataObject, opset: int) -> None:
+    """Random chains of views of a random input; about a third of all sizes is symbolic."""
+    shape = data.draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=2, max_size=4))
+    build = GraphBuilder(opset, np.float32)
+    value = build.input([f"D{axis}" if not data.draw(st.integers(0, 2)) else size for axis, size in enumerate(shape)])
+    array, outputs = np.zeros(shape), []
+    for _ in range(data.draw(st.integers(2, 5))):
+        match data.draw(st.sampled_from(["reshape", "flatten", "squeeze", "unsqueeze", "copy", "relu"])):
+            case "reshape":
+                target = data.draw(
+                    st.sampled_from([[-1], [1, -1], [*array.shape], [-1, *array.shape[1:]], [array.size, 1]])
+                )
+                value, array = build.node("Reshape", value, build.constant(target, np.int64)), array.reshape(target)
+            case "copy":
+                value = build.node("Reshape", value, build.constant([0] * (array.ndim - 1) + [-1], np.int64))
+            case "flatten":
+                axis = data.draw(st.integers(0, array.ndim))
+                value, array = (
+                    build.node("Flatten", value, axis=axis),
+                    array.reshape(int(np.prod(array.shape[:axis])), -1),
+                )
+            case "squeeze" if array.ndim > 1 and 1 in array.shape:
+                axis = array.shape.index(1) - data.draw(st.sampled_from([0, array.ndim if opset >= 11 else 0]))
+                value, array = build.with_axes("Squeeze", value, [axis]), array.squeeze(axis)
+            case "unsqueeze" if array.ndim < 5:
+                axis = data.draw(st.integers(-array.ndim - 1 if opset >= 11 else 0, array.ndim))
+                value, array = build.with_axes("Unsqueeze", value, [axis]), np.expand_dims(array, axis)
+            case _:
+                value = build.node("Relu", value)
+        if not data.draw(st.integers(0, 3)):
+            outputs.append(value)
+    proto = build.model(*dict.fromkeys([*outputs, value]))
+    feeds = random_feeds(proto, dims={f"D{axis}": size for axis, size in enumerate(shape)})
+    assert_same_outputs(NAME, proto, feeds, tolerance=0, run=run_onnxruntime)
