@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a value with its reference: the one definition of "agrees" for `compile`'s checks, `verify` and tests.
 
-Numbers agree where |got - want| <= atol + rtol * |want|, element by element; for integers atol is in steps.
+Numbers agree where |got - want| <= atol + rtol * |want| + span * max |want|, element by element; for integers atol is
+in steps, and span does not count.
 NaN agrees with NaN, an infinity with itself; strings and booleans agree when they are equal. Lists and maps are
 compared element by element. The figures are computed in float64 (integers exactly) over the places where both sides
 are finite, and are always finite themselves, so that they can be written as JSON.
@@ -164,7 +165,9 @@ def _compare_reals(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolera
     with np.errstate(all="ignore"):  # the difference of two huge numbers may overflow; _figures caps it
         got, want = got[finite], want[finite]
         distance = np.abs(got - want)
-        close = bool(np.all(distance <= tolerance.atol + tolerance.rtol * np.abs(want)))
+        size = np.abs(want)
+        limit = tolerance.atol + tolerance.rtol * size + tolerance.span * np.max(size, initial=0.0)
+        close = bool(np.all(distance <= limit))
     odd = int(np.count_nonzero(~same))
     note = f"{odd} of {same.size} elements are NaN or infinite on one side only" if odd else ""
     return _figures(close and not odd, distance, got, want, note)

@@ -35,7 +35,7 @@ from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import Target, host_target, target_from_toml
 from nndeploy.value_types import Value
-from nndeploy.verify.check import compare_outputs, describe_failure, not_compared, tolerances
+from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, is_random, reference_engines
 
@@ -192,7 +192,7 @@ class _Flow:
             reference=reference,
             samples=original.samples,
             values_matter=not is_random(loaded.model.graph),
-            tolerances=tolerances(self.options.rtol, self.options.atol),
+            tolerances=tolerances(self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)),
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
         )

@@ -80,10 +80,14 @@ class Golden:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """|got - want| <= atol + rtol * |want|, element by element, for outputs of one element type."""
+    """|got - want| <= atol + rtol * |want| + span * max |want|, element by element, for outputs of one element type.
+
+    `span` is for errors that do not shrink with the element: rounding of sums, and steps of quantised networks.
+    """
 
     rtol: float
     atol: float
+    span: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

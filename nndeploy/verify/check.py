@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.compare import Comparison, compare_values, tolerance_for
@@ -15,14 +16,30 @@ SIGNIFICANT_DIGITS = 3
 """Figures in a report are rounded: further digits differ from machine to machine and say nothing."""
 
 
-def tolerances(rtol: float | None, atol: float | None) -> dict[str, Tolerance]:
+ROUNDING_SPAN = 1e-5
+"""Sums of float32 lose about this much of the largest element: some hundred times its last bit."""
+
+QUANTISED_SPAN = 2 / 255
+"""Engines round a quantised value differently by a step now and then: one of 255, and one more on the way out."""
+
+_QUANTISING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
+
+
+def is_quantised(graph: ir.Graph) -> bool:
+    """Returns whether a model computes on quantised values."""
+    return any(node.op_type in _QUANTISING or node.op_type.startswith("QLinear") for node in graph.all_nodes())
+
+
+def tolerances(rtol: float | None, atol: float | None, quantised: bool) -> dict[str, Tolerance]:
     """Returns the tolerance of every element type; `rtol` and `atol` replace those of the floating ones."""
+    asked = rtol is not None or atol is not None
+    span = QUANTISED_SPAN if quantised else 0.0 if asked else ROUNDING_SPAN
 
     def of(dtype: str) -> Tolerance:
         default = default_tolerance(dtype)
         if not dtype.startswith(("float", "bfloat", "complex")):
             return default
-        return Tolerance(default.rtol if rtol is None else rtol, default.atol if atol is None else atol)
+        return Tolerance(default.rtol if rtol is None else rtol, default.atol if atol is None else atol, span)
 
     return {dtype: of(dtype) for dtype in DTYPES}
 

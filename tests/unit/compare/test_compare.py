@@ -162,3 +162,10 @@ def test_a_value_agrees_with_itself(value: np.ndarray) -> None:
     assert found.ok
     assert found.max_abs in (None, 0.0)
     json.dumps(asdict(found), allow_nan=False)
+
+
+def test_span_is_relative_to_the_largest_element() -> None:
+    want, got = np.array([1000.0, 0.0], np.float32), np.array([1000.0, 0.5], np.float32)
+    assert compare_values(got, want, Tolerance(0.0, 0.0, span=1e-3)).ok
+    assert not compare_values(got, want, Tolerance(0.0, 0.0, span=1e-4)).ok
+    assert compare_values(want[:0], got[:0], Tolerance(0.0, 0.0, span=1e-4)).ok

@@ -13,7 +13,7 @@ from nndeploy.bundle.manifest import Tolerance
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
 from nndeploy.value_types import TensorType
-from nndeploy.verify.check import compare_outputs, describe_failure, not_compared, tolerances
+from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
 from nndeploy.verify.reference import Reference, is_random, reference_engines
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
@@ -117,7 +117,21 @@ def test_what_could_not_be_compared_says_why() -> None:
 
 
 def test_asked_tolerances_replace_those_of_floating_types_only() -> None:
-    asked, default = tolerances(0.5, 0.25), tolerances(None, None)
+    asked, default = tolerances(0.5, 0.25, False), tolerances(None, None, False)
     assert asked["float32"] == asked["bfloat16"] == Tolerance(0.5, 0.25)
     assert asked["int64"] == default["int64"] == Tolerance(0.0, 0.0)
     assert 0 < default["float32"].rtol < default["float16"].rtol
+    assert asked["float32"].span == 0 < default["float32"].span
+
+
+def test_a_quantised_model_may_be_a_step_off() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[3] x, float s, uint8 z) => (float[3] y) { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }"""
+    assert is_quantised(ir.from_proto(onnx.parser.parse_model(text)).graph)
+    assert not is_quantised(ir.from_proto(onnx.parser.parse_model(RELU)).graph)
+    step = {"y": np.array([0, 1, 254 / 255], np.float32)}
+    want = {"y": np.array([0, 1, 1], np.float32)}
+    for quantised in (True, False):
+        limits = tolerances(None, None, quantised)
+        (check,) = compare_outputs("s0", "b", [step], [want], TYPES, limits, values_matter=True)
+        assert check.ok is quantised
