@@ -90,7 +90,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "aliases": dict(manifest.aliases),
         "constants": manifest.constants,
         "goldens": [_golden_to_json(golden) for golden in manifest.goldens],
-        "tolerances": {dtype: {"rtol": t.rtol, "atol": t.atol, "span": t.span} for dtype, t in manifest.tolerances.items()},
+        "tolerances": {dtype: _tolerance_to_json(tolerance) for dtype, tolerance in manifest.tolerances.items()},
         "checks": [dict(check) for check in manifest.checks],
         "image_input": None if image is None else _image_input_to_json(image),
         "provenance": dict(manifest.provenance),
@@ -371,7 +371,11 @@ def _golden(fields: _Fields) -> Golden:
 def _tolerance(dtype: str, fields: _Fields) -> Tolerance:
     if dtype not in DTYPES:
         raise BundleError(f"unknown element type {dtype!r:.40}", where="tolerances", hint=did_you_mean(dtype, DTYPES))
-    result = Tolerance(*(fields.number_from_zero(name) for name in ("rtol", "atol", "span")))
+    result = Tolerance(
+        rtol=fields.number_from_zero("rtol"),
+        atol=fields.number_from_zero("atol"),
+        span=fields.number_from_zero("span"),
+    )
     fields.end()
     return result
 
@@ -453,6 +457,10 @@ def _golden_to_json(golden: Golden) -> dict[str, Any]:
         "boundaries": golden.boundaries,
         "origin": golden.origin,
     }
+
+
+def _tolerance_to_json(tolerance: Tolerance) -> dict[str, Any]:
+    return {"rtol": tolerance.rtol, "atol": tolerance.atol, "span": tolerance.span}
 
 
 def _image_input_to_json(image: ImageInput) -> dict[str, Any]:
