@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy compile` as a user meets it: one line for each mistake, the right exit code, nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+SMALL = '<ir_version: 8, opset_import: ["": 18]> small (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Tanh(a) }'
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Returns the path of a small model."""
+    path = tmp_path / "small.onnx"
+    onnx.save(onnx.parser.parse_model(SMALL), path)
+    return path
+
+
+def assert_refused(result: "subprocess.CompletedProcess[str]", exit_code: int, *words: str) -> None:
+    """Checks one error line on standard error that holds `words`, no traceback, nothing on standard output."""
+    lines = [line for line in result.stderr.splitlines() if line.startswith("nndeploy: error")]
+    assert len(lines) == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    assert all(word in lines[0] for word in words), lines[0]
+    assert result.returncode == exit_code, result.stderr
+    assert result.stdout == ""
+
+
+def test_compile_prints_the_partition_and_writes_a_bundle_that_runs(nndeploy_command, small: Path) -> None:  # type: ignore[no-untyped-def]
+    out = small.with_suffix(".nnd")
+    result = nndeploy_command("compile", small, "-o", out, "--without", "openvino")
+    assert result.returncode == 0, result.stderr
+    assert "onnxruntime" in result.stdout
+    assert "100.0%" in result.stdout
+    assert "error against the original" in result.stdout
+    assert "optimise" in result.stderr
+    np.savez(small.with_suffix(".npz"), x=np.ones((2, 4), np.float32))
+    assert nndeploy_command("run", out, "--input", small.with_suffix(".npz")).returncode == 0
+
+
+def test_json_is_alone_on_standard_output(nndeploy_command, small: Path) -> None:  # type: ignore[no-untyped-def]
+    result = nndeploy_command("compile", small, "--dry-run", "--json", "--backends", "onnxruntime")
+    report = json.loads(result.stdout)
+    assert [node["backend"] for node in report["nodes"]] == ["onnxruntime", "onnxruntime"]
+
+
+def test_shapes_become_ranges_of_the_bundle(nndeploy_command, small: Path) -> None:  # type: ignore[no-untyped-def]
+    out = small.with_suffix(".nnd")
+    arguments = ("compile", small, "-o", out, "--backends", "onnxruntime")
+    assert nndeploy_command(*arguments, "--shape", "x=1..8,4:2,4").returncode == 0
+    manifest = json.loads(nndeploy_command("inspect", out, "--json").stdout)["manifest"]
+    assert manifest["ranges"] == {"N": {"min": 1, "max": 8, "best": 2}}
+    trtexec = ("--min-shapes", "x:1x4", "--opt-shapes", "x:4x4", "--max-shapes", "x:8x4")
+    assert nndeploy_command(*arguments, *trtexec).returncode == 0
+    manifest = json.loads(nndeploy_command("inspect", out, "--json").stdout)["manifest"]
+    assert manifest["ranges"] == {"N": {"min": 1, "max": 8, "best": 4}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (("{small}",), 2, ("no output was named", "--dry-run")),
+        (("nowhere.onnx", "-o", "m.nnd"), 66, ("no such file", "nowhere.onnx")),
+        (("{small}", "-o", "m.nnd", "--backends", "openvimo"), 2, ("did you mean 'openvino'",)),
+        (("{small}", "-o", "m.nnd", "--pin", "Relu"), 2, ("not GLOB=BACKEND",)),
+        (("{small}", "-o", "m.nnd", "--require", "onnxruntime=most"), 2, ("is not a share",)),
+        (("{small}", "-o", "m.nnd", "--shape", "x=1,5"), 2, ("x", "4", "5")),
+        (("{small}", "-o", "m.nnd", "--shape", "y=1,4"), 2, ("no input 'y'",)),
+        (("{small}", "-o", "m.nnd", "--target", "nowhere.toml"), 66, ("nowhere.toml",)),
+        (("{small}", "-o", "m.nnd", "--image", "nowhere.toml"), 66, ("nowhere.toml",)),
+        (("{small}", "-o", "m.nnd", "--config", "nowhere.toml"), 66, ("nowhere.toml",)),
+        (("{small}", "-o", "m.nnd", "--custom-ops", "nowhere.so"), 66, ("nowhere.so",)),
+        (("{small}", "-o", "m.nnd", "--samples", "nowhere"), 66, ("nowhere",)),
+        (("{small}", "-o", "no/such/folder/m.nnd", "--backends", "onnxruntime"), 73, ("no/such/folder",)),
+        (("{small}", "-o", "m.nnd", "--backends", "onnxruntime", "--max-fallback", "5%"), 1, ("100.0%", "5.0%")),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_exit_code(  # type: ignore[no-untyped-def]
+    nndeploy_command, small: Path, arguments: tuple[str, ...], exit_code: int, words: tuple[str, ...]
+) -> None:
+    before = sorted(path.name for path in small.parent.iterdir())
+    filled = [argument.format(small=small) for argument in arguments]
+    assert_refused(nndeploy_command("compile", *filled, cwd=small.parent), exit_code, *words)
+    assert sorted(path.name for path in small.parent.iterdir()) == before
+
+
+def test_a_configuration_file_gives_defaults_and_the_command_line_wins(nndeploy_command, small: Path) -> None:  # type: ignore[no-untyped-def]
+    config = small.with_name("config.toml")
+    config.write_text('backends = "onnxruntime"\ngoldens = 2\nwithout = ["openvino"]\n')
+    result = nndeploy_command("compile", small, "--config", config, "--goldens", "3", "--dump-config")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ['backends = "onnxruntime"', 'without = ["openvino"]', "goldens = 3"]
+    config.write_text("backend = 1\n")
+    assert_refused(nndeploy_command("compile", small, "--config", config), 65, "did you mean 'backends'")
+
+
+def test_the_hostile_models_are_refused_in_one_line(nndeploy_command, models_folder: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    hostile = sorted((models_folder / "hostile").glob("*.onnx"))
+    assert hostile
+    for model in hostile:
+        assert_refused(nndeploy_command("compile", model, "-o", tmp_path / "m.nnd"), 65, model.name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_truncated_model_is_refused_in_one_line(nndeploy_command, small: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    whole = small.read_bytes()
+    for size in (0, 1, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        small.write_bytes(whole[:size])
+        assert_refused(nndeploy_command("compile", small, "-o", tmp_path / "m.nnd"), 65, small.name)
+    assert not (tmp_path / "m.nnd").exists()
+
+
+def test_an_old_bundle_survives_a_failing_compile(nndeploy_command, small: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    out = tmp_path / "m.nnd"
+    out.write_bytes(b"the old bundle")
+    small.write_bytes(b"no model")
+    assert_refused(nndeploy_command("compile", small, "-o", out), 65)
+    assert out.read_bytes() == b"the old bundle"
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_compile_and_leaves_nothing(
+    small: Path, tmp_path: Path, number: signal.Signals, exit_code: int
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nndeploy", "compile", str(small), "-o", str(tmp_path / "m.nnd")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    deadline = time.monotonic() + 30
+    while not list(temporary.glob("nndeploy-compile-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == exit_code, errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "m.nnd").exists()
+    assert list(temporary.iterdir()) == []
