@@ -92,7 +92,7 @@ def check_bytes(data: bytes, limits: Limits = DEFAULT_LIMITS, extra_domains: Set
         if not model.spans.get("graph"):
             raise ModelError("the model has no graph")
     except ModelError as err:
-        err.hint = file_kind_hint(data) or err.hint or "is the file complete, and is it an ONNX model?"
+        err.hint = file_kind_hint(data) or "is the file complete, and is it an ONNX model?"
         raise
     return gate.check_model(model)
 

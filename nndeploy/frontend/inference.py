@@ -4,16 +4,15 @@
 In comes a model that the checker accepts; out comes a copy in which every value that onnx can say something about has
 its type, also inside bodies. Symbolic sizes are kept.
 
-What a model says of its values in between is only a remark. Where it contradicts the nodes it is stale (a model that
-was cut or changed by another tool), so the remarks are dropped and inferred anew. What it says of its inputs and
-outputs is a promise, and a contradiction is refused. A branch of an If may be one that is never taken, so what does
-not fit inside one is not refused here.
+What a model says of its inputs and outputs is a promise, and a contradiction is refused. What it says of the values in
+between is only a remark, often stale (a tool changed the batch size, or cut the model), so everything is inferred anew;
+of a remark remain the element type and the rank, and those only where nothing is inferred. A branch of an If may be one
+that is never taken, so what does not fit inside one is not refused here.
 
 Source: onnx ShapeInference.md.
 """
 
 import re
-from collections.abc import Callable
 
 import onnx
 import onnx.defs
@@ -23,29 +22,28 @@ from nndeploy.errors import ModelError
 from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.frontend.operator_rules import normal_domain
 from nndeploy.frontend.shape_data import with_shape_data
+from nndeploy.frontend.traversal import graphs_of
 
 _BLAME = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?:\[\w+\] )?(?P<what>.*)")
 _CONSEQUENCE = "expected to have type but instead is null"
 
 
 def infer_types(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns a copy of the model with the types of its values.
+    """Returns a copy of the model with the types of its values. Nodes have names of their own.
 
     Raises:
         ModelError: a node cannot work on what it gets, or an output is not what the model says.
     """
     with contrib_types_known(model):
-        return with_shape_data(_inferred(model))
+        typed = _inferred(_without_remarks(model))
+        _add_remarks(typed, model)
+        return with_shape_data(typed)
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    attempts: tuple[Callable[[onnx.ModelProto], onnx.ModelProto], ...] = (
-        _unchanged, _without_remarks, _with_default_attributes,
-    )  # fmt: skip
-    for attempt in attempts:
-        model = attempt(model)
+    for attempt in (model, _with_default_attributes(model)):
         try:
-            return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+            return onnx.shape_inference.infer_shapes(attempt, check_type=True, strict_mode=True)
         except Exception as err:  # whatever the library's C++ throws
             refusal, cause = _refusal(str(err), model), err
     if refusal is not None:
@@ -53,19 +51,35 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(model)
 
 
-def _unchanged(model: onnx.ModelProto) -> onnx.ModelProto:
-    return model
-
-
 def _without_remarks(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Drops the remarks on values that operators of ONNX itself produce; of others they are all that is known."""
+    """Drops the remarks on values that operators of ONNX produce; of others they are all that is known."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
-    own = {name for node in result.graph.node if node.domain in ("", "ai.onnx", "ai.onnx.ml") for name in node.output}
-    kept = [info for info in result.graph.value_info if info.name not in own]
-    del result.graph.value_info[:]
-    result.graph.value_info.extend(kept)
+    for graph in graphs_of(result.graph):
+        inferable = {name for node in graph.node if _is_onnx(node) for name in node.output}
+        kept = [info for info in graph.value_info if info.name not in inferable]
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
     return result
+
+
+def _is_onnx(node: onnx.NodeProto) -> bool:
+    return bool(onnx.defs.has(node.op_type, domain=normal_domain(node.domain)))
+
+
+def _add_remarks(typed: onnx.ModelProto, model: onnx.ModelProto) -> None:
+    """Adds what `model` remarks on element types and ranks of the values that have no inferred shape, in place."""
+    known = {info.name: info for info in typed.graph.value_info}
+    for remark in model.graph.value_info:
+        info = known.get(remark.name)
+        if info is None:
+            info = typed.graph.value_info.add(name=remark.name)
+        if info.type.tensor_type.HasField("shape") or not remark.type.tensor_type.HasField("shape"):
+            continue
+        if info.type.tensor_type.elem_type in (0, remark.type.tensor_type.elem_type):
+            info.type.tensor_type.elem_type = remark.type.tensor_type.elem_type
+            rank = len(remark.type.tensor_type.shape.dim)
+            info.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in range(rank))
 
 
 def _with_default_attributes(model: onnx.ModelProto) -> onnx.ModelProto:

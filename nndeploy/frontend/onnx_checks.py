@@ -2,10 +2,9 @@
 """What the onnx library has to say about a model: does each operator exist, is each node as its operator wants it.
 
 In comes a model that has passed the gate and `graph_rules.py`, whose nodes have names; nothing is changed. The
-library's own messages are put into one line that names the node.
+library's own messages are put into one line, with the node.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 import onnx
@@ -14,10 +13,9 @@ import onnx.defs
 
 from nndeploy.errors import ModelError, PolicyError, did_you_mean
 from nndeploy.frontend.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
-from nndeploy.frontend.traversal import nodes_below
+from nndeploy.frontend.traversal import bodies_of, nodes_below
 
 _WITHOUT_SCHEMAS = "com.microsoft"
-_NODE = re.compile(r"Name: (?P<name>.*?) OpType: (?P<op>\S+)")
 _CONTEXT = "==> Context:"
 
 
@@ -29,10 +27,8 @@ def check_operators(model: onnx.ModelProto) -> None:
         ModelError: the operator set is older than the operator, or a text among its attributes is not UTF-8.
     """
     functions = {(normal_domain(f.domain), f.name) for f in model.functions}
-    bodies = [(_imports(model.opset_import), model.graph.node)]
-    bodies += [(_imports(function.opset_import), function.node) for function in model.functions]
     checked: set[tuple[str, str, int]] = set()
-    for imports, nodes in bodies:
+    for imports, nodes in _bodies(model):
         for node in nodes_below(nodes):
             domain = normal_domain(node.domain)
             key = (domain, node.op_type, imports.get(domain, 0))
@@ -40,7 +36,7 @@ def check_operators(model: onnx.ModelProto) -> None:
                 continue
             _check_texts(node)
             if key not in checked:
-                _check_operator(*key, where=f"node {node.name!r:.80}")
+                _check_operator(*key, where=_shown_node(node))
                 checked.add(key)
 
 
@@ -53,8 +49,35 @@ def check_with_onnx(model: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(model)
     except Exception as err:  # the checker throws whatever its C++ throws
-        what, where = _told(str(err))
-        raise ModelError(what, where=where, hint="the onnx checker refuses the model") from err
+        what = str(err).split(_CONTEXT)[0].strip()
+        raise ModelError(what, where=_culprit(model), hint="the onnx checker refuses the model") from err
+
+
+def _culprit(model: onnx.ModelProto) -> str:
+    """Returns the node that the checker refuses, "" where it is none; the checker itself names only the outermost."""
+    for imports, nodes in _bodies(model):
+        context = onnx.checker.C.CheckerContext()
+        context.ir_version, context.opset_imports = model.ir_version, dict(imports)
+        for node in sorted(nodes_below(nodes), key=_has_bodies):
+            try:
+                onnx.checker.check_node(node, context)
+            except Exception:  # see above
+                return _shown_node(node)
+    return ""
+
+
+def _has_bodies(node: onnx.NodeProto) -> bool:
+    return any(True for _ in bodies_of(node))
+
+
+def _shown_node(node: onnx.NodeProto) -> str:
+    return f"node {node.name!r:.80} ({node.op_type:.80})"
+
+
+def _bodies(model: onnx.ModelProto) -> list[tuple[Mapping[str, int], Iterable[onnx.NodeProto]]]:
+    """Returns (imported operator sets, nodes) of the main graph and of every function."""
+    owners = [(model.opset_import, model.graph.node), *((f.opset_import, f.node) for f in model.functions)]
+    return [(_imports(opsets), nodes) for opsets, nodes in owners]
 
 
 def _imports(opsets: Iterable[onnx.OperatorSetIdProto]) -> Mapping[str, int]:
@@ -83,17 +106,8 @@ def _check_texts(node: onnx.NodeProto) -> None:
             for text in (attribute.s, *attribute.strings):
                 text.decode()
         except UnicodeDecodeError as err:
-            where = f"node {node.name!r:.80} ({node.op_type})"
-            raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=where) from err
+            raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=_shown_node(node)) from err
 
 
 def _schemas(domain: str) -> list[onnx.defs.OpSchema]:
     return [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain]
-
-
-def _told(message: str) -> tuple[str, str]:
-    """Returns what the checker found, and the nodes around it, outermost first."""
-    what, *contexts = message.split(_CONTEXT)
-    found = [_NODE.search(context) for context in contexts]
-    nodes = [f"node {match['name']!r:.80} ({match['op']:.80})" for match in reversed(found) if match]
-    return what.strip(), ": ".join(nodes)

@@ -36,6 +36,8 @@ def converted(model: onnx.ModelProto, target_version: int) -> Conversion:
         return Conversion(None, f"there is no version {target_version} of ai.onnx")
     try:
         result = onnx.version_converter.convert_version(model, target_version)
+        for opset in result.opset_import:
+            opset.domain = normal_domain(opset.domain)
         onnx.checker.check_model(result)
     except Exception as err:  # the converter throws whatever its C++ throws
         return Conversion(None, f"from version {version} to {target_version}: {one_line(str(err)):.300}")

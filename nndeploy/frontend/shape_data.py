@@ -10,7 +10,7 @@ one run it is an operator that nobody knows, with the output types that are know
 other vectors to be short, so there are a few rounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import lru_cache
 
 import onnx
@@ -18,6 +18,7 @@ import onnx.defs
 import onnx.shape_inference
 
 from nndeploy.frontend.operator_rules import normal_domain
+from nndeploy.frontend.shapes import symbolic_dims
 from nndeploy.frontend.traversal import bodies_of, graphs_of, nodes_of
 
 Scopes = tuple[Mapping[str, onnx.TypeProto], ...]
@@ -33,12 +34,14 @@ def with_shape_data(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Nodes have names of their own.
     """
+    declared = {dim.dim_param for v in (*model.graph.input, *model.graph.output) for dim in symbolic_dims(v.type)}
     num_hidden_before = -1
     for _ in range(_MAX_ROUNDS):
         if _is_all_known(model):
             break
         copy = onnx.ModelProto()
         copy.CopyFrom(model)
+        _forget_symbols(copy, declared)
         hidden = _hide_nodes(copy)
         if len(hidden) == num_hidden_before:
             break
@@ -63,6 +66,14 @@ def _is_all_known(model: onnx.ModelProto) -> bool:
 def _has_sizes(value_type: onnx.TypeProto) -> bool:
     tensor = value_type.tensor_type
     return tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
+
+
+def _forget_symbols(model: onnx.ModelProto, declared: Set[str]) -> None:
+    """Forgets the symbols that an earlier inference made up, in place: onnx would keep them for better ones."""
+    for graph in graphs_of(model.graph):
+        for dim in (dim for info in graph.value_info for dim in symbolic_dims(info.type)):
+            if dim.dim_param not in declared:
+                dim.ClearField("dim_param")
 
 
 def _hide_nodes(model: onnx.ModelProto) -> dict[str, tuple[str, str]]:

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""External tensors: what is read, and that no path leaves the model's folder."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+from frontend_builders import model
+
+from nndeploy.errors import MissingInputError, ModelError, NndeployError
+from nndeploy.frontend.external_data import embed_external_data, tensors_of
+from nndeploy.frontend.gate import check_bytes
+from nndeploy.frontend.load import load_model
+
+VALUES = np.arange(6, dtype=np.float32)
+
+
+def external_model(**entries: str | None) -> onnx.ModelProto:
+    """Returns a model whose weight `w` (6 floats) lies in weights.bin; an entry of None is left out."""
+    proto = model("g (float[6] x) => (float[6] y) <float[6] w = {0,0,0,0,0,0}> { y = Add(x, w) }")
+    entries = {"location": "weights.bin", "offset": "0", "length": "24"} | entries
+    make_external(proto.graph.initializer[0], [(key, value) for key, value in entries.items() if value is not None])
+    return proto
+
+
+def make_external(tensor: onnx.TensorProto, entries: list[tuple[str, str]]) -> None:
+    for field in ("float_data", "raw_data"):
+        tensor.ClearField(field)
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in entries:
+        tensor.external_data.add(key=key, value=value)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model's folder with good weights, beside a secret that no model may read."""
+    inner = tmp_path / "model"
+    inner.mkdir()
+    (inner / "weights.bin").write_bytes(VALUES.tobytes())
+    (tmp_path / "secret.bin").write_bytes(VALUES.tobytes())
+    return inner
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that `os.open` was asked for."""
+    names: list[str] = []
+    real = os.open
+
+    def spy(path: str, *args: int, **options: int) -> int:
+        names.append(os.fspath(path))
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", spy)
+    return names
+
+
+def refusal(proto: onnx.ModelProto, folder: Path | None) -> NndeployError:
+    check_bytes(proto.SerializeToString())  # whatever is refused here has passed the gate
+    with pytest.raises(NndeployError) as caught:
+        embed_external_data(proto, folder)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_puts_the_data_into_the_tensor(folder: Path) -> None:
+    proto = external_model()
+    (embedded,) = embed_external_data(proto, folder)
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(proto.graph.initializer[0]), VALUES)
+    assert embedded.raw_data == VALUES.tobytes()
+    assert not embedded.external_data
+    assert embedded.data_location == onnx.TensorProto.DEFAULT
+
+
+def test_a_model_without_external_data_needs_no_folder() -> None:
+    assert embed_external_data(model("g (float[1] x) => (float[1] y) { y = Relu(x) }"), None) == []
+
+
+def test_offset_and_length_may_be_missing_when_the_file_is_the_tensor(folder: Path) -> None:
+    proto = external_model(offset=None, length=None)
+    embed_external_data(proto, folder)
+    assert proto.graph.initializer[0].raw_data == VALUES.tobytes()
+
+
+def test_reads_at_an_offset_and_several_tensors_of_one_file(folder: Path) -> None:
+    (folder / "weights.bin").write_bytes(b"\0" * 8 + VALUES.tobytes() + b"\1" * 24)
+    proto = external_model(offset="8")
+    second = proto.graph.initializer.add()
+    second.CopyFrom(proto.graph.initializer[0])
+    second.name = "v"
+    second.external_data[1].value = "32"
+    embed_external_data(proto, folder)
+    assert [t.raw_data for t in proto.graph.initializer] == [VALUES.tobytes(), b"\1" * 24]
+
+
+@pytest.mark.parametrize("location", ["sub/weights.bin", "./sub/./weights.bin"])
+def test_reads_from_folders_inside(folder: Path, location: str) -> None:
+    (folder / "sub").mkdir()
+    (folder / "weights.bin").rename(folder / "sub" / "weights.bin")
+    embed_external_data(external_model(location=location), folder)
+
+
+def test_finds_tensors_everywhere() -> None:
+    proto = model(
+        """g (float[2] x, bool c) => (float[2] y) <float[2] a = {1,1}> {
+            k = Constant <value = float[2] {2,2}> ()
+            y = If(c) <
+                then_branch = t () => (float[2] p) <float[2] d = {3,3}> {
+                    e = Constant <value = float[2] {4,4}> ()  p = Add(d, e)
+                },
+                else_branch = f () => (float[2] q) { q = local.f(x) }
+            >
+        }
+        <domain: "local", opset_import: ["" : 17]> f (i) => (o) {
+            z = Constant <value = float[2] {5,5}> ()  o = Add(i, z)
+        }""",
+        '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n',
+    )
+    sparse = proto.graph.sparse_initializer.add()
+    sparse.values.CopyFrom(onnx.numpy_helper.from_array(np.array([6, 6], np.float32)))
+    sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.array([7, 8])))
+    first = sorted(float(onnx.numpy_helper.to_array(t).flat[0]) for t in tensors_of(proto))
+    assert first == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_without_a_folder_external_data_are_refused() -> None:
+    error = refusal(external_model(), None)
+    assert error.exit_code == 65
+    assert "no folder to find it in" in str(error)
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        ("location", "words"),
+        [
+            ("../secret.bin", "leaves the model's folder"),
+            ("a/../../secret.bin", "leaves the model's folder"),
+            ("weights.bin/..", "leaves the model's folder"),
+            ("..", "leaves the model's folder"),
+            ("/etc/passwd", "an absolute path"),
+            ("//etc/passwd", "an absolute path"),
+            ("..\\secret.bin", "a backslash or a NUL"),
+            ("C:\\secret.bin", "a backslash or a NUL"),
+            ("weights.bin\0.txt", "a backslash or a NUL"),
+            ("", "no name of a file"),
+            (".", "no name of a file"),
+            ("a//b", "no name of a file"),
+            ("a/", "no name of a file"),
+            ("*/_ORT_MEM_ADDR_/*", "an address in memory"),
+        ],
+    )
+    def test_a_location_that_could_leave_is_refused_before_anything_is_opened(
+        self, folder: Path, opened: list[str], location: str, words: str
+    ) -> None:
+        error = refusal(external_model(location=location), folder)
+        assert error.exit_code == 77
+        assert words in str(error)
+        assert "tensor 'w'" in error.where
+        assert opened == []
+
+    def test_a_symbolic_link_is_refused(self, folder: Path) -> None:
+        (folder / "weights.bin").unlink()
+        (folder / "weights.bin").symlink_to("../secret.bin")
+        self.check_link(folder, external_model())
+
+    def test_a_symbolic_link_inside_the_folder_is_refused_too(self, folder: Path) -> None:
+        (folder / "link.bin").symlink_to("weights.bin")
+        self.check_link(folder, external_model(location="link.bin"))
+
+    def test_a_folder_that_is_a_symbolic_link_is_refused(self, folder: Path) -> None:
+        (folder / "sub").symlink_to("..")
+        self.check_link(folder, external_model(location="sub/secret.bin"))
+
+    def check_link(self, folder: Path, proto: onnx.ModelProto) -> None:
+        error = refusal(proto, folder)
+        assert error.exit_code == 77
+        assert "is a symbolic link (hint: copy the file itself into the model's folder)" in str(error)
+
+    def test_a_link_that_appears_between_look_and_open_is_not_followed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "link.bin").symlink_to("../secret.bin")
+        regular = (folder / "weights.bin").stat()
+        monkeypatch.setattr(os, "stat", lambda *_, **__: regular)  # what was there when we looked
+        error = refusal(external_model(location="link.bin"), folder)
+        assert error.exit_code == 77
+        assert "was replaced while it was opened" in str(error)
+
+    def test_a_hard_link_is_refused(self, folder: Path) -> None:
+        (folder / "hard.bin").hardlink_to(folder.parent / "secret.bin")
+        error = refusal(external_model(location="hard.bin"), folder)
+        assert error.exit_code == 77
+        assert "hard link" in str(error)
+
+    def test_a_pipe_is_refused_without_waiting(self, folder: Path, opened: list[str]) -> None:
+        os.mkfifo(folder / "pipe")
+        error = refusal(external_model(location="pipe"), folder)
+        assert error.exit_code == 77
+        assert "not a regular file" in str(error)
+        assert "pipe" not in opened
+
+    def test_a_folder_in_place_of_a_file_is_refused(self, folder: Path) -> None:
+        (folder / "sub").mkdir()
+        error = refusal(external_model(location="sub"), folder)
+        assert error.exit_code == 77
+        assert "not a regular file" in str(error)
+
+    def test_a_file_in_place_of_a_folder_is_refused(self, folder: Path) -> None:
+        error = refusal(external_model(location="weights.bin/w"), folder)
+        assert error.exit_code == 77
+        assert "not a folder" in str(error)
+
+    def test_a_missing_file_is_a_missing_input(self, folder: Path) -> None:
+        error = refusal(external_model(location="other.bin"), folder)
+        assert isinstance(error, MissingInputError)
+        assert "'other.bin'" in str(error)
+
+    def test_a_name_that_no_file_can_have_is_refused(self, folder: Path) -> None:
+        assert refusal(external_model(location="a" * 300), folder).exit_code == 65
+
+
+class TestEntries:
+    @pytest.mark.parametrize(
+        ("key", "value", "words"),
+        [
+            ("offset", "-1", "offset of external data is '-1'"),
+            ("offset", "1", "ends at byte 25 of a file of 24"),
+            ("offset", str((1 << 63) - 1), "of a file of 24"),
+            ("offset", str(1 << 63), "past the end of any file"),
+            ("offset", "9" * 5000, "offset of external data is '999"),
+            ("offset", "abc", "offset of external data is 'abc'"),
+            ("offset", "", "offset of external data is ''"),
+            ("offset", "1.5", "offset of external data is '1.5'"),
+            ("offset", "\u0664", "offset of external data is"),
+            ("length", "-24", "length of external data is '-24'"),
+            ("length", "0", "have 0 bytes, but the tensor needs 24"),
+            ("length", "25", "have 25 bytes, but the tensor needs 24"),
+            ("length", str(1 << 62), "but the tensor needs 24"),
+            ("size", "24", "unknown key 'size' of external data"),
+        ],
+    )
+    def test_a_wrong_entry_is_refused(self, folder: Path, key: str, value: str, words: str) -> None:
+        error = refusal(external_model(**{key: value}), folder)
+        assert error.exit_code == 65
+        assert words in str(error)
+        assert len(str(error)) < 300
+
+    def test_a_repeated_key_is_refused(self, folder: Path) -> None:
+        proto = external_model()
+        proto.graph.initializer[0].external_data.add(key="location", value="other.bin")
+        assert "have the key 'location' twice" in str(refusal(proto, folder))
+
+    def test_a_missing_location_is_refused(self, folder: Path) -> None:
+        assert "the external data name no file" in str(refusal(external_model(location=None), folder))
+
+    def test_a_missing_length_must_not_leave_bytes_over(self, folder: Path) -> None:
+        (folder / "weights.bin").write_bytes(b"\0" * 25)
+        assert "names no length" in str(refusal(external_model(length=None), folder))
+
+    def test_a_right_checksum_passes_and_a_wrong_one_is_refused(self, folder: Path) -> None:
+        digest = hashlib.sha1((folder / "weights.bin").read_bytes(), usedforsecurity=False).hexdigest()
+        embed_external_data(external_model(checksum=digest.upper()), folder)
+        assert "the file's checksum is" in str(refusal(external_model(checksum="0" * 40), folder))
+
+    def test_a_tensor_larger_than_the_file_is_refused_before_memory_is_taken(self, folder: Path) -> None:
+        proto = external_model(length=None)
+        proto.graph.initializer[0].dims[:] = [1 << 28]
+        assert "ends at byte 1073741824 of a file of 24" in str(refusal(proto, folder))
+
+
+class TestChanges:
+    def test_a_file_that_grows_while_it_is_read_is_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = os.pread
+
+        def grow_and_read(fd: int, num_bytes: int, offset: int) -> bytes:
+            with (folder / "weights.bin").open("ab") as file:
+                file.write(b"more")
+            return real(fd, num_bytes, offset)
+
+        monkeypatch.setattr(os, "pread", grow_and_read)
+        error = refusal(external_model(), folder)
+        assert error.exit_code == 65
+        assert "changed while it was read" in str(error)
+
+    def test_a_file_that_shrinks_while_it_is_read_is_refused(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "pread", lambda *_: b"")
+        assert "became shorter while it was read" in str(refusal(external_model(), folder))
+
+    def test_short_reads_are_continued(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = os.pread
+        monkeypatch.setattr(os, "pread", lambda fd, num_bytes, offset: real(fd, min(num_bytes, 5), offset))
+        proto = external_model()
+        embed_external_data(proto, folder)
+        assert proto.graph.initializer[0].raw_data == VALUES.tobytes()
+
+    def test_a_failing_disk_is_an_io_error(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: int) -> bytes:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "pread", fail)
+        assert refusal(external_model(), folder).exit_code == 74
+
+    def test_no_descriptor_stays_open(self, folder: Path) -> None:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        embed_external_data(external_model(), folder)
+        for location in ("../secret.bin", "none.bin", "weights.bin/w"):
+            refusal(external_model(location=location), folder)
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+class TestLoad:
+    def test_a_file_finds_its_data_beside_it_and_both_are_hashed(self, folder: Path) -> None:
+        path = folder / "m.onnx"
+        path.write_bytes(external_model().SerializeToString())
+        loaded = load_model(path)
+        assert loaded.sha256 == hashlib.sha256(path.read_bytes() + VALUES.tobytes()).hexdigest()
+        np.testing.assert_array_equal(loaded.model.graph.initializers["w"].const_value.numpy(), VALUES)
+
+    def test_the_hash_follows_the_data(self, folder: Path) -> None:
+        path = folder / "m.onnx"
+        path.write_bytes(external_model().SerializeToString())
+        before = load_model(path).sha256
+        (folder / "weights.bin").write_bytes((VALUES + 1).tobytes())
+        assert load_model(path).sha256 != before
+
+    def test_a_model_from_memory_needs_a_folder(self, folder: Path) -> None:
+        with pytest.raises(ModelError, match="no folder to find it in"):
+            load_model(external_model())
+        assert load_model(external_model(), folder=folder).inputs[0].name == "x"
+
+    def test_the_onnx_library_never_resolves_a_path(self, folder: Path, opened: list[str]) -> None:
+        path = folder / "m.onnx"
+        path.write_bytes(external_model().SerializeToString())
+        load_model(path)
+        assert [Path(name).name for name in opened] == ["m.onnx", "model", "weights.bin"]
+        assert all(not t.external_data for t in tensors_of(load_model(path).original))

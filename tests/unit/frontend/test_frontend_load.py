@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load stage as a whole: what comes out for what goes in, and what each later check refuses."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+import onnx.reference
+import onnx_ir as ir
+import pytest
+from frontend_builders import HEADER, model
+
+from nndeploy.errors import MissingInputError, ModelError, NndeployError, PolicyError, UsageError
+from nndeploy.frontend.internal_model import VALUE_TYPE
+from nndeploy.frontend.load import load_model
+from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType
+
+MLP = """net (float[N,4] x) => (float[N,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,1}> {
+    h = MatMul(x, w)
+    y = Add(h, b)
+}"""
+
+
+def refusal(body: str, header: str = HEADER) -> NndeployError:
+    with pytest.raises(NndeployError) as caught:
+        load_model(model(body, header))
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def types(loaded_values: tuple[object, ...]) -> list[str]:
+    return [f"{v.name}: {v.type}" for v in loaded_values]  # type: ignore[attr-defined]
+
+
+class TestSources:
+    def test_a_path_bytes_an_onnx_model_and_an_ir_model_load_alike(self, tmp_path: Path) -> None:
+        proto = model(MLP)
+        path = tmp_path / "mlp.v1.onnx"
+        path.write_bytes(proto.SerializeToString())
+        for source in (path, str(path), path.read_bytes(), proto, ir.from_proto(proto)):
+            loaded = load_model(source)
+            assert types(loaded.inputs) == ["x: float32[N,4]"]
+            assert types(loaded.outputs) == ["y: float32[N,2]"]
+            assert [node.op_type for node in loaded.model.graph] == ["MatMul", "Add"]
+
+    def test_the_name_is_the_files_or_the_graphs(self, tmp_path: Path) -> None:
+        path = tmp_path / "mlp.v1.onnx"
+        path.write_bytes(model(MLP).SerializeToString())
+        assert load_model(path).name == "mlp.v1"
+        assert load_model(model(MLP)).name == "net"
+
+    def test_the_hash_is_the_files(self, tmp_path: Path) -> None:
+        path = tmp_path / "m.onnx"
+        path.write_bytes(model(MLP).SerializeToString())
+        assert load_model(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def test_the_source_is_not_changed(self) -> None:
+        proto = model(MLP)
+        before = proto.SerializeToString()
+        load_model(proto, shapes={"x": "3,4"})
+        assert proto.SerializeToString() == before
+
+    def test_errors_name_the_file(self, tmp_path: Path) -> None:
+        with pytest.raises(MissingInputError) as missing:
+            load_model(tmp_path / "none.onnx")
+        assert missing.value.where == str(tmp_path / "none.onnx")
+        path = tmp_path / "bad.onnx"
+        path.write_bytes(model("g (float[1] x) => (float[1] y) { y = Add(x, z) }").SerializeToString())
+        with pytest.raises(ModelError) as bad:
+            load_model(path)
+        assert bad.value.where == f"{path}: node 'Add_0' (Add)"
+
+    def test_a_model_that_protobuf_cannot_write_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> bytes:
+            raise ValueError("exceeds 2 GiB")
+
+        proto = model(MLP)
+        monkeypatch.setattr(onnx.ModelProto, "SerializeToString", fail)
+        with pytest.raises(ModelError, match="cannot be serialised: exceeds 2 GiB"):
+            load_model(proto)
+
+
+class TestOriginalAndModel:
+    def test_the_original_computes_what_the_source_computes(self) -> None:
+        x = np.ones((3, 4), np.float32)
+        want = onnx.reference.ReferenceEvaluator(model(MLP)).run(None, {"x": x})[0]
+        got = onnx.reference.ReferenceEvaluator(load_model(model(MLP)).original).run(None, {"x": x})[0]
+        np.testing.assert_array_equal(got, want)
+
+    def test_every_value_of_the_model_has_a_type(self) -> None:
+        loaded = load_model(model(MLP))
+        assert [str(v.shape) for node in loaded.model.graph for v in node.outputs] == ["[N,2]", "[N,2]"]
+
+    def test_nodes_have_names_in_both(self) -> None:
+        loaded = load_model(model(MLP))
+        assert [node.name for node in loaded.model.graph] == ["MatMul_0", "Add_1"]
+        assert [node.name for node in loaded.original.graph.node] == ["MatMul_0", "Add_1"]
+
+    def test_large_weights_are_whole_in_both(self) -> None:
+        weights = np.arange(4000, dtype=np.float32).reshape(4, 1000)
+        proto = model("g (float[N,4] x) => (float[N,1000] y) { y = MatMul(x, w) }")
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+        loaded = load_model(proto)
+        assert [value.name for value in loaded.model.graph.inputs] == ["x"]
+        np.testing.assert_array_equal(loaded.model.graph.initializers["w"].const_value.numpy(), weights)
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(loaded.original.graph.initializer[0]), weights)
+        serialised = ir.to_proto(loaded.model)
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(serialised.graph.initializer[0]), weights)
+
+    @pytest.mark.parametrize("ir_version", [3, 8])
+    def test_weights_that_are_listed_as_inputs_become_constants(self, ir_version: int) -> None:
+        header = f'<ir_version: {ir_version}, opset_import: ["" : 8]>\n'
+        proto = model("g (float[1] x, float[1] w) => (float[1] y) <float[1] w = {2}> { y = Add(x, w) }", header)
+        proto.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [1]))
+        del proto.graph.input[1:-1]
+        loaded = load_model(proto)
+        assert types(loaded.inputs) == ["x: float32[1]"]
+        assert [value.name for value in loaded.model.graph.inputs] == ["x"]
+        assert [value.name for value in loaded.original.graph.input] == ["x"]
+        assert list(loaded.model.graph.initializers) == ["w"]
+        assert loaded.model.ir_version == max(ir_version, 4)
+        onnx.checker.check_model(loaded.original)
+
+    def test_functions_are_inlined_in_the_model_and_kept_in_the_original(self) -> None:
+        body = """g (float[N] x) => (float[N] y) { h = local.f(x)  y = local.f(h) }
+            <domain: "local", opset_import: ["" : 17, "local" : 1]> f (a) => (b) { c = local.h(a)  b = Relu(c) }
+            <domain: "local", opset_import: ["" : 17]> h (a) => (b) { b = Abs(a) }"""
+        loaded = load_model(model(body, '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'))
+        assert [node.op_type for node in loaded.model.graph] == ["Abs", "Relu", "Abs", "Relu"]
+        assert len({node.name for node in loaded.model.graph}) == 4
+        assert not loaded.model.functions
+        assert len(loaded.original.functions) == 2
+        assert all(value.shape is not None for node in loaded.model.graph for value in node.outputs)
+
+    def test_a_function_with_its_own_operator_sets_is_inlined_too(self) -> None:
+        body = """g (float[N] x) => (float[N] y) { y = local.f(x) }
+            <domain: "local", opset_import: ["" : 15]> f (a) => (b) { b = Abs(a) }"""
+        loaded = load_model(model(body, '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'))
+        assert [node.op_type for node in loaded.model.graph] == ["Abs"]
+
+    def test_training_information_is_left_out(self) -> None:
+        proto = model(MLP)
+        proto.training_info.add().initialization.name = "init"
+        assert not load_model(proto).original.training_info
+
+    def test_a_size_of_minus_one_is_a_size_that_is_not_known(self) -> None:
+        proto = model("g (float[1,4] x) => (float[1,4] y) { y = Relu(x) }")
+        for value in (*proto.graph.input, *proto.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_value = -1
+        loaded = load_model(proto)
+        assert types(loaded.inputs) == ["x: float32[?,4]"]
+        assert types(loaded.outputs) == ["y: float32[?,4]"]
+
+    def test_symbols_that_the_inference_invents_stay_out_of_the_outputs(self) -> None:
+        loaded = load_model(model("g (float[N] x) => (int64[1,M] y) { y = NonZero(x) }"))
+        assert types(loaded.outputs) == ["y: int64[1,M]"]
+        proto = model("g (float[N] x) => (int64[1,M] y) { y = NonZero(x) }")
+        proto.graph.output[0].type.tensor_type.shape.dim[1].ClearField("dim_param")
+        assert types(load_model(proto).outputs) == ["y: int64[1,?]"]
+
+
+class TestTypes:
+    def test_sequences_and_optionals_keep_their_types(self) -> None:
+        body = "g (float[2] x) => (seq(float[2]) s, optional(float[2]) o) { s = SequenceConstruct(x)  o = Optional(x) }"
+        loaded = load_model(model(body))
+        assert loaded.outputs[0].type == SequenceType(TensorType("float32", (2,)))
+        assert loaded.outputs[1].type == OptionalType(TensorType("float32", (2,)))
+
+    def test_maps_keep_their_types_beside_the_internal_model_which_has_none(self) -> None:
+        proto = model(
+            "g (float[1,2] x) => (seq(map(int64, float)) z) "
+            "{ z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (x) }",
+            '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1]>\n',
+        )
+        loaded = load_model(proto)
+        want = SequenceType(MapType("int64", TensorType("float32", ())))
+        assert [str(o.type) for o in loaded.outputs] == [str(want)]
+        (value,) = loaded.model.graph.outputs
+        assert value.type is None
+        assert str(value.meta[VALUE_TYPE]) == str(want)
+
+    @pytest.mark.parametrize(
+        ("number", "words"),
+        [(27, "the element type FLOAT6E2M3, which nndeploy does not run"), (0, "the element type 0")],
+    )
+    def test_element_types_that_nothing_runs_are_refused(self, number: int, words: str) -> None:
+        proto = model("g (float[1] x) => (float[1] y) { y = Relu(x) }")
+        proto.graph.input[0].type.tensor_type.elem_type = number
+        with pytest.raises(ModelError) as caught:
+            load_model(proto)
+        assert words in str(caught.value)
+        assert caught.value.where == "input 'x'"
+
+    @pytest.mark.parametrize("part", ["input", "output"])
+    def test_a_tensor_without_a_shape_is_refused_and_named(self, part: str) -> None:
+        proto = model("g (float[1] x) => (float[1] y) { y = Relu(x) }")
+        getattr(proto.graph, part)[0].type.tensor_type.ClearField("shape")
+        with pytest.raises(ModelError, match=f"{part} '[xy]': it has no shape"):
+            load_model(proto)
+
+    def test_an_input_without_a_type_is_refused_and_named(self) -> None:
+        proto = model("g (float[1] x) => (float[1] y) { y = Relu(x) }")
+        proto.graph.input[0].ClearField("type")
+        with pytest.raises(ModelError, match="input 'x': it has no type"):
+            load_model(proto)
+
+    def test_a_sparse_input_is_refused_and_named(self) -> None:
+        proto = model("g (float[1] x) => (float[1] y) { y = Relu(x) }")
+        proto.graph.input[0].type.sparse_tensor_type.elem_type = 1
+        with pytest.raises(ModelError, match="input 'x': it has a sparse tensor type"):
+            load_model(proto)
+
+
+class TestOperators:
+    def test_an_unknown_operator_of_onnx_is_refused_by_policy(self) -> None:
+        error = refusal("g (float[1] x) => (float[1] y) { y = Reluu(x) }")
+        assert isinstance(error, PolicyError)
+        assert str(error) == "node 'Reluu_0' (Reluu): the operator Reluu is unknown (hint: did you mean 'Relu'?)"
+
+    def test_an_operator_that_came_later_is_refused_with_the_version(self) -> None:
+        error = refusal("g (float[1] x) => (float[1] y) { y = Gelu(x) }")
+        assert error.exit_code == 65
+        assert str(error) == (
+            "node 'Gelu_0' (Gelu): the operator Gelu is not in version 17 of ai.onnx, which the model imports "
+            "(hint: it came with version 20)"
+        )
+
+    def test_operators_in_bodies_and_functions_are_looked_up_too(self) -> None:
+        body = "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) { p = Nope(x) },"
+        assert "Nope is unknown" in str(refusal(body + " else_branch = b () => (float[1] q) { q = Abs(x) }> }"))
+        function = '<domain: "local", opset_import: ["" : 17]> f (a) => (b) { b = Nope(a) }'
+        header = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'
+        assert "Nope is unknown" in str(
+            refusal("g (float[1] x) => (float[1] y) { y = local.f(x) }\n" + function, header)
+        )
+
+    def test_operators_of_onnx_runtime_and_of_allowed_domains_are_not_looked_up(self) -> None:
+        proto = model(
+            "g (float[1] x) => (float[1] y) { a = com.microsoft.AnyOp(x)  y = mine.Op(a) }",
+            '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "mine" : 1]>\n',
+        )
+        loaded = load_model(proto, extra_domains={"mine"})
+        assert [node.op_type for node in loaded.model.graph] == ["AnyOp", "Op"]
+
+    def test_a_text_that_is_not_utf8_is_refused(self) -> None:
+        proto = model(
+            'g (float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Resize <mode = "linear"> (x, , s) }'
+        )
+        proto.graph.node[0].attribute[0].s = b"\xff\xfe"
+        with pytest.raises(ModelError, match="the attribute 'mode' is not UTF-8"):
+            load_model(proto)
+
+
+class TestOnnxChecks:
+    @pytest.mark.parametrize(
+        ("body", "words"),
+        [
+            ("g (float[1] x) => (float[1] y) { y = Concat(x) }", "node 'Concat_0' (Concat): Required attribute 'axis'"),
+            (
+                "g (float[1] x) => (float[1] y) { y = Relu <foo = 1> (x) }",
+                "Unrecognized attribute: foo for operator Relu",
+            ),
+            ("g (float[1] x) => (float[1] y) { y = Relu(x, x) }", "node 'Relu_0' (Relu): Node(Relu_0) with schema"),
+            (
+                "g (float[1,3] x, float[4,4] w) => (float[1,4] y) { y = MatMul(x, w) }",
+                "node 'MatMul_0' (MatMul): Incompatible dimensions for matrix multiplication",
+            ),
+            ("g (string[1] x) => (string[1] y) { y = Relu(x) }", "node 'Relu_0' (Relu): X typestr: T, has unsupported"),
+            (
+                "g (float[1,3] x) => (float[1,4] y) { y = Relu(x) }",
+                "node 'Relu_0' (Relu): Inferred shape and existing shape differ in dimension 1: (3) vs (4)",
+            ),
+            ("g (float[1] x) => (int64[1] y) { y = Relu(x) }", "Inferred elem type differs from existing elem type"),
+            (
+                "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) "
+                "{ p = Concat(x) }, else_branch = b () => (float[1] q) { q = Abs(x) }> }",
+                "node 'Concat_0' (Concat): Required attribute 'axis'",
+            ),
+        ],
+    )
+    def test_what_cannot_work_is_refused_and_the_node_is_named(self, body: str, words: str) -> None:
+        error = refusal(body)
+        assert error.exit_code == 65
+        assert words in str(error)
+
+
+class TestShapes:
+    def test_a_fixed_size_reaches_every_value(self) -> None:
+        loaded = load_model(model(MLP), shapes={"x": "5,4"})
+        assert types(loaded.inputs) == ["x: float32[5,4]"]
+        assert types(loaded.outputs) == ["y: float32[5,2]"]
+        assert [str(v.shape) for node in loaded.model.graph for v in node.outputs] == ["[5,2]", "[5,2]"]
+        assert loaded.original.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
+
+    def test_stale_symbols_in_between_give_way_to_sizes(self) -> None:
+        proto = model(MLP.replace("b = {1,1}", "b = {1,1}, float[Old,2] h"))
+        loaded = load_model(proto, shapes={"x": "5,4"})
+        assert str(loaded.model.graph.node(0).outputs[0].shape) == "[5,2]"
+
+    def test_ranges_are_recorded(self) -> None:
+        loaded = load_model(model(MLP), shapes={"x": [(1, 8, 4), 4]})
+        assert loaded.ranges == {"N": DimRange(1, 8, 4)}
+        assert types(loaded.outputs) == ["y: float32[N,2]"]
+
+    def test_a_wrong_shape_is_a_usage_error(self) -> None:
+        with pytest.raises(UsageError, match="the model has no input 'z'"):
+            load_model(model(MLP), shapes={"z": "1,4"})
+        with pytest.raises(UsageError, match="axis 1 of the input 'x' is 4 in the model, not 5"):
+            load_model(model(MLP), shapes={"x": "1,5"})
+        with pytest.raises(UsageError, match=r"shape of 'x': the range 8\.\.1 is empty"):
+            load_model(model(MLP), shapes={"x": "8..1,4"})
+
+    def test_a_size_with_which_a_node_cannot_work_is_refused_and_the_node_is_named(self) -> None:
+        body = "g (float[N] x) => (float[M] y) <float[4] b = {1,1,1,1}> { y = Add(x, b) }"
+        assert load_model(model(body), shapes={"x": "4"}).outputs[0].type == TensorType("float32", (4,))
+        with pytest.raises(ModelError, match="node 'Add_0' \\(Add\\): Incompatible dimensions"):
+            load_model(model(body), shapes={"x": "3"})
+
+
+class TestSparse:
+    def sparse(self, indices: list[int] | list[list[int]], dims: list[int]) -> onnx.ModelProto:
+        proto = model("g (float[2,3] x) => (float[2,3] y) { y = Add(x, s) }")
+        sparse = proto.graph.sparse_initializer.add(dims=dims)
+        sparse.values.CopyFrom(onnx.numpy_helper.from_array(np.array([5, 7], np.float32), "s"))
+        sparse.indices.CopyFrom(onnx.numpy_helper.from_array(np.array(indices, np.int64)))
+        return proto
+
+    @pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]])
+    def test_a_sparse_weight_becomes_a_dense_one(self, indices: list[int]) -> None:
+        loaded = load_model(self.sparse(indices, [2, 3]))
+        np.testing.assert_array_equal(loaded.model.graph.initializers["s"].const_value.numpy(), [[0, 5, 0], [0, 0, 7]])
+        assert not loaded.original.graph.sparse_initializer
+
+    def test_a_sparse_constant_becomes_a_dense_one(self) -> None:
+        proto = self.sparse([1, 5], [2, 3])
+        constant = onnx.helper.make_node("Constant", [], ["s"])
+        constant.attribute.add(name="sparse_value", type=11).sparse_tensor.CopyFrom(proto.graph.sparse_initializer[0])
+        proto.graph.ClearField("sparse_initializer")
+        proto.graph.node.insert(0, constant)
+        loaded = load_model(proto)
+        value = loaded.model.graph.node(0).attributes["value"].as_tensor().numpy()
+        np.testing.assert_array_equal(value, [[0, 5, 0], [0, 0, 7]])
+
+    @pytest.mark.parametrize(
+        ("indices", "words"),
+        [
+            ([1, 6], "an index lies outside the tensor"),
+            ([-1, 5], "an index lies outside the tensor"),
+            ([[0, 1], [1, 3]], "an index lies outside the tensor"),
+            ([[0, 1], [-1, 2]], "an index lies outside the tensor"),
+            ([1, 2, 3], "2 values, but indices of shape"),
+        ],
+    )
+    def test_wrong_indices_are_refused_and_the_tensor_is_named(self, indices: list[int], words: str) -> None:
+        with pytest.raises(ModelError) as caught:
+            load_model(self.sparse(indices, [2, 3]))
+        assert words in str(caught.value)
+        assert caught.value.where == "sparse tensor 's'"
+
+    def test_sparse_texts_are_refused(self) -> None:
+        proto = self.sparse([1, 5], [2, 3])
+        proto.graph.sparse_initializer[0].values.CopyFrom(onnx.helper.make_tensor("s", 8, [2], [b"a", b"b"]))
+        with pytest.raises(ModelError, match="values must be numbers and indices int64"):
+            load_model(proto)
