@@ -195,12 +195,9 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> _Array:
-    with archive.open(entry) as member:
+    with archive.open(entry) as member:  # zipfile compares the checksum when the last byte is read
         try:
-            array = read_npy(member.read, entry.file_size)
+            return read_npy(member.read, entry.file_size)
         except InputError as err:
             err.within(entry.filename)
             raise
-        if member.read(1):  # also makes zipfile compare the checksum
-            raise InputError("has bytes after its end", where=entry.filename)
-    return array

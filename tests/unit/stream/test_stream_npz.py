@@ -153,6 +153,15 @@ def test_a_size_that_lies_is_refused(tmp_path) -> None:
         read(tmp_path, bytes(data))
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_every_changed_number_is_found(tmp_path, packing) -> None:
+    data = bytearray(zipped([("x.npy", npy(np.arange(100.0)))], compression=packing))
+    at = data.index(b"PK\x01\x02") - 40  # inside the data, near their end
+    data[at] ^= 1
+    with pytest.raises(InputError, match="is no npz archive"):
+        read(tmp_path, bytes(data))
+
+
 def test_a_damaged_archive_is_refused_or_read_and_nothing_else(tmp_path) -> None:
     valid = zipped([("x.npy", npy(np.arange(20.0))), ("y.npy", npy(np.ones(3)))], compression=zipfile.ZIP_DEFLATED)
     dice = random.Random(7)  # noqa: S311 - no secret
