@@ -51,6 +51,8 @@ def _row(name: str) -> dict[str, Any]:
         probe = plugin.probe(host_target())
     except UnavailableError as err:
         return row | {"reason": err.what, "hint": err.hint or install_hint(name)}
+    except Exception as err:  # a third party's probe should refuse by a value, but may fail
+        return row | {"reason": f"its probe failed: {type(err).__name__}: {err}", "hint": ""}
     return row | {
         "tier": plugin.tier,
         "version": probe.version,

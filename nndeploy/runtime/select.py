@@ -101,6 +101,8 @@ def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
         probe = backend(variant.backend).probe(host_target())
     except UnavailableError as err:
         return passed(err.what, err.hint)
+    except Exception as err:  # a third party's probe should refuse by a value, but may fail
+        return passed(f"its probe failed: {type(err).__name__}: {err}")
     if probe.can_run:
         return None
     return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))

@@ -12,6 +12,7 @@ from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.diff_cmd import differences
 from nndeploy.cli.main import run_command
+from nndeploy.errors import UnavailableError
 from nndeploy.target import host_target, target_from_toml
 from nndeploy.value_types import TensorType
 
@@ -244,6 +245,20 @@ def test_backends_are_listed_with_reasons(here, capsys) -> None:
     assert found["onnxruntime"]["can_run"]
     assert all(row["can_run"] or row["reason"] for row in found.values())
     assert "onnxruntime" in call(capsys, "backends")[1]
+
+
+def test_a_backend_that_cannot_be_asked_is_listed_with_the_reason(capsys, monkeypatch) -> None:
+    def broken(name):
+        if name == "openvino":
+            raise UnavailableError("backend 'openvino' cannot be loaded: no")
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("nndeploy.cli.backends_cmd.backend", broken)
+    code, out, _ = call(capsys, "backends", "--json")
+    found = {row["name"]: row for row in json.loads(out)["backends"]}
+    assert code == 0
+    assert found["openvino"]["hint"] == "install the extra: nndeploy-toolchain[openvino]"
+    assert found["reference"]["reason"] == "its probe failed: ZeroDivisionError: oops"
 
 
 def test_probe_describes_this_machine(here, capsys) -> None:

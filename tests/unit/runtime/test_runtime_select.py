@@ -72,6 +72,15 @@ def test_passes_over_a_plugin_that_cannot_be_loaded(monkeypatch, install, fake_b
     assert (refusal.reason, refusal.hint) == ("no such library", "install it")
 
 
+def test_passes_over_a_plugin_whose_probe_fails(install, fake_backend, variant, monkeypatch) -> None:
+    one = fake_backend("one")
+    monkeypatch.setattr(one, "probe", lambda target: 1 / 0)
+    install(one)
+    refusal = why_not(variant("one"), LoadOptions())
+    assert refusal is not None
+    assert refusal.reason == "its probe failed: ZeroDivisionError: division by zero"
+
+
 def test_tries_the_next_when_a_library_fails_to_open(install, fake_backend, variant) -> None:
     install(fake_backend("one", failure=RuntimeError("bad\nblob")), fake_backend("two"))
     _, choice = opened(submodel(variant("one"), variant("two")))
