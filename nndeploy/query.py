@@ -31,18 +31,28 @@ Shapes, axes, pads, scales of Resize and the like, which do decide, are smaller.
 """
 
 
-def supported_nodes(model: ir.Model, refusal: Refusal, rule: Rule = lambda _node: "") -> list[Support]:
-    """Returns the library's answer for each node of the main graph, in its order."""
+def supported_nodes(
+    model: ir.Model, refusal: Refusal, rule: Rule = lambda _node: "", *, needs_types: bool = True
+) -> list[Support]:
+    """Returns the library's answer for each node of the main graph, in its order.
+
+    With `needs_types` a node is refused where the type of a value that it reads is not known.
+    """
     nodes = list(model.graph)
     ruled = [rule(node) for node in nodes]
     allowed = [node for node, reason in zip(nodes, ruled, strict=True) if not reason]
     if not allowed:
         return [_support(reason) for reason in ruled]
     whole = model if len(allowed) == len(nodes) else part_of(model, allowed)
-    if not untyped_input(whole) and not refusal(whole):
+    if not (needs_types and untyped_input(whole)) and not refusal(whole):
         return [_support(reason) for reason in ruled]
     known: dict[bytes, str] = {}
-    return [_support(reason or _ask(model, node, refusal, known)) for node, reason in zip(nodes, ruled, strict=True)]
+
+    def ask(node: ir.Node) -> str:
+        untyped = _untyped(node) if needs_types else ""
+        return untyped or _ask(model, node, refusal, known)
+
+    return [_support(reason or ask(node)) for node, reason in zip(nodes, ruled, strict=True)]
 
 
 def part_of(model: ir.Model, nodes: Sequence[ir.Node]) -> ir.Model:
@@ -125,10 +135,12 @@ def _with_constant_nodes(view: ir.GraphView, values: Sequence[ir.Value]) -> ir.G
     )
 
 
+def _untyped(node: ir.Node) -> str:
+    value = next((value for value in values_read(node) if value.type is None and constant_of(value) is None), None)
+    return "" if value is None else one_line_reason(f"the type of {value.name!r} is not known")
+
+
 def _ask(model: ir.Model, node: ir.Node, refusal: Refusal, known: dict[bytes, str]) -> str:
-    untyped = next((value for value in values_read(node) if value.type is None and constant_of(value) is None), None)
-    if untyped is not None:
-        return one_line_reason(f"the type of {untyped.name!r} is not known")
     part = part_of(model, [node])
     _make_canonical(part)
     key = ir.to_proto(part).SerializeToString(deterministic=True)

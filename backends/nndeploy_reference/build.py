@@ -15,7 +15,7 @@ from nndeploy_reference.session import MODEL_FILE, EvaluatorSession, evaluator_o
 
 def supports(model: ir.Model) -> list[Support]:
     """Returns for each node of the main graph whether the evaluator has its operator."""
-    return supported_nodes(model, _refusal)
+    return supported_nodes(model, _refusal, needs_types=False)
 
 
 def build(submodel: ir.Model) -> Artifact:

@@ -72,10 +72,12 @@ def evaluator_of(model: Any) -> Any:
     """Returns ONNX's evaluator over an `onnx.ModelProto`; it looks every operator up, and raises where it has none."""
     from onnx.reference import ReferenceEvaluator
 
+    from nndeploy_reference.operators import OPERATORS
+
     for imported in model.opset_import:
         if imported.domain == "ai.onnx":
             imported.domain = ""  # the same set, under the one name that the evaluator knows
-    return ReferenceEvaluator(model)
+    return ReferenceEvaluator(model, new_ops=list(OPERATORS))
 
 
 def _as_declared(value: Value, declared: TypeProto) -> Value:

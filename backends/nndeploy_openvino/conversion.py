@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX -> OpenVINO's own model, with inputs and outputs in a known order and of the types that the model declares.
+
+The names of inner values and of the graph are forgotten: OpenVINO numbers some of them with a counter of the
+process, and without them the same submodel gives the same bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+from google.protobuf.message import EncodeError
+
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy_openvino.element_types import OPENVINO_TYPES
+from nndeploy_openvino.library import core
+from nndeploy_openvino.reason import reason_of
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """OpenVINO's model; `inputs` are the names of its inputs in its order (unused ones are gone), `outputs` likewise."""
+
+    model: Any
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def convert(model: ir.Model) -> Converted:
+    """Returns `model` as OpenVINO's.
+
+    Raises:
+        BuildRefusedError: OpenVINO does not convert it, gives an output another type, or it is larger than 2 GiB.
+    """
+    try:
+        converted = core().read_model(ir.to_proto(model).SerializeToString(deterministic=True))
+    except (EncodeError, ValueError) as err:
+        raise BuildRefusedError("the model is larger than 2 GiB") from err
+    except Exception as err:  # the library's way to say no has many classes
+        raise BuildRefusedError(reason_of(err)) from err
+    wanted = {value.name or "": value for value in model.graph.inputs}
+    inputs = _input_names(converted, list(wanted))
+    outputs = tuple(value.name or "" for value in model.graph.outputs)
+    if len(converted.outputs) != len(outputs):
+        raise BuildRefusedError(f"OpenVINO makes {len(converted.outputs)} outputs of {len(outputs)}")
+    for name, port in zip(inputs, converted.inputs, strict=True):
+        _check_type(wanted[name], port)
+    for value, port in zip(model.graph.outputs, converted.outputs, strict=True):
+        _check_type(value, port)
+        _check_shape(value, port)
+    _forget_names(converted)
+    return Converted(converted, inputs, outputs)
+
+
+def _input_names(converted: Any, wanted: list[str]) -> tuple[str, ...]:
+    """Returns the name of each of OpenVINO's inputs; one that is handed through to an output has lost its own."""
+    ports = [[name for name in port.get_names() if name in wanted] for port in converted.inputs]
+    if len(ports) == len(wanted) and all(found in ([], [name]) for found, name in zip(ports, wanted, strict=True)):
+        return tuple(wanted)
+    if any(len(found) != 1 for found in ports):
+        raise BuildRefusedError("OpenVINO does not keep apart inputs that it hands through")
+    return tuple(found[0] for found in ports)
+
+
+def _check_type(value: ir.Value, port: Any) -> None:
+    declared = None if value.dtype is None else value.dtype.numpy().name
+    got = port.get_element_type().get_type_name()
+    if declared is not None and OPENVINO_TYPES.get(declared) != got:
+        raise BuildRefusedError(f"{value.name!r} is {declared}, OpenVINO makes it {got}")
+
+
+def _check_shape(value: ir.Value, port: Any) -> None:
+    """Refuses an output whose known sizes differ: OpenVINO reads an attribute otherwise."""
+    got = port.get_partial_shape()
+    if value.shape is None or got.rank.is_dynamic:
+        return
+    sizes = [dim.get_length() if dim.is_static else None for dim in got]
+    said = [dim if isinstance(dim, int) else None for dim in value.shape]
+    differs = any(a != b for a, b in zip(sizes, said, strict=False) if a is not None and b is not None)
+    if len(sizes) != len(said) or differs:
+        raise BuildRefusedError(f"the output is {value.shape} in ONNX, OpenVINO makes it {got.to_string()}")
+
+
+def _forget_names(model: Any) -> None:
+    model.set_friendly_name("submodel")
+    for i, operation in enumerate(model.get_ordered_ops()):
+        operation.set_friendly_name(f"n{i}")
+        for output in operation.outputs():
+            output.get_tensor().set_names(set())
+        for body in _bodies(operation):
+            _forget_names(body)
+
+
+def _bodies(operation: Any) -> Iterator[Any]:
+    kind = operation.get_type_name()
+    if kind == "If":
+        yield operation.get_function(0)
+        yield operation.get_function(1)
+    elif kind in ("Loop", "TensorIterator"):
+        yield operation.get_function()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenVINO library, loaded when first asked for and without what it loads besides.
+
+`import openvino` also imports its model converter, and that reports the import to its makers: it writes files under
+the home folder, opens connections and takes 55 of 80 ms (measured, OpenVINO 2026.4.1). OpenVINO itself goes on
+without the converter when that cannot be imported, so it is kept out for the moment of the first import. Who wants
+the converter beside nndeploy imports openvino first, or `openvino.tools.ovc` later.
+"""
+
+import sys
+import threading
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from nndeploy.errors import UnavailableError
+
+HINT = "install the extra: nndeploy-toolchain[openvino]"
+DEVICE = "CPU"
+
+_CONVERTER = "openvino.tools.ovc"
+_importing = threading.Lock()
+
+
+def openvino() -> ModuleType:
+    """Returns the library.
+
+    Raises:
+        UnavailableError: it is not installed.
+    """
+    with _importing:
+        return _import()
+
+
+@cache
+def _import() -> ModuleType:
+    is_ours = "openvino" not in sys.modules
+    if is_ours:
+        sys.modules[_CONVERTER] = None  # type: ignore[assignment] # importing it now fails
+    try:
+        import openvino as library
+    except ImportError as err:
+        raise UnavailableError(f"openvino is not installed: {err}", hint=HINT) from err
+    finally:
+        if is_ours:
+            del sys.modules[_CONVERTER]
+    return library  # type: ignore[no-any-return]
+
+
+@cache
+def core() -> Any:
+    """Returns the library's core object, one for the process; it reads and compiles models.
+
+    Raises:
+        UnavailableError: the library is not installed.
+    """
+    return openvino().Core()
+
+
+def configuration(threads: int | None) -> dict[str, Any]:
+    """Returns how models are compiled: in float32 (the default here may be bfloat16), one stream, threads not pinned."""
+    settings: dict[str, Any] = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False,
+    }
+    return settings if threads is None else {**settings, "INFERENCE_NUM_THREADS": threads}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that OpenVINO would take and get wrong, or whose values cannot cross: refused before the library is asked.
+
+OpenVINO's CPU device computes some types as others (asked of the library, see `narrowing`): float64 as float32, and
+64-bit and unsigned 32-bit integers as int32. float64 and the unsigned ones are refused. int64 is everywhere in ONNX,
+as sizes and indices, and those fit; so an int64 value is refused only where it is data:
+
+    it is a size    it depends on shapes and constants alone
+    it is an index  an operator made it that gives positions (ArgMax, NonZero, ...), or one that computes with such values
+    it is looked up with    it is read only where an operator wants an index or a size (Gather's second input)
+
+Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; moving them about is the same in both.
+Each rule was seen to give wrong numbers with OpenVINO 2026.4.1.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.query import constant_of
+from nndeploy_openvino.element_types import crosses
+from nndeploy_openvino.library import configuration, core, openvino
+
+INDEX_OUTPUTS = {
+    "ArgMax": {0}, "ArgMin": {0}, "NonZero": {0}, "NonMaxSuppression": {0}, "TopK": {1}, "Unique": {1, 2, 3},
+    "MaxPool": {1}, "Shape": {0}, "Size": {0},
+}  # fmt: skip
+"""Operator -> outputs that are positions or sizes."""
+
+MOVERS = frozenset({
+    "Identity", "Concat", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Expand", "Tile", "Slice", "Split",
+    "Gather", "GatherElements", "GatherND", "Where", "Max", "Min", "Clip", "Cast", "Add", "Sub", "Mul", "Div", "Mod",
+    "Neg", "Abs", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin",
+})  # fmt: skip
+"""Operators whose int64 output is a position or count where their int64 inputs are, such as y * width + x."""
+
+SIZE_INPUTS = {
+    "Gather": {1}, "GatherElements": {1}, "GatherND": {1}, "Scatter": {1}, "ScatterElements": {1}, "ScatterND": {1},
+    "OneHot": {0, 1}, "Reshape": {1}, "Expand": {1}, "Tile": {1}, "Slice": {1, 2, 3, 4}, "Pad": {1, 3},
+    "Unsqueeze": {1}, "Squeeze": {1}, "Split": {1}, "TopK": {1}, "ConstantOfShape": {0}, "Resize": {3, 4},
+    "Upsample": {1}, "CumSum": {1}, "Trilu": {1}, "ReverseSequence": {1}, "CenterCropPad": {1}, "Loop": {0},
+    "ReduceSum": {1}, "ReduceMax": {1}, "ReduceMin": {1}, "ReduceMean": {1}, "ReduceProd": {1}, "ReduceL1": {1},
+    "ReduceL2": {1}, "ReduceLogSum": {1}, "ReduceLogSumExp": {1}, "ReduceSumSquare": {1}, "MaxUnpool": {1, 2},
+    "NonMaxSuppression": {2}, "RoiAlign": {2}, "AffineGrid": {1}, "DFT": {1, 2}, "STFT": {1, 3}, "Dropout": {2},
+}  # fmt: skip
+"""Operator -> inputs that hold indices, axes or sizes, which fit into 32 bits wherever they are legal."""
+
+WRAPPING_8_BIT = frozenset({
+    "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Pow", "Sum", "Mod", "BitShift", "CumSum", "ReduceSum", "ReduceProd",
+    "ReduceL1", "ReduceSumSquare", "MatMul", "Gemm",
+})  # fmt: skip
+
+WRONG_OPERATORS = {
+    "BitShift": "OpenVINO shifts by the type's width and beyond, and the sign, otherwise than ONNX",
+    "DFT": "OpenVINO gives DFT another axis or shape than ONNX",
+}
+
+RIGHT_ONLY_WITH: dict[str, dict[str, object]] = {
+    "Attention": {"left_window_size": -1, "right_window_size": -1},
+    "GRU": {"layout": 0}, "LSTM": {"layout": 0}, "RNN": {"layout": 0},
+    "Resize": {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"},
+    "RoiAlign": {"mode": "avg"},
+    "SpaceToDepth": {"mode": "DCR"},
+}  # fmt: skip
+"""Operator -> attributes that OpenVINO passes over, and the value at which that is right."""
+
+IGNORED_INPUTS = {"LSTM": {7: "peepholes"}}
+"""Operator -> inputs that OpenVINO passes over."""
+
+MAX_RANK_TILED = 3
+
+_SMALL_SOURCES = frozenset({"bool", "int8", "uint8", "int16", "uint16", "int32"})
+_INT32 = np.iinfo(np.int32)
+
+
+class Rules:
+    """The rules for one model; what is known of its values is worked out once."""
+
+    def __init__(self) -> None:
+        self._is_size: dict[int, bool] = {}
+        self._fits_known: dict[int, bool] = {}
+        self._counters: set[int] = set()
+
+    def __call__(self, node: ir.Node) -> str:
+        """Returns why `node`, with all in its bodies, is refused, or ""."""
+        return next((reason for inner in self._with_bodies(node) if (reason := self._refusal(inner))), "")
+
+    def _with_bodies(self, node: ir.Node) -> Iterator[ir.Node]:
+        yield node
+        for body in _bodies(node):
+            if node.op_type == "Loop":
+                self._counters.add(id(body.inputs[0]))
+            for inner in body:
+                yield from self._with_bodies(inner)
+
+    def _refusal(self, node: ir.Node) -> str:
+        read = [(i, value) for i, value in enumerate(node.inputs) if value is not None]
+        made = [value for value in node.outputs if value.name and constant_of(value) is None]
+        for value in (*(value for _, value in read if constant_of(value) is None), *made):
+            if reason := _cannot_cross(value):
+                return reason
+        if reason := _wrong_by_itself(node):
+            return reason
+        if node.op_type in WRAPPING_8_BIT and any(_dtype(v) in ("int8", "uint8") for v in made):
+            return f"{node.op_type} of {_dtype(made[0])} saturates in OpenVINO, ONNX wraps around"
+        sizes = SIZE_INPUTS.get(node.op_type, set())
+        for value in (*(value for i, value in read if i not in sizes), *made):
+            if _dtype(value) == "int64" and "int64" in narrowing() and not self._fits(value):
+                return f"int64 {value.name!r} is data and would be computed as {narrowing()['int64']}"
+        return ""
+
+    def _fits(self, value: ir.Value) -> bool:
+        """Returns whether an int64 value is a size or a position, and so fits into 32 bits."""
+        if id(value) not in self._fits_known:
+            self._fits_known[id(value)] = False  # a value that depends on itself through a body is not known to fit
+            self._fits_known[id(value)] = self._depends_on_shapes_alone(value) or self._is_position(value)
+        return self._fits_known[id(value)]
+
+    def _is_position(self, value: ir.Value) -> bool:
+        producer = value.producer()
+        if producer is None:
+            return id(value) in self._counters
+        if value.index() in INDEX_OUTPUTS.get(producer.op_type, ()):
+            return True
+        if producer.op_type == "If":
+            return all(self._fits(body.outputs[value.index() or 0]) for body in _bodies(producer))
+        if producer.op_type not in MOVERS:
+            return False
+        sizes = SIZE_INPUTS.get(producer.op_type, set())
+        sources = [v for i, v in enumerate(producer.inputs) if v is not None and i not in sizes]
+        return all(_dtype(v) in _SMALL_SOURCES or (_dtype(v) == "int64" and self._fits(v)) for v in sources)
+
+    def _depends_on_shapes_alone(self, value: ir.Value) -> bool:
+        if id(value) not in self._is_size:
+            self._is_size[id(value)] = False
+            self._is_size[id(value)] = self._made_of_sizes(value)
+        return self._is_size[id(value)]
+
+    def _made_of_sizes(self, value: ir.Value) -> bool:
+        if (constant := constant_of(value)) is not None:
+            return _fits_int32(constant)
+        producer = value.producer()
+        if producer is None or any(True for _ in _bodies(producer)):
+            return False
+        if producer.op_type in ("Shape", "Size"):
+            return True
+        sources = [v for v in producer.inputs if v is not None]
+        return bool(sources) and all(self._depends_on_shapes_alone(v) for v in sources)
+
+
+@cache
+def narrowing() -> dict[str, str]:
+    """Returns the element types that the CPU device computes as narrower ones: ours -> OpenVINO's name of the other."""
+    found = {}
+    for name, kept in (("float64", "f64"), ("int64", "i64"), ("uint64", "u64"), ("uint32", "u32")):
+        computed = _computed_as(kept)
+        if computed != kept:
+            found[name] = computed
+    return found
+
+
+def _computed_as(kept: str) -> str:
+    """Returns the type in which the device joins two tensors of the type `kept`."""
+    library = openvino()
+    parts = [library.op.Parameter(getattr(library.Type, kept), library.Shape([2])) for _ in range(2)]
+    model = library.Model([library.opset1.concat(parts, 0)], parts, "probe")
+    compiled = core().compile_model(model, "CPU", configuration(1))
+    info = [operation.get_rt_info() for operation in compiled.get_runtime_model().get_ordered_ops()]
+    kinds = {_text(of["layerType"]): _text(of["runtimePrecision"]) for of in info if "layerType" in of}
+    return kinds.get("Concatenation", kept)
+
+
+def _text(info: object) -> str:
+    return str(getattr(info, "value", info))
+
+
+def _cannot_cross(value: ir.Value) -> str:
+    if value.type is not None and not isinstance(value.type, ir.TensorType):
+        return f"{value.name!r} is no tensor"
+    if value.dtype is None or value.dtype == ir.DataType.UNDEFINED:
+        return ""
+    if value.dtype == ir.DataType.STRING or not crosses(value.dtype.numpy()):
+        return f"tensors of {_dtype(value)} do not cross into OpenVINO"
+    if _dtype(value) != "int64" and _dtype(value) in narrowing():
+        return f"{_dtype(value)} would be computed as {narrowing()[_dtype(value)]}"
+    return ""
+
+
+def _wrong_by_itself(node: ir.Node) -> str:
+    """Returns why an operator with these attributes and inputs comes out wrong whatever the values are, or ""."""
+    if node.domain == "com.microsoft" and node.op_type.startswith("QLinear"):
+        return f"OpenVINO computes {node.op_type} without rounding and saturation"
+    if node.op_type in WRONG_OPERATORS:
+        return WRONG_OPERATORS[node.op_type]
+    for name, right in RIGHT_ONLY_WITH.get(node.op_type, {}).items():
+        attribute = node.attributes.get(name)
+        if attribute is not None and attribute.value != right:
+            return f"OpenVINO passes over {name} of {node.op_type}"
+    if node.op_type == "Tile" and constant_of(_input(node, 1)) is None and _rank(_input(node, 0)) > MAX_RANK_TILED:
+        return f"OpenVINO tiles wrongly by computed repeats above rank {MAX_RANK_TILED}"
+    for at, what in IGNORED_INPUTS.get(node.op_type, {}).items():
+        if len(node.inputs) > at and node.inputs[at] is not None:
+            return f"OpenVINO passes over the {what} of {node.op_type}"
+    return ""
+
+
+def _input(node: ir.Node, at: int) -> ir.Value:
+    value = node.inputs[at]
+    assert value is not None, "the checker demands it"
+    return value
+
+
+def _rank(value: ir.Value) -> int:
+    """Returns the rank of a value; one that is not known counts as large."""
+    return value.shape.rank() if value.shape is not None else 64
+
+
+def _dtype(value: ir.Value) -> str:
+    if value.dtype is None or value.dtype == ir.DataType.UNDEFINED:
+        return ""
+    return "string" if value.dtype == ir.DataType.STRING else value.dtype.numpy().name
+
+
+def _fits_int32(tensor: ir.TensorProtocol) -> bool:
+    if tensor.dtype not in (ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.UINT32) or tensor.size == 0:
+        return True
+    data = tensor.numpy()
+    return bool(data.min() >= _INT32.min and data.max() <= _INT32.max)
+
+
+def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
