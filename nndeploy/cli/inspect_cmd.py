@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
 def _print(bundle: Bundle, report: Report, here: bool, verbose: bool) -> None:
     manifest = bundle.manifest
     print_line(f"{bundle.path}: {manifest.model_name}, {size_text(bundle.size_bytes)}, {len(report.nodes):,} nodes")
-    print_line(f"model sha256 {manifest.model_sha256}\n".rstrip("\n"))
+    print_line(f"model sha256 {manifest.model_sha256}")
     _print_values(manifest)
     _print_submodels(report)
     if here:
@@ -82,7 +82,8 @@ def _print(bundle: Bundle, report: Report, here: bool, verbose: bool) -> None:
     print_line(f"passes: {changed or 'nothing to change'}")
     print_line(f"goldens: {len(manifest.goldens)}, members: {len(manifest.members)}")
     for name, value in _flat(manifest.provenance):
-        print_line(f"{name}: {value}")
+        if not name.startswith("passes."):  # the report's line above has them
+            print_line(f"{name}: {value}")
 
 
 def _print_values(manifest: Manifest) -> None:
@@ -178,7 +179,7 @@ def _print_checks(report: Report, verbose: bool) -> None:
             "ok" if all(check.ok for check in checks) else "FAILED",
             _worst(max, [check.max_abs for check in checks]),
             _worst(max, [check.max_rel for check in checks]),
-            _worst(min, [check.cosine for check in checks]),
+            _worst(min, [check.cosine for check in checks], ".8f"),
             next((check.note for check in checks if check.note), ""),
         )
         for (scope, backend, output), checks in groups.items()
@@ -188,9 +189,9 @@ def _print_checks(report: Report, verbose: bool) -> None:
         print_table("error against the original model", columns, rows, right=("samples", *columns[5:8]))
 
 
-def _worst(pick: Any, figures: list[float | None]) -> str:
+def _worst(pick: Callable[[list[float]], float], figures: list[float | None], form: str = ".3g") -> str:
     known = [figure for figure in figures if figure is not None]
-    return f"{pick(known):.6g}" if known else "-"
+    return format(pick(known), form) if known else "-"
 
 
 def _print_nodes(report: Report) -> None:
