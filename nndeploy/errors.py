@@ -145,7 +145,8 @@ def one_line(text: str) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns a hint that names the nearest of `known`, or lists them all when none is near."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    folded = {known_name.casefold(): known_name for known_name in names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     if near:
-        return f"did you mean {near[0]!r}?"
+        return f"did you mean {folded[near[0]]!r}?"
     return "known: " + ", ".join(repr(n) for n in names[:12]) + (", ..." if len(names) > 12 else "") if names else ""
