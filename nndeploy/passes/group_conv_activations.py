@@ -45,7 +45,7 @@ class GroupConvActivations(ModelPass):
         for node in model.graph:
             if node.op_type in FILTERS and is_standard(node, model):
                 members = _activation(node.outputs[0])
-                if members and all(is_standard(member, model) for member in members):
+                if members and all(member.graph is node.graph and is_standard(member, model) for member in members):
                     group_of |= dict.fromkeys((node, *members), node.outputs[0].name or "")
         return len({change for node in model.graph for change in _mark(node, group_of.get(node))})
 

@@ -7,12 +7,14 @@ rewrite is then off by far more than rounding. ONNX Runtime, without optimisatio
 older operators are not right.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
+from hypothesis import HealthCheck, settings
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -21,6 +23,15 @@ from nndeploy.passes.invariants import check_graph, check_signature, signature_o
 from nndeploy.passes.model_pass import ModelPass
 
 Feeds = Mapping[str, np.ndarray]
+
+
+def examples(count: int = 50) -> settings:
+    """Returns how a property test draws: the same examples every time, or `NNDEPLOY_EXAMPLES` new ones."""
+    wanted = os.environ.get("NNDEPLOY_EXAMPLES")
+    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+    return settings(
+        max_examples=int(wanted or count), derandomize=wanted is None, deadline=None, suppress_health_check=slow
+    )
 
 
 def graph(body: str, *, opset: int = 17, domains: str = "", data_prop: bool = True) -> ir.Model:
@@ -208,7 +219,8 @@ class GraphBuilder:
         inferred = onnx.shape_inference.infer_shapes(proto)
         for value in inferred.graph.output:
             assert value.type.HasField("tensor_type"), f"the type of {value.name} was not inferred"
-            if not value.type.tensor_type.HasField("shape") and rank is not None:
+            if not value.type.tensor_type.HasField("shape"):
+                assert rank is not None, f"the shape of {value.name} was not inferred"
                 element = value.type.tensor_type.elem_type
                 value.CopyFrom(helper.make_tensor_value_info(value.name, element, [None] * rank))
         return inferred

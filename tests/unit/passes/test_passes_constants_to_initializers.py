@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import assert_same_outputs, constants, from_proto, graph, node_line, nodes, rewritten
+from passes_harness import assert_same_outputs, constants, examples, from_proto, graph, node_line, nodes, rewritten
 
 NAME = "constants-to-initializers"
 
@@ -76,6 +76,7 @@ def test_constant_in_a_branch_becomes_initializer_of_the_branch() -> None:
         assert onnx.reference.ReferenceEvaluator(proto).run(None, feeds)[0].tolist() == want
 
 
+@examples()
 @given(values=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=4), as_output=st.booleans())
 def test_outputs_stay(values: list[float], as_output: bool) -> None:
     tensor = onnx.helper.make_tensor("", onnx.TensorProto.FLOAT, [len(values)], values)

@@ -7,7 +7,16 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import GraphBuilder, assert_same_outputs, graph, nodes, random_feeds, rewritten, run_onnxruntime
+from passes_harness import (
+    GraphBuilder,
+    assert_same_outputs,
+    examples,
+    graph,
+    nodes,
+    random_feeds,
+    rewritten,
+    run_onnxruntime,
+)
 
 NAME = "eliminate-no-ops"
 
@@ -191,6 +200,7 @@ def test_multiplication_of_old_opsets_stays() -> None:
     assert rewritten(NAME, model) == 0
 
 
+@examples()
 @given(data=st.data(), opset=st.sampled_from([9, 12, 13, 17, 21]))
 def test_outputs_stay(data: st.DataObject, opset: int) -> None:
     """Random chains of nodes, about half of which do nothing, with random outputs."""

@@ -17,6 +17,7 @@ from passes_harness import (
     assert_same_outputs,
     constant,
     constants,
+    examples,
     graph,
     node_line,
     nodes,
@@ -337,6 +338,7 @@ def test_split_folds_to_what_onnxruntime_computes(opset: int) -> None:
 DTYPES = [np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.bool_]
 
 
+@examples()
 @given(data=st.data())
 def test_outputs_stay(data: st.DataObject) -> None:
     """Random programs on constants of random types, with one input mixed in."""

@@ -10,6 +10,7 @@ from passes_harness import (
     GraphBuilder,
     assert_same_outputs,
     constants,
+    examples,
     graph,
     node_line,
     nodes,
@@ -150,6 +151,7 @@ def test_branch_of_if_is_entered_and_body_of_loop_is_not() -> None:
     assert node_line(loop.attributes["body"].as_graph()[-1]) == "w = Shape(v)"
 
 
+@examples()
 @given(data=st.data(), opset=st.sampled_from([11, 13, 17, 21]))
 def test_outputs_stay(data: st.DataObject, opset: int) -> None:
     """Random shape programs: parts of shapes of two inputs, put together again, as targets of Reshape."""

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from passes_harness import GraphBuilder, graph, nodes, random_feeds, rewritten
+from passes_harness import GraphBuilder, examples, graph, nodes, random_feeds, rewritten
 
 NAME = "infer-shapes"
 
@@ -85,6 +85,7 @@ def test_branches_of_if_are_entered() -> None:
     assert relu.outputs[0].shape == [2, 3]
 
 
+@examples()
 @given(data=st.data())
 def test_learnt_sizes_are_the_sizes_at_run_time(data: st.DataObject) -> None:
     build = GraphBuilder(17, np.float32)

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import assert_close, constants, from_proto, graph, nodes, rewritten, run_reference
+from passes_harness import assert_close, constants, examples, from_proto, graph, nodes, rewritten, run_reference
 
 NAME = "inline-constant-if"
 IF = """{ y = If(c) < then_branch = t () => (float[2] a) { n = Neg(x) a = Abs(n) },
@@ -87,6 +87,7 @@ def test_nested_ifs_are_inlined() -> None:
     assert nodes(model) == ["y = Abs(x)"]
 
 
+@examples()
 @given(
     condition=st.booleans(),
     inner=st.booleans(),

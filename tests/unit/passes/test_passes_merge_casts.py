@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import GraphBuilder, assert_same_outputs, graph, nodes, rewritten, run_onnxruntime
+from passes_harness import GraphBuilder, assert_same_outputs, examples, graph, nodes, rewritten, run_onnxruntime
 
 from nndeploy.passes.merge_casts import keeps_every_number
 
@@ -102,6 +102,7 @@ def test_lossless_means_that_every_number_comes_back(source: np.dtype, target: n
 FAST = [np.dtype(t) for t in (np.bool_, np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64)]
 
 
+@examples()
 @given(chain=st.lists(st.sampled_from(FAST), min_size=3, max_size=4), seed=st.integers(0, 99), keep=st.booleans())
 def test_outputs_stay(chain: list[np.dtype], seed: int, keep: bool) -> None:
     build = GraphBuilder(17, np.float32)

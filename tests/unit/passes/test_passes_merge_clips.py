@@ -10,6 +10,7 @@ from passes_harness import (
     GraphBuilder,
     assert_same_outputs,
     constants,
+    examples,
     graph,
     nodes,
     random_feeds,
@@ -89,6 +90,7 @@ def test_bound_that_is_no_number_stays() -> None:
 BOUND = st.none() | st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 3.0, np.inf, -np.inf])
 
 
+@examples()
 @given(data=st.data(), opset=st.sampled_from([6, 9, 11, 13, 17]), dtype=st.sampled_from([np.float32, np.float64]))
 def test_outputs_stay(data: st.DataObject, opset: int, dtype: type) -> None:
     dtype = np.float32 if opset < 12 else dtype
@@ -101,6 +103,8 @@ def test_outputs_stay(data: st.DataObject, opset: int, dtype: type) -> None:
             bounds = {"min": data.draw(BOUND), "max": data.draw(BOUND)}
             if opset < 11:
                 given = {name: bound for name, bound in bounds.items() if bound is not None and np.isfinite(bound)}
+                if len(given) == 2 and given["min"] > given["max"]:  # ONNX Runtime refuses it there
+                    del given["min"]
                 value = build.node("Clip", value, **given)
             else:
                 inputs = ["" if bound is None else build.constant(bound) for bound in bounds.values()]

@@ -11,6 +11,7 @@ from passes_harness import (
     GraphBuilder,
     assert_same_outputs,
     constants,
+    examples,
     graph,
     nodes,
     random_feeds,
@@ -119,6 +120,7 @@ def test_old_opset_writes_the_target_as_an_attribute() -> None:
     assert nodes(model) == ["y = Reshape<shape=[12]>(x)"]
 
 
+@examples()
 @given(data=st.data(), opset=st.sampled_from([9, 12, 13, 17, 21]))
 def test_outputs_stay(data: st.DataObject, opset: int) -> None:
     """Random chains of views of a random input; about a third of all sizes is symbolic."""

@@ -3,7 +3,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import GraphBuilder, assert_same_outputs, graph, nodes, random_feeds, rewritten
+from passes_harness import GraphBuilder, assert_same_outputs, examples, graph, nodes, random_feeds, rewritten
 
 NAME = "merge-transposes"
 
@@ -53,6 +53,7 @@ def test_pair_between_input_and_output_becomes_one_that_keeps_the_axes() -> None
     assert nodes(model) == ["y = Transpose<perm=[0, 1]>(x)"]
 
 
+@examples()
 @given(data=st.data())
 def test_outputs_stay(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 4))

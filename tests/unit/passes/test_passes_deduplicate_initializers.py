@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equal initializers become one."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx_ir as ir
+from hypothesis import given
+from hypothesis import strategies as st
+from passes_harness import GraphBuilder, assert_same_outputs, examples, graph, nodes, random_feeds, rewritten
+
+NAME = "deduplicate-initializers"
+
+
+def test_first_of_equal_initializers_stays() -> None:
+    constants = "<float[2] a = {1, 2}, float[2] b = {1, 2}, float[2] c = {1, 3}>"
+    model = graph(f"(float[2] x) => (float[2] y) {constants} {{ y = Sum(x, a, b, c) }}")
+    assert rewritten(NAME, model) == 1
+    assert nodes(model) == ["y = Sum(x, a, a, c)"]
+    assert list(model.graph.initializers) == ["a", "c"]
+
+
+def test_equal_bytes_of_another_type_or_shape_stay() -> None:
+    build = GraphBuilder(17, np.float32)
+    names = [
+        build.constant(np.zeros(shape), dtype)
+        for shape, dtype in (((2,), np.float32), ((1, 2), np.float32), ((2,), np.int32))
+    ]
+    model = ir.from_proto(build.model(*(build.node("Size", name) for name in names)))
+    assert rewritten(NAME, model) == 0
+
+
+def test_zero_and_minus_zero_stay_two() -> None:
+    build = GraphBuilder(17, np.float32)
+    model = ir.from_proto(build.model(build.node("Add", build.constant([0.0]), build.constant([-0.0]))))
+    assert rewritten(NAME, model) == 0
+
+
+def test_equal_nans_are_one() -> None:
+    build = GraphBuilder(17, np.float32)
+    model = ir.from_proto(build.model(build.node("Add", build.constant([np.nan]), build.constant([np.nan]))))
+    assert rewritten(NAME, model) == 1
+
+
+def test_every_element_type_is_compared() -> None:
+    for dtype in (bool, np.int8, np.uint64, np.float16, np.float64, ml_dtypes.bfloat16):
+        build = GraphBuilder(17, np.float32)
+        names = [build.constant(array, dtype) for array in ([0, 1], [0, 1], [1, 1], 0, 0)]
+        model = ir.from_proto(build.model(*(build.node("Shape", name) for name in names)))
+        assert rewritten(NAME, model) == 2
+
+
+def test_text_stays() -> None:
+    tensors = [onnx.helper.make_tensor(name, onnx.TensorProto.STRING, [1], [b"a"]) for name in "ab"]
+    body = "<float[2] a = {1, 2}, float[2] b = {3, 4}> { y = Size(a) z = Size(b) }"
+    model = graph(f"(float[2] x) => (int64 y, int64 z) {body}")
+    for name, tensor in zip("ab", tensors, strict=True):
+        model.graph.initializers[name].const_value = ir.from_proto(tensor)
+    assert rewritten(NAME, model) == 0
+
+
+def test_initializer_that_a_caller_may_override_stays() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2] x, float[2] a = {1, 2}) => (float[2] y)
+        <float[2] b = {1, 2}> { y = Sum(x, a, b) }"""
+    assert rewritten(NAME, ir.from_proto(onnx.parser.parse_model(text))) == 0
+
+
+def test_reader_in_a_body_follows() -> None:
+    model = graph(
+        """(float[2] x, bool c) => (float[2] y, float[2] z) <float[2] a = {1, 2}, float[2] b = {1, 2}>
+        { z = Add(x, a) y = If(c) <
+            then_branch = t () => (float[2] p) { p = Neg(b) },
+            else_branch = e () => (float[2] q) { q = Abs(b) }> }"""
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model)[-1] == "y = If<else_branch={q = Abs(a)}, then_branch={p = Neg(a)}>(c)"
+
+
+@examples()
+@given(arrays=st.lists(st.sampled_from([(1, 2), (2, 1), (1, 1)]), min_size=1, max_size=6))
+def test_outputs_stay(arrays: list[tuple[int, int]]) -> None:
+    build = GraphBuilder()
+    value = build.input([2])
+    for array in arrays:
+        value = build.node("Add", build.node("Mul", value, build.constant(array)), build.constant(array))
+    proto = build.model(value)
+    count = assert_same_outputs(NAME, proto, random_feeds(proto), tolerance=0)
+    assert count == 2 * len(arrays) - len(set(arrays))
