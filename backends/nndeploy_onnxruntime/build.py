@@ -2,7 +2,8 @@
 """Submodel -> artifact: the model as ONNX Runtime optimised it, ready to be loaded.
 
     model.onnx    the optimised graph and its small constants
-    weights.bin   constants of `EXTERNAL_BYTES` and more, mapped and used in place at load (absent if there are none)
+    weights.bin   constants of `EXTERNAL_BYTES` and more, mapped and used in place at load (absent if there are none, or
+                  the model has bodies)
 
 The level is "extended": what is left out depends on the CPU (blocked layouts of convolutions) and is done at load,
 which costs about a millisecond and gives full speed; see docs/backends.md for the figures of each level.
@@ -37,7 +38,7 @@ def build(submodel: ir.Model, libraries: Sequence[str], workdir: Path) -> Artifa
     _refuse_mixed_borders(submodel)
     model = bytes_for_onnxruntime(submodel)
     try:
-        inference_session(model, _saving_options(libraries, workdir))
+        inference_session(model, _saving_options(libraries, workdir, with_weights=not _has_bodies(submodel)))
     except Exception as err:  # the library's way to say no has many classes
         raise BuildRefusedError(reason_of(err)) from err
     names = [name for name in (MODEL_FILE, WEIGHTS_FILE) if (workdir / name).exists()]
@@ -56,10 +57,17 @@ def custom_domains(model: ir.Model) -> list[str]:
     return sorted(used - functions - OWN_DOMAINS)
 
 
-def _saving_options(libraries: Sequence[str], workdir: Path) -> Any:
+def _has_bodies(model: ir.Model) -> bool:
+    """Returns whether some node has a body (If, Loop, Scan): the library finds no weights in memory for those."""
+    return any(True for _ in model.graph.subgraphs())
+
+
+def _saving_options(libraries: Sequence[str], workdir: Path, with_weights: bool) -> Any:
     options = session_options(1, libraries)
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(workdir / MODEL_FILE)
+    if not with_weights:
+        return options
     external = "session.optimized_model_external_initializers_"
     options.add_session_config_entry(f"{external}file_name", WEIGHTS_FILE)
     options.add_session_config_entry(f"{external}min_size_in_bytes", str(EXTERNAL_BYTES))

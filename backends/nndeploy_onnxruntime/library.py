@@ -54,7 +54,9 @@ def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:
         try:
             options.register_custom_ops_library(library)
         except Exception as err:  # the library's own initialisation may fail in any way
-            raise UnavailableError(f"the operator library cannot be loaded: {one_line(str(err))}", where=library) from err
+            raise UnavailableError(
+                f"the operator library cannot be loaded: {one_line(str(err))}", where=library
+            ) from err
     return options
 
 

@@ -43,7 +43,9 @@ def bytes_for_onnxruntime(model: ir.Model) -> bytes:
 def newest_opsets() -> dict[str, int]:
     """Returns the newest version of each of ONNX's own operator sets that the library takes."""
     known = {domain: onnx.defs.onnx_opset_version() for domain in STANDARD_DOMAINS[:1]}
-    known["ai.onnx.ml"] = max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == "ai.onnx.ml")
+    known["ai.onnx.ml"] = max(
+        s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == "ai.onnx.ml"
+    )
     return {domain: _newest(domain, version) for domain, version in known.items()}
 
 

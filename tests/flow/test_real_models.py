@@ -52,6 +52,7 @@ def test_a_real_model_compiles_and_agrees_with_its_sample(
     whole = [check for check in report.checks if check.scope == "whole"]
     assert whole
     assert all(check.ok for check in whole)
+    assert report.share_of("reference") == 0, "the last resort is far too slow for a real network"
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         got = program.run(inputs)
     for output, want in outputs.items():
