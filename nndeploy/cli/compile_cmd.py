@@ -5,6 +5,7 @@ import json
 import os
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         raise MissingInputError("no such file", where=str(options["model"]))
     with CompileProgress() as progress:
         report = compile_in_child(_request(options), progress.event)
+    report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
     if options["as_json"]:
         click.echo(json.dumps(report_to_json(report), indent=2))
     else:

@@ -68,7 +68,9 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
 
 
 def _submodel_table(report: Report) -> Table:
-    table = Table(title=escape(f"{report.model}: {len(report.submodels)} submodels"), title_justify="left")
+    count = len(report.submodels)
+    title = f"{report.model}: {count} submodel{'s' * (count != 1)}"
+    table = Table(title=escape(title), title_justify="left")
     for name in ("submodel", "backend", "nodes", "compute", "why no tier above took it", "max error"):
         table.add_column(name, justify="right" if name in ("nodes", "compute") else "left", overflow="fold")
     for submodel in report.submodels:
