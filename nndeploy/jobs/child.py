@@ -126,7 +126,7 @@ def start_child(
 ) -> "subprocess.Popen[bytes]":
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-P", "-m", module, *arguments],
+        [sys.executable, "-I", "-P", "-B", "-m", module, *arguments],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The promises that hold the whole together: layers, what the run half loads, what is never used or sent."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = sorted((REPOSITORY / "nndeploy").rglob("*.py")) + sorted((REPOSITORY / "backends").rglob("*.py"))
+BANNED_CALLS = {"eval", "exec"}
+BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"}
+RUN_HALF_MAY_LOAD = {"numpy", "nndeploy"}
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in SOURCES:
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_the_layers_hold() -> None:
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("module", ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources"])
+def test_the_run_half_loads_numpy_and_nothing_else(module: str) -> None:
+    script = (
+        f"import sys; before = set(sys.modules); import {module}, json;"
+        "print(json.dumps(sorted({m.partition('.')[0] for m in set(sys.modules) - before})))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(result.stdout))
+    foreign = {name for name in loaded if name not in sys.stdlib_module_names and not name.startswith("_")}
+    assert foreign <= RUN_HALF_MAY_LOAD
+
+
+def test_nothing_is_unpickled_or_evaluated() -> None:
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+                assert not BANNED_MODULES & {name.partition(".")[0] for name in names}, f"{path}:{node.lineno}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in BANNED_CALLS, f"{path}:{node.lineno}"
+            if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "shell"):
+                assert ast.unparse(node.value) == "False", f"{path}:{node.value.lineno}"
+
+
+def test_errors_become_lines_in_one_place_only() -> None:
+    printers = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path, tree in trees()
+        if any(
+            isinstance(n, ast.Constant) and isinstance(n.value, str) and "nndeploy: error" in n.value
+            for n in ast.walk(tree)
+        )
+    }
+    assert printers == {"nndeploy/cli/main.py"}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for path, tree in trees():
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("# SPDX-License-Identifier: Apache-2.0\n"), path
+        assert ast.get_docstring(tree) or len(text.splitlines()) <= 1, path
+
+
+def is_a_write(line: str) -> bool:
+    """Returns whether a line of strace opened a file for writing, or made one, with success."""
+    return any(flag in line for flag in ("O_WRONLY", "O_RDWR", "O_CREAT", "mkdir(")) and "= -1" not in line
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_nothing_is_sent_and_nothing_is_written_outside(tmp_path: Path) -> None:
+    """Compiles and runs under strace without `CI` set: no internet socket, no file written outside."""
+    home, temporary, out = (tmp_path / name for name in ("home", "tmp", "out"))
+    for folder in (home, temporary, out):
+        folder.mkdir()
+    environment = {k: v for k, v in os.environ.items() if k not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    environment |= {"HOME": str(home), "TMPDIR": str(temporary)}
+    digits = REPOSITORY / "examples" / "digits"
+    commands = [
+        ["compile", digits / "digits.onnx", "--image", digits / "image.toml", "-o", out / "d.nnd"],
+        ["run", out / "d.nnd", "--input", digits / "batch.npz", "--output", out / "y.npz"],
+    ]
+    for command in commands:
+        trace = tmp_path / "trace"
+        strace = ["strace", "-f", "-y", "-qq", "-e", "trace=socket,connect,openat,open,creat,mkdir", "-o", trace]
+        python = [sys.executable, "-B", "-m", "nndeploy", *command]
+        subprocess.run([*strace, *python], env=environment, cwd=out, check=True, capture_output=True)
+        lines = trace.read_text(errors="replace").splitlines()
+        assert [line for line in lines if "AF_INET" in line] == []
+        places = (str(out), str(temporary), "/dev/", "/proc/self", "/sys/")
+        assert [line for line in lines if is_a_write(line) and not any(place in line for place in places)] == []
+    assert list(home.iterdir()) == []
+    assert list(temporary.iterdir()) == []
