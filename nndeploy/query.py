@@ -96,8 +96,11 @@ def constant_of(value: ir.Value) -> ir.TensorProtocol | None:
     if value.is_initializer():
         return value.const_value
     producer = value.producer()
-    is_constant = producer is not None and producer.op_type == "Constant" and producer.domain in ("", "ai.onnx")
-    return ir.convenience.get_const_tensor(value) if is_constant else None
+    if producer is None or producer.op_type != "Constant" or producer.domain not in ("", "ai.onnx"):
+        return None
+    tensor = producer.attributes.get("value")
+    # get_const_tensor names the tensor of a `value` attribute anew: nothing here may change the model
+    return ir.convenience.get_const_tensor(value) if tensor is None else tensor.as_tensor()
 
 
 def untyped_input(model: ir.Model) -> str:

@@ -200,6 +200,8 @@ def _wrong_by_itself(node: ir.Node) -> str:
             return f"OpenVINO passes over {name} of {node.op_type}"
     if node.op_type == "Tile" and constant_of(_input(node, 1)) is None and _rank(_input(node, 0)) > MAX_RANK_TILED:
         return f"OpenVINO tiles wrongly by computed repeats above rank {MAX_RANK_TILED}"
+    if node.op_type == "Loop" and _has_scan_outputs(node) and not (_is_true(node, 0) and _is_true(node, 1)):
+        return "OpenVINO gives the scan outputs of a Loop that does not run one element"
     for at, what in IGNORED_INPUTS.get(node.op_type, {}).items():
         if len(node.inputs) > at and node.inputs[at] is not None:
             return f"OpenVINO passes over the {what} of {node.op_type}"
@@ -210,6 +212,18 @@ def _input(node: ir.Node, at: int) -> ir.Value:
     value = node.inputs[at]
     assert value is not None, "the checker demands it"
     return value
+
+
+def _has_scan_outputs(loop: ir.Node) -> bool:
+    return len(loop.outputs) > len(loop.inputs) - 2  # the trip count and the condition are not carried
+
+
+def _is_true(node: ir.Node, at: int) -> bool:
+    """Returns whether an input is left out, or a constant above zero."""
+    if (value := node.inputs[at]) is None:
+        return True
+    constant = constant_of(value)
+    return constant is not None and bool(np.all(constant.numpy() > 0))
 
 
 def _rank(value: ir.Value) -> int:

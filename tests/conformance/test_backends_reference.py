@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend `reference` keeps the promises of the interface."""
+
+from nndeploy.testing import BackendConformance
+from nndeploy_reference.plugin import Plugin
+
+
+class TestReference(BackendConformance):
+    backend = Plugin()
+    library_is_onnx = True
