@@ -12,10 +12,11 @@ A `rule` may refuse a node beforehand, for what a library would take but get wro
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from nndeploy.errors import one_line
-from nndeploy.plugin.interface import TAKEN, Support
+from nndeploy.plugin.interface import TAKEN, BuildRefusedError, Support
 
 Refusal = Callable[[ir.Model], str]
 """Tries a model with the library; returns "" where it takes it, else the reason."""
@@ -101,6 +102,18 @@ def constant_of(value: ir.Value) -> ir.TensorProtocol | None:
     tensor = producer.attributes.get("value")
     # get_const_tensor names the tensor of a `value` attribute anew: nothing here may change the model
     return ir.convenience.get_const_tensor(value) if tensor is None else tensor.as_tensor()
+
+
+def bytes_of(proto: onnx.ModelProto) -> bytes:
+    """Returns a model's bytes; the same model gives the same bytes.
+
+    Raises:
+        BuildRefusedError: the model is larger than 2 GiB, protobuf's limit of one message.
+    """
+    try:
+        return bytes(proto.SerializeToString(deterministic=True))
+    except Exception as err:  # protobuf's own class is not typed
+        raise BuildRefusedError("the model is larger than 2 GiB") from err
 
 
 def untyped_input(model: ir.Model) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
-from nndeploy.transforms.operator_versions import version_of
 from nndeploy_onnxruntime.element_types import RAW_TYPES
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
@@ -75,7 +74,7 @@ def _saving_options(libraries: Sequence[str], workdir: Path, with_weights: bool)
 
 
 def _refuse_mixed_borders(submodel: ir.Model) -> None:
-    """Refuses borders of both kinds: types that numpy lacks cross as raw memory, lists and optionals only as objects."""
+    """Refuses borders of both kinds: types that numpy lacks cross as raw memory, lists and optionals do not."""
     border = [*submodel.graph.inputs, *submodel.graph.outputs]
     raw = [value for value in border if value.dtype is not None and value.dtype.numpy().name in RAW_TYPES]
     composite = [value for value in border if value.type is not None and not isinstance(value.type, ir.TensorType)]

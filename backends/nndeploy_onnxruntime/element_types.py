@@ -51,7 +51,8 @@ def _packed(data: RawArray, bits: int) -> RawArray:
     padded = np.zeros(-(-data.size // each) * each, np.uint8)
     padded[: data.size] = data & ((1 << bits) - 1)
     groups = padded.reshape(-1, each)
-    return np.bitwise_or.reduce(groups << (np.arange(each, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+    packed: RawArray = np.bitwise_or.reduce(groups << (np.arange(each, dtype=np.uint8) * bits), axis=1)
+    return packed
 
 
 def _unpacked(raw: RawArray, bits: int, size: int) -> RawArray:

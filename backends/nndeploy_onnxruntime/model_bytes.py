@@ -9,15 +9,12 @@ from functools import cache
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper
 
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.query import bytes_of
 from nndeploy.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy_onnxruntime.library import inference_session, session_options
-
-MAX_BYTES = 2**31 - 1  # Source: protobuf's limit of one message
-STANDARD_DOMAINS = ("", "ai.onnx.ml")
 
 
 def bytes_for_onnxruntime(model: ir.Model) -> bytes:
@@ -29,23 +26,16 @@ def bytes_for_onnxruntime(model: ir.Model) -> bytes:
     newest = newest_opsets()
     if newer := operator_newer_than(model, newest):
         raise BuildRefusedError(f"{newer} is newer than what this onnxruntime knows (opset {newest['']})")
-    if sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value) > MAX_BYTES:
-        raise BuildRefusedError("the model is larger than 2 GiB")
     proto = ir.to_proto(model)
     restamp(proto, newest, newest_ir_version())
-    try:
-        return bytes(proto.SerializeToString(deterministic=True))
-    except (EncodeError, ValueError) as err:
-        raise BuildRefusedError("the model is larger than 2 GiB") from err
+    return bytes_of(proto)
 
 
 @cache
 def newest_opsets() -> dict[str, int]:
     """Returns the newest version of each of ONNX's own operator sets that the library takes."""
-    known = {domain: onnx.defs.onnx_opset_version() for domain in STANDARD_DOMAINS[:1]}
-    known["ai.onnx.ml"] = max(
-        s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == "ai.onnx.ml"
-    )
+    schemas = onnx.defs.get_all_schemas_with_history()
+    known = {domain: max(s.since_version for s in schemas if s.domain == domain) for domain in ("", "ai.onnx.ml")}
     return {domain: _newest(domain, version) for domain, version in known.items()}
 
 

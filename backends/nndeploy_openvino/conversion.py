@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.query import bytes_of
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.library import core
 from nndeploy_openvino.reason import reason_of
@@ -20,7 +20,7 @@ from nndeploy_openvino.reason import reason_of
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """OpenVINO's model; `inputs` are the names of its inputs in its order (unused ones are gone), `outputs` likewise."""
+    """OpenVINO's model, and the names of its inputs (unused ones are gone) and outputs in its order."""
 
     model: Any
     inputs: tuple[str, ...]
@@ -33,10 +33,9 @@ def convert(model: ir.Model) -> Converted:
     Raises:
         BuildRefusedError: OpenVINO does not convert it, gives an output another type, or it is larger than 2 GiB.
     """
+    data = bytes_of(ir.to_proto(model))
     try:
-        converted = core().read_model(ir.to_proto(model).SerializeToString(deterministic=True))
-    except (EncodeError, ValueError) as err:
-        raise BuildRefusedError("the model is larger than 2 GiB") from err
+        converted = core().read_model(data)
     except Exception as err:  # the library's way to say no has many classes
         raise BuildRefusedError(reason_of(err)) from err
     wanted = {value.name or "": value for value in model.graph.inputs}

@@ -58,7 +58,7 @@ def core() -> Any:
 
 
 def configuration(threads: int | None) -> dict[str, Any]:
-    """Returns how models are compiled: in float32 (the default here may be bfloat16), one stream, threads not pinned."""
+    """Returns how models are compiled: in float32 (the default may be bfloat16), one stream, threads not pinned."""
     settings: dict[str, Any] = {
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",

@@ -25,7 +25,9 @@ _NOISE = tuple(
         r"(?:Loading|Converting) input model$",
     )
 )
-_PREFIX = re.compile(r"^(?:FrontEnd API failed with \w+:|--|\[CPU\]|\[ERROR\]|Unexpected:|(?:Loading|Converting) input model)\s*")
+_PREFIX = re.compile(
+    r"^(?:FrontEnd API failed with \w+:|--|\[CPU\]|\[ERROR\]|Unexpected:|(?:Loading|Converting) input model)\s*"
+)
 _OPERATION = re.compile(r"\.? Operation name: \S+$|^\w+ node with name '[^']*' ")
 _CONDITION = re.compile(r"Check '(.*?)' failed at src/(\S+?):?\s", re.DOTALL)
 

@@ -3,11 +3,11 @@
 
 OpenVINO's CPU device computes some types as others (asked of the library, see `narrowing`): float64 as float32, and
 64-bit and unsigned 32-bit integers as int32. float64 and the unsigned ones are refused. int64 is everywhere in ONNX,
-as sizes and indices, and those fit; so an int64 value is refused only where it is data:
+as sizes and indices, and those fit; so an int64 value is refused only where it is none of these:
 
-    it is a size    it depends on shapes and constants alone
-    it is an index  an operator made it that gives positions (ArgMax, NonZero, ...), or one that computes with such values
-    it is looked up with    it is read only where an operator wants an index or a size (Gather's second input)
+    a size      depends on shapes and constants alone
+    an index    was made by an operator that gives positions (ArgMax, NonZero, ...), or computed from such values
+    a look-up   is read only where an operator wants an index or a size (Gather's second input)
 
 Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; moving them about is the same in both.
 Each rule was seen to give wrong numbers with OpenVINO 2026.4.1.

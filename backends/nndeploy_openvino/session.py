@@ -56,7 +56,9 @@ class OpenVinoSession:
         types_in = [port.get_element_type().get_type_name() for port in compiled.inputs]
         types_out = [port.get_element_type().get_type_name() for port in compiled.outputs]
         self._compiled = compiled
-        self._inputs = [(i, name, _tensor_over(kind)) for i, (name, kind) in enumerate(zip(inputs, types_in, strict=True))]
+        self._inputs = [
+            (i, name, _tensor_over(kind)) for i, (name, kind) in enumerate(zip(inputs, types_in, strict=True))
+        ]
         self._outputs = [
             (i, name, _copy_of(kind)) for i, (name, kind) in enumerate(zip(outputs, types_out, strict=True))
         ]

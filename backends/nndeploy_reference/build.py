@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 
 from nndeploy.plugin.interface import Artifact, BuildRefusedError, Support
-from nndeploy.query import one_line_reason, supported_nodes
+from nndeploy.query import bytes_of, one_line_reason, supported_nodes
 from nndeploy.value_types import Value
 from nndeploy_reference.session import MODEL_FILE, EvaluatorSession, evaluator_of
 
@@ -26,10 +25,7 @@ def build(submodel: ir.Model) -> Artifact:
     """
     if reason := _refusal(submodel):
         raise BuildRefusedError(reason)
-    try:
-        return Artifact(files={MODEL_FILE: ir.to_proto(submodel).SerializeToString(deterministic=True)})
-    except (EncodeError, ValueError) as err:
-        raise BuildRefusedError("the model is larger than 2 GiB") from err
+    return Artifact(files={MODEL_FILE: bytes_of(ir.to_proto(submodel))})
 
 
 def evaluate(model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:

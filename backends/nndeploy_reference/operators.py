@@ -23,6 +23,8 @@ class Loop(_Loop):
     """Loop with stacked scan outputs."""
 
     op_domain = ""
+    body: Any
+    _run_body: Any
 
     def _run(self, M: Any, cond: Any, *carried: Any, context: Any = None, **more: Any) -> tuple[Any, ...]:  # noqa: N803
         more.pop("body", None)  # the attribute: already an evaluator in self.body
@@ -62,8 +64,10 @@ class If(_If):
     """If whose branches may give absent optionals."""
 
     op_domain = ""
+    _run_then_branch: Any
+    _run_else_branch: Any
 
-    def _run(self, cond: Any, context: Any = None, **more: Any) -> tuple[Any, ...]:
+    def _run(self, cond: Any, context: Any = None, **more: Any) -> tuple[Any, ...]:  # type: ignore[override]
         for branch in ("then_branch", "else_branch"):
             more.pop(branch, None)
         run = self._run_then_branch if np.asarray(cond).item() else self._run_else_branch

@@ -73,7 +73,10 @@ class Plugin:
         return open_session(files, options)
 
     def evaluate(
-        self, model: bytes, samples: Sequence[Mapping[str, Value]], options: BuildOptions  # noqa: ARG002
+        self,
+        model: bytes,
+        samples: Sequence[Mapping[str, Value]],
+        options: BuildOptions,  # noqa: ARG002
     ) -> list[dict[str, Value]]:
         """Returns a model's outputs on each sample.
 

@@ -59,7 +59,9 @@ class EvaluatorSession:
             if self._is_closed:
                 raise UsageError("the session is closed")
             results = self._evaluator.run(self._names, dict(inputs))
-        return {name: _as_declared(result, self._types[name]) for name, result in zip(self._names, results, strict=True)}
+        return {
+            name: _as_declared(result, self._types[name]) for name, result in zip(self._names, results, strict=True)
+        }
 
     def close(self) -> None:
         """Frees the evaluator; a second call does nothing."""

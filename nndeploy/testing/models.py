@@ -94,7 +94,8 @@ def _convolved(x: Array, w: Array, b: Array) -> Array:
 
 
 def _half_to_even(x: Array, scale: float, zero_point: int) -> Array:
-    return np.clip(np.rint(x.astype(np.float32) / np.float32(scale)) + zero_point, -128, 127).astype(np.int8)
+    steps: Array = np.rint(x.astype(np.float32) / np.float32(scale)) + zero_point
+    return steps.clip(-128, 127).astype(np.int8)
 
 
 def _written(array: Array) -> str:

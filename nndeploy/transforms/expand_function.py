@@ -10,6 +10,7 @@ Law: outputs do not change beyond rounding. Source: the function bodies of ONNX'
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import onnx
 import onnx.defs
@@ -48,13 +49,15 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     """Returns the body that defines `node`, with its default attributes filled in, or None where there is none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = version_of(opset_imports, domain)
-    if version is None or any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+    if version is None or any(
+        a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()
+    ):
         return None
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
     except onnx.defs.SchemaError:
         return None
-    body = _body(schema, node)
+    body = _body(schema, node)  # the schema's stubs lack the functions
     if body is None or not all(_is_in_model(inner, body, opset_imports) for inner in body.node):
         return None
     del body.opset_import[:]
@@ -63,15 +66,14 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     return body
 
 
-def _body(schema: onnx.defs.OpSchema, node: ir.Node) -> onnx.FunctionProto | None:
+def _body(schema: Any, node: ir.Node) -> onnx.FunctionProto | None:
     """Returns the newest body of a schema; one that depends on the inputs' types is made for those of `node`."""
     if schema.has_function:
         data = schema.get_function_with_opset_version(max(schema.function_opset_versions))
     elif schema.has_context_dependent_function and not any(v is not None and v.type is None for v in node.inputs):
-        types = [_type_bytes(value) for value in node.inputs]
         newest = max(schema.context_dependent_function_opset_versions)
         data = schema.get_context_dependent_function_with_opset_version(
-            newest, ir.serde.serialize_node(node).SerializeToString(), types
+            newest, ir.serde.serialize_node(node).SerializeToString(), [_type_bytes(value) for value in node.inputs]
         )
     else:
         return None
@@ -79,9 +81,8 @@ def _body(schema: onnx.defs.OpSchema, node: ir.Node) -> onnx.FunctionProto | Non
 
 
 def _type_bytes(value: ir.Value | None) -> bytes:
-    if value is None:
-        return onnx.TypeProto().SerializeToString()
-    return ir.serde.serialize_value(value).type.SerializeToString()
+    declared = onnx.TypeProto() if value is None else ir.serde.serialize_value(value).type
+    return bytes(declared.SerializeToString())
 
 
 def _is_in_model(inner: onnx.NodeProto, body: onnx.FunctionProto, opset_imports: Mapping[str, int]) -> bool:
@@ -89,7 +90,9 @@ def _is_in_model(inner: onnx.NodeProto, body: onnx.FunctionProto, opset_imports:
     said = version_of({imported.domain: imported.version for imported in body.opset_import}, inner.domain)
     have = version_of(opset_imports, inner.domain)
     has_body = any(attribute.HasField("g") or attribute.graphs for attribute in inner.attribute)
-    return said is not None and have is not None and not has_body and means_same(inner.domain, inner.op_type, said, have)
+    return (
+        said is not None and have is not None and not has_body and means_same(inner.domain, inner.op_type, said, have)
+    )
 
 
 def _give_defaults(body: onnx.FunctionProto, schema: onnx.defs.OpSchema) -> None:

@@ -9,7 +9,7 @@ Law: where `operator_newer_than` finds none, a model computes after `restamp` wh
 Source: ONNX operator schemas (`since_version`, and how a version takes the newest schema not above it).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import onnx
@@ -22,10 +22,11 @@ def operator_newer_than(model: ir.Model, newest: Mapping[str, int]) -> str:
 
     `newest` gives for a domain the newest version that is known; a domain it lacks is left alone.
     """
-    for graph_like in (model.graph, *model.functions.values()):
-        for node in _all_nodes(graph_like):
+    holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for holder in holders:
+        for node in holder.all_nodes():
             domain = "" if node.domain == "ai.onnx" else node.domain
-            said = version_of(graph_like.opset_imports, domain)
+            said = version_of(holder.opset_imports, domain)
             if said is not None and not means_same(domain, node.op_type, said, min(said, newest.get(domain, said))):
                 return f"{node.op_type} of opset {said}"
     return ""
@@ -71,12 +72,8 @@ def _meaning(schema: "onnx.defs.OpSchema") -> tuple[object, ...]:
         for name, attribute in sorted(schema.attributes.items())
     ]
     return (
-        schema.doc.split(),
+        (schema.doc or "").split(),
         attributes,
         [(value.name, value.option, value.type_str) for value in schema.inputs],
         [(value.name, value.option, value.type_str) for value in schema.outputs],
     )
-
-
-def _all_nodes(graph_like: ir.Graph | ir.Function) -> Iterator[ir.Node]:
-    yield from graph_like.all_nodes()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend `onnxruntime` keeps the promises of the interface."""
 
-from nndeploy.testing import BackendConformance
 from nndeploy_onnxruntime.plugin import Plugin
+
+from nndeploy.testing import BackendConformance
 
 
 class TestOnnxRuntime(BackendConformance):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend `openvino` keeps the promises of the interface."""
 
-from nndeploy.testing import BackendConformance
 from nndeploy_openvino.plugin import Plugin
+
+from nndeploy.testing import BackendConformance
 
 
 class TestOpenVino(BackendConformance):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend `reference` keeps the promises of the interface."""
 
-from nndeploy.testing import BackendConformance
 from nndeploy_reference.plugin import Plugin
+
+from nndeploy.testing import BackendConformance
 
 
 class TestReference(BackendConformance):
