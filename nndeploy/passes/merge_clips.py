@@ -10,13 +10,17 @@ other reader; from opset 6 (before, Relu and Clip had other attributes).
 Source: ONNX Relu, Clip (11: bounds as inputs).
 """
 
+from typing import TypeAlias
+
 import numpy as np
 import onnx_ir as ir
 
 from nndeploy.passes.graph_edits import GraphEdits
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import clip_bounds
+from nndeploy.passes.node_parameters import clip_bounds, clip_defaults
 from nndeploy.passes.operators import FLOATS, operand, sole_producer
+
+Bounds: TypeAlias = tuple[float, float]
 
 
 class MergeClips(NodePass):
@@ -30,8 +34,11 @@ class MergeClips(NodePass):
         first = sole_producer(operand(node, 0), node)
         if edits.opset < 6 or first is None or first.op_type not in self.ops or not edits.is_standard(first):
             return False
-        source, bounds = operand(first, 0), _merged(first, node, edits.opset)
-        if source is None or node.outputs[0].dtype not in FLOATS or bounds is None:
+        source, dtype = operand(first, 0), node.outputs[0].dtype
+        if source is None or dtype is None or dtype not in FLOATS:
+            return False
+        bounds = _merged(*(clip_bounds(clip, edits.opset, dtype) for clip in (first, node)))
+        if bounds is None:
             return False
         if first.op_type == node.op_type == "Relu":
             node.replace_input_with(0, source)
@@ -41,24 +48,26 @@ class MergeClips(NodePass):
         return True
 
 
-def _merged(first: ir.Node, second: ir.Node, opset: int) -> tuple[float, float] | None:
-    inner, outer = clip_bounds(first, opset), clip_bounds(second, opset)
+def _merged(inner: Bounds | None, outer: Bounds | None) -> Bounds | None:
     if inner is None or outer is None or not (inner[0] <= inner[1] and outer[0] <= outer[1]):
         return None
     low, high = (min(max(bound, outer[0]), outer[1]) for bound in inner)
-    return (low, high) if low < np.inf and high > -np.inf else None
+    return low, high
 
 
-def _become_clip(node: ir.Node, source: ir.Value, bounds: tuple[float, float], edits: GraphEdits) -> None:
+def _become_clip(node: ir.Node, source: ir.Value, bounds: Bounds, edits: GraphEdits) -> None:
     graph, dtype = node.graph, node.outputs[0].dtype
     assert graph is not None, "the node is in its graph"
     assert dtype is not None, "the caller looked at it"
-    given = {name: bound for name, bound in zip(("min", "max"), bounds, strict=True) if np.isfinite(bound)}
+    defaults = clip_defaults(edits.opset, dtype)
+    written = [
+        (name, bound) for name, bound, default in zip(("min", "max"), bounds, defaults, strict=True) if bound != default
+    ]
     if edits.opset < 11:
-        edits.become(node, "Clip", (source,), [ir.AttrFloat32(name, bound) for name, bound in given.items()])
+        edits.become(node, "Clip", (source,), [ir.AttrFloat32(name, bound) for name, bound in written])
         return
-    inputs: list[ir.Value | None] = [source]
-    for name in ("min", "max"):
-        bound = np.array(given.get(name, 0.0), dtype.numpy())
-        inputs.append(edits.constant(graph, bound, f"{node.outputs[0].name}.{name}") if name in given else None)
-    edits.become(node, "Clip", inputs if inputs[-1] is not None else inputs[:-1])
+    inputs: list[ir.Value | None] = [source, None, None]
+    for name, bound in written:
+        array = np.array(bound, dtype.numpy())
+        inputs[("", "min", "max").index(name)] = edits.constant(graph, array, f"{node.outputs[0].name}.{name}")
+    edits.become(node, "Clip", inputs if inputs[2] is not None else inputs[: 1 + (inputs[1] is not None)])

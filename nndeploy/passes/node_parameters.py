@@ -132,20 +132,25 @@ def _spread(pads: Ints | None, axes: Ints, rank: int, value: float, mode: str) -
     return Padding(tuple(begins), tuple(ends), value, mode)
 
 
-def clip_bounds(node: ir.Node, opset: int) -> tuple[float, float] | None:
-    """Returns the (lowest, highest) value that a Relu or Clip lets through, infinities where it has no bound.
+def clip_bounds(node: ir.Node, opset: int, dtype: ir.DataType) -> tuple[float, float] | None:
+    """Returns the (lowest, highest) number that a Relu or Clip lets through; None where that is not known.
 
-    Source: ONNX Clip: attributes `min` and `max` up to opset 10 (by default the limits of float), inputs from 11.
+    Source: ONNX Clip: attributes up to opset 10, by default the limits of float; inputs from 11, by default the
+    limits of the element type. (An infinity is not within these limits, but is where it is written.)
     """
     if node.op_type == "Relu":
         return 0.0, np.inf
+    lowest, highest = clip_defaults(opset, dtype)
     if opset < 11:
-        limit = float(np.finfo(np.float32).max)
-        low, high = float_attribute(node, "min", -limit), float_attribute(node, "max", limit)
-        return (-np.inf if low <= -limit else low), (np.inf if high >= limit else high)
-    bounds = [_bound(operand(node, 1), -np.inf), _bound(operand(node, 2), np.inf)]
-    low_high = [bound for bound in bounds if bound is not None]
-    return (low_high[0], low_high[1]) if len(low_high) == 2 else None
+        return float_attribute(node, "min", lowest), float_attribute(node, "max", highest)
+    low, high = _bound(operand(node, 1), lowest), _bound(operand(node, 2), highest)
+    return (low, high) if low is not None and high is not None else None
+
+
+def clip_defaults(opset: int, dtype: ir.DataType) -> tuple[float, float]:
+    """Returns the bounds that a Clip has where none are written."""
+    highest = float((ir.DataType.FLOAT if opset < 11 else dtype).max)
+    return -highest, highest
 
 
 def _bound(value: ir.Value | None, default: float) -> float | None:

@@ -224,7 +224,7 @@ def test_outputs_stay(data: st.DataObject, opset: int) -> None:
                 perm = list(range(rank)) if does_nothing else list(reversed(range(rank)))
                 value = build.node("Transpose", value, perm=perm)
             case "slice" if opset >= 10:
-                bounds = [[0], [2**31 - 1 if does_nothing else -1], [0], [1]]
+                bounds = [[0], [2**31 - 1 if does_nothing else 1], [0], [1]]
                 value = build.node("Slice", value, *(build.constant(bound, np.int64) for bound in bounds))
             case "pad" if opset >= 11:
                 pads = [0] * (2 * rank) if does_nothing else [1] + [0] * (2 * rank - 1)

@@ -20,8 +20,8 @@ from passes_harness import (
 
 NAME = "fuse-pad-conv"
 CONSTANTS = """<float[1,1,1,1] w = {1}, int64[8] p = {0, 0, 1, 2, 0, 0, 3, 4},
-    int64[8] batch = {1, 0, 0, 0, 0, 0, 0, 0},    int64[8] cut = {0, 0, -1, 0, 0, 0, 1, 0}, int64[4] q = {1, 2, 3, 4}, int64[2] axes = {-2, 3}, float nil = {0},
-    float one = {1}>"""
+    int64[8] batch = {1, 0, 0, 0, 0, 0, 0, 0}, int64[8] cut = {0, 0, -1, 0, 0, 0, 1, 0},
+    int64[4] q = {1, 2, 3, 4}, int64[2] axes = {-2, 3}, float nil = {0}, float one = {1}>"""
 IN, OUT = "float[1,1,4,4] x", "float[A,B,C,D] y"
 
 
