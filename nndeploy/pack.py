@@ -103,7 +103,7 @@ def report_of(packing: Packing, plan: Plan, settled: Settled | None, findings: F
         checks=findings.checks + (settled.checks if settled else ()),
         candidates=packing.candidates,
         dropped=settled.dropped if settled else (),
-        warnings=findings.warnings,
+        warnings=findings.warnings + plan.placement.warnings,
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
     )
 

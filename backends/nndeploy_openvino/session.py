@@ -46,6 +46,10 @@ def open_session(
     return OpenVinoSession(compiled, inputs, outputs, files)
 
 
+_LONG_LONG = {"q": np.int64, "Q": np.uint64}
+"""C's `long long`: another type than `long` to OpenVINO, though of the same 64 bits; some libraries give it."""
+
+
 class OpenVinoSession:
     """One compiled model and its infer requests."""
 
@@ -76,6 +80,8 @@ class OpenVinoSession:
             array = inputs[name]
             if not array.flags.carray:  # OpenVINO wants it contiguous, aligned and writable, although it only reads
                 array = np.require(array, requirements=["C", "A", "W"])
+            if array.dtype.char in _LONG_LONG:
+                array = array.view(_LONG_LONG[array.dtype.char])
             kept.append(array)
             request.set_input_tensor(i, tensor_over(array))
         request.infer(share_inputs=True)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from nndeploy.errors import ModelError, UnavailableError, UsageError, did_you_mean
+from nndeploy.errors import ModelError, UnavailableError, UsageError, did_you_mean, one_line
 from nndeploy.partition.graph import node_name, operator
 from nndeploy.plugin.interface import Support, Transform
 
@@ -51,6 +52,7 @@ class Placement:
     backend_of: Mapping[str, str]
     pinned: frozenset[str] = frozenset()
     transformed: tuple[tuple[str, int], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def refusals(self, node: str) -> dict[str, str]:
         """Returns why each backend asked before the one that took `node` did not."""
@@ -76,7 +78,7 @@ def place(
     pins: Sequence[tuple[str, str]] = (),
     banned: Banned | None = None,
 ) -> Placement:
-    """Returns the placement of every node of the main graph.
+    """Returns the placement of every node of the main graph; nodes whose outputs nobody reads are removed first.
 
     `seconds` estimates each node's compute; a pin is (glob of node names, backend).
 
@@ -88,12 +90,20 @@ def place(
     if not order:
         raise UnavailableError("no backend is left to compile for", hint="nndeploy backends lists what is installed")
     banned = banned or Banned()
+    RemoveUnusedNodesPass()(model)  # a node that nobody reads is nobody's
     answers: dict[str, dict[str, Support]] = {}
     claimed: set[str] = set()
     transformed: list[tuple[str, int]] = []
+    warnings: list[str] = []
     for backend in order:
         answers[backend] = _answers(backend, model, ask, banned)
-        rewritten = _transformed(backend, model, answers[backend], claimed, ask, banned, transforms(backend), seconds)
+        try:
+            rewritten = _transformed(
+                backend, model, answers[backend], claimed, ask, banned, transforms(backend), seconds
+            )
+        except Exception as err:  # a plugin's rewrite may fail in any way; the model is then left as it was
+            rewritten = None
+            warnings.append(one_line(f"a transform of {backend} failed: {type(err).__name__}: {err}"))
         if rewritten is not None:
             model, answers[backend], count = rewritten
             transformed.append((backend, count))
@@ -105,7 +115,7 @@ def place(
     backend_of = _first_that_takes(model, answers)
     pinned = _apply_pins(pins, backend_of, answers)
     _keep_groups_together(model, backend_of, answers, pinned)
-    return Placement(model, answers, backend_of, frozenset(pinned), tuple(transformed))
+    return Placement(model, answers, backend_of, frozenset(pinned), tuple(transformed), tuple(warnings))
 
 
 def _answers(backend: str, model: ir.Model, ask: Ask, banned: Banned) -> dict[str, Support]:
@@ -138,6 +148,7 @@ def _transformed(
     count = sum(transform(trial, lambda node: node.name in open_nodes) for transform in transforms)
     if not count:
         return None
+    RemoveUnusedNodesPass()(trial)
     _name_new_nodes(trial, backend)
     new_answers = _answers(backend, trial, ask, banned)
     before = _refused_seconds(answers, seconds(model), claimed)

@@ -60,6 +60,8 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     body = _body(schema, node)  # the schema's stubs lack the functions
     if body is None or not all(_is_in_model(inner, body, opset_imports) for inner in body.node):
         return None
+    if not _produces(body, len(node.outputs)):
+        return None
     del body.opset_import[:]
     body.opset_import.extend(onnx.helper.make_opsetid(d, v) for d, v in opset_imports.items())
     _give_defaults(body, schema)
@@ -93,6 +95,13 @@ def _is_in_model(inner: onnx.NodeProto, body: onnx.FunctionProto, opset_imports:
     return (
         said is not None and have is not None and not has_body and means_same(inner.domain, inner.op_type, said, have)
     )
+
+
+def _produces(body: onnx.FunctionProto, num_outputs: int) -> bool:
+    """Drops the outputs that the node does not have; returns whether the body computes all that are left."""
+    del body.output[num_outputs:]
+    known = {*body.input, *(output for inner in body.node for output in inner.output)}
+    return known.issuperset(body.output)
 
 
 def _give_defaults(body: onnx.FunctionProto, schema: onnx.defs.OpSchema) -> None:

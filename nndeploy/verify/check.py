@@ -31,12 +31,17 @@ def is_quantised(graph: ir.Graph) -> bool:
 
 
 def tolerances(rtol: float | None, atol: float | None, quantised: bool) -> dict[str, Tolerance]:
-    """Returns the tolerance of every element type; `rtol` and `atol` replace those of the floating ones."""
+    """Returns the tolerance of every element type; `rtol` and `atol` replace those of the floating ones.
+
+    An `atol` below 1 also takes the one step from 8-bit integers that quantised networks are granted.
+    """
     asked = rtol is not None or atol is not None
     span = QUANTISED_SPAN if quantised else 0.0 if asked else ROUNDING_SPAN
 
     def of(dtype: str) -> Tolerance:
         default = default_tolerance(dtype)
+        if atol is not None and dtype in ("int8", "uint8"):
+            return Tolerance(0.0, min(default.atol, float(int(atol))))  # in whole steps
         if not dtype.startswith(("float", "bfloat", "complex")):
             return default
         return Tolerance(default.rtol if rtol is None else rtol, default.atol if atol is None else atol, span)

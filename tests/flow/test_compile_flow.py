@@ -195,6 +195,13 @@ def test_outputs_that_need_no_submodel_are_there_too(tmp_path: Path) -> None:
     assert {name: value.tolist() for name, value in got.items()} == {"x": [3, 4], "c": [1, 2], "y": [4, 6]}
 
 
+def test_a_node_that_nobody_reads_is_left_out_without_the_passes_too(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[2] x) => (float[2] y) { [dead] d = Exp(x) [live] y = Relu(x) }"""
+    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime", optimise=False)
+    assert [node.name for node in report.nodes] == ["live"]
+
+
 def test_random_operators_are_compared_by_type_and_shape_only(tmp_path: Path) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = RandomNormalLike(x) }'
     report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")

@@ -144,6 +144,19 @@ def test_a_transform_never_touches_what_a_higher_backend_took() -> None:
     assert found.backend_of == {"first": "fast", "second": "fast", "third": "slow", "fourth": "fast"}
 
 
+def test_a_transform_that_fails_is_a_warning_and_the_model_stays_as_it_was() -> None:
+    class Broken:
+        name = "broken"
+
+        def __call__(self, model: ir.Model, may_touch: MayTouch) -> int:
+            model.graph.remove(next(iter(model.graph)), safe=False)
+            raise KeyError("oh")
+
+    found = placed(model_of(CHAIN), {"fast": takes("Relu", "Tanh"), "slow": EVERYTHING}, {"fast": [Broken()]})
+    assert found.warnings == ("a transform of fast failed: KeyError: 'oh'",)
+    assert [node.op_type for node in found.model.graph] == ["Relu", "Sigmoid", "Tanh", "Relu"]
+
+
 def costs(**seconds: float) -> Costs:
     return Costs(seconds, {})
 

@@ -121,6 +121,7 @@ def test_asked_tolerances_replace_those_of_floating_types_only() -> None:
     assert asked["float32"] == asked["bfloat16"] == Tolerance(0.5, 0.25)
     assert asked["int64"] == default["int64"] == Tolerance(0.0, 0.0)
     assert 0 < default["float32"].rtol < default["float16"].rtol
+    assert (asked["uint8"].atol, tolerances(None, 1.0, False)["uint8"].atol, default["uint8"].atol) == (0, 1, 1)
     assert asked["float32"].span == 0 < default["float32"].span
 
 
