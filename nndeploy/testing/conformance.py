@@ -35,7 +35,7 @@ from nndeploy.testing.models import CASES, Array, Case
 from nndeploy.value_types import Value, dtype_name
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
-FILE_NAME = re.compile(r"(?:[a-z0-9_.-]+/)?[a-z0-9_-][a-z0-9_.-]*")
+FILE_NAME = re.compile(r"(?:[a-z0-9_-][a-z0-9_.-]*/)?[a-z0-9_-][a-z0-9_.-]*")
 REQUIREMENTS = {"arch": str, "cpu_features": list, "custom_ops": list}
 NUM_THREADS = 4
 
