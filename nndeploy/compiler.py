@@ -8,7 +8,7 @@ compared), and then in one step: the old file or the new one.
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -19,6 +19,7 @@ from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import CheckError, UnavailableError, UsageError, did_you_mean
 from nndeploy.frontend.load import LoadedModel, load_model
+from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import InProcessWorkers, Workers
@@ -36,8 +37,9 @@ from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_f
 from nndeploy.target import Target, host_target, target_from_toml
 from nndeploy.value_types import Value
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
+from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
-from nndeploy.verify.reference import Reference, is_random, reference_engines
+from nndeploy.verify.reference import Reference, reference_engines
 
 if TYPE_CHECKING:
     import onnx
@@ -165,10 +167,10 @@ class _Flow:
                 self.warnings.append(f"{backend.name} is left out: {probe.reason}")
         return usable
 
-    def _extra_domains(self, order: Sequence[Backend]) -> frozenset[str] | None:
-        """Returns the operator domains beyond ONNX's own; None (any) where a library of operators was given."""
+    def _extra_domains(self, order: Sequence[Backend]) -> Set[str]:
+        """Returns the operator domains beyond ONNX's own that may be there."""
         if self.options.custom_op_libraries:
-            return None
+            return ANY_DOMAIN
         return frozenset(domain for backend in order for domain in backend.extra_domains)
 
     def _reference(
@@ -191,7 +193,7 @@ class _Flow:
             build_options=build_options,
             reference=reference,
             samples=original.samples,
-            values_matter=not is_random(loaded.model.graph),
+            incomparable=incomparable_values(loaded.model.graph),
             tolerances=tolerances(self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)),
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
@@ -287,7 +289,7 @@ def _compare(
     setting: Setting, scope: str, loaded: LoadedModel, got: Sequence[Mapping[str, Value]], original: Original
 ) -> list[CheckReport]:
     types = {named.name: named.type for named in loaded.outputs}
-    return compare_outputs(scope, "", got, original.outputs, types, setting.tolerances, setting.values_matter)
+    return compare_outputs(scope, "", got, original.outputs, types, setting.tolerances, setting.incomparable)
 
 
 def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:

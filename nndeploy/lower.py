@@ -49,7 +49,7 @@ class Setting:
     build_options: BuildOptions
     reference: Reference
     samples: tuple[Mapping[str, Value], ...]
-    values_matter: bool
+    incomparable: Mapping[str, str]
     tolerances: Mapping[str, Tolerance]
     shapes_of: ConcreteShapes
     events: Events
@@ -252,7 +252,7 @@ def _build(
         boundaries,
         {name: types[name] for name in piece.outputs},
         setting.tolerances,
-        setting.values_matter,
+        setting.incomparable,
     )
     wrong = next((check for check in checks if not check.ok), None)
     return _Outcome(piece, built, tuple(checks), "" if wrong is None else f"wrong numbers: {describe_failure(wrong)}")

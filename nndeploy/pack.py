@@ -80,7 +80,7 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
         ranges=loaded.ranges,
         aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
         constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
-        goldens=_goldens(packing.original, settled, members, packing.options.num_goldens),
+        goldens=_goldens(packing, settled, members),
         tolerances=packing.setting.tolerances,
         checks=tuple(_check_to_json(check) for check in (*findings.checks, *settled.checks)),
         image_input=packing.options.image_input,
@@ -140,20 +140,22 @@ def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:
     }
 
 
-def _goldens(original: Original, settled: Settled, members: _Members, count: int) -> tuple[Golden, ...]:
+def _goldens(packing: Packing, settled: Settled, members: _Members) -> tuple[Golden, ...]:
+    """Returns the samples that travel; outputs that two right runs need not agree on are left out."""
+    original, incomparable = packing.original, packing.setting.incomparable
     kept, size = [], 0
     for i, (sample, outputs) in enumerate(zip(original.samples, original.outputs, strict=True)):
-        parts = {"inputs": sample, "outputs": outputs}
+        parts = {"inputs": sample, "outputs": {name: v for name, v in outputs.items() if name not in incomparable}}
         if len(settled.pieces) > 1 and settled.boundaries:
             between = {name for built in settled.pieces for name in (*built.piece.inputs, *built.piece.outputs)}
             parts["boundaries"] = {
                 name: value
                 for name, value in settled.boundaries[i].items()
-                if name in between and name not in sample and name not in outputs
+                if name in between and name not in sample and name not in outputs and name not in incomparable
             }
         encoded = {part: encode_values(values) for part, values in parts.items() if values or part != "boundaries"}
         size += sum(len(data) for data in encoded.values())
-        if i >= count or size > MAX_GOLDEN_BYTES:
+        if i >= packing.options.num_goldens or size > MAX_GOLDEN_BYTES:
             break
         paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
         kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin))

@@ -7,7 +7,8 @@ onnx library later (`onnx_checks.py`); whether a backend runs it, of the backend
 Source: IR and operator-set versions of onnx 1.23 (Versioning.md); 9-reliability, T4.
 """
 
-from collections.abc import Mapping, Set
+import sys
+from collections.abc import Iterator, Mapping, Set
 
 from nndeploy.errors import ModelError, PolicyError
 
@@ -102,6 +103,23 @@ def check_operator(
             f"the operator {name} is used, but its operator set {shown_domain(domain)} is not imported",
             hint="a model imports every operator set that it uses",
         )
+
+
+class _AnyDomain(Set[str]):
+    """Every domain but those that are made for one machine."""
+
+    def __contains__(self, domain: object) -> bool:
+        return domain not in _MACHINE_DOMAINS
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("there is no list of all domains")
+
+    def __len__(self) -> int:
+        return sys.maxsize
+
+
+ANY_DOMAIN: Set[str] = _AnyDomain()
+"""For `extra_domains`: the operator of this machine named libraries, and they know which domains they implement."""
 
 
 def _why_not(domain: str) -> str:

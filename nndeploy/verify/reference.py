@@ -23,9 +23,6 @@ SMALL_SECONDS = 100e-6
 SMALL_NODES = 64
 
 _SLOW_BUT_RIGHT = "reference"
-_RANDOM = frozenset({
-    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +68,3 @@ def reference_engines(installed: Sequence[str], seconds: float, num_nodes: int) 
     """Returns the engines to ask, in order, for a model of this size."""
     small = seconds < SMALL_SECONDS and num_nodes <= SMALL_NODES
     return tuple(sorted(installed, key=lambda name: (name == _SLOW_BUT_RIGHT) != small))
-
-
-def is_random(graph: ir.Graph) -> bool:
-    """Returns whether outputs differ from run to run by definition."""
-    return any(_is_random(node) for node in graph.all_nodes())
-
-
-def _is_random(node: ir.Node) -> bool:
-    if node.op_type == "Dropout":
-        return len(node.inputs) > 2 and node.inputs[2] is not None  # training mode may be on
-    return node.op_type in _RANDOM  # also with a seed: no two libraries draw the same numbers

@@ -14,7 +14,8 @@ from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
 from nndeploy.value_types import TensorType
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
-from nndeploy.verify.reference import Reference, is_random, reference_engines
+from nndeploy.verify.incomparable import incomparable_values
+from nndeploy.verify.reference import Reference, reference_engines
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 NEG = '<ir_version: 8, opset_import: ["": 18]> g (float[3] y) => (float[3] z) { z = Neg(y) }'
@@ -73,18 +74,22 @@ def test_small_models_go_to_onnx_s_evaluator_first_and_large_ones_last() -> None
 
 
 @pytest.mark.parametrize(
-    ("node", "random"),
+    ("node", "reasons"),
     [
-        ("y = Relu(x)", False),
-        ("y = RandomNormalLike(x)", True),
-        ("y = Bernoulli(x)", True),
-        ("y = Dropout(x)", False),
-        ("y = Dropout(x, r, t)", True),
+        ("y = Relu(x)", {}),
+        ("y = RandomNormalLike(x)", {"y": "random by definition"}),
+        ("d = Bernoulli(x) y = Relu(d)", {"d": "random by definition", "y": "random by definition"}),
+        ("d = Bernoulli(x) y = Relu(x)", {"d": "random by definition"}),
+        ("y = Dropout(x)", {}),
+        ("y = Dropout(x, r, t)", {"y": "random by definition"}),
+        ("e = other.Encode(x) y = Relu(e)", {"e": "made by other::Encode"}),
+        ("e = other.Encode(x) y = Identity(e)", {"e": "made by other::Encode", "y": "made by other::Encode"}),
     ],
 )
-def test_random_operators_are_known(node: str, random: bool) -> None:
-    text = f'<ir_version: 8, opset_import: ["": 18]> g (float[3] x, float r, bool t) => (float[3] y) {{ {node} }}'
-    assert is_random(ir.from_proto(onnx.parser.parse_model(text)).graph) is random
+def test_values_that_right_runs_differ_on_are_known(node: str, reasons: dict[str, str]) -> None:
+    imports = '"": 18, "other": 1'
+    text = f"<ir_version: 8, opset_import: [{imports}]> g (float[3] x, float r, bool t) => (float[3] y) {{ {node} }}"
+    assert incomparable_values(ir.from_proto(onnx.parser.parse_model(text)).graph) == reasons
 
 
 TYPES = {"y": TensorType("float32", (3,))}
@@ -93,22 +98,30 @@ LIMITS = {"float32": Tolerance(rtol=1e-3, atol=1e-3)}
 
 def test_a_difference_is_reported_with_its_figures() -> None:
     got, want = {"y": np.array([1, 2, 3.5], np.float32)}, {"y": np.array([1, 2, 3], np.float32)}
-    (check,) = compare_outputs("s0", "b", [got], [want], TYPES, LIMITS, values_matter=True)
+    (check,) = compare_outputs("s0", "b", [got], [want], TYPES, LIMITS, incomparable={})
     assert (check.ok, check.scope, check.backend, check.sample, check.output) == (False, "s0", "b", 0, "y")
     assert (check.max_abs, check.max_rel) == (0.5, 0.167)
     assert describe_failure(check) == "output 'y' of sample 0 differs from the original: max abs 0.5, max rel 0.167"
 
 
 def test_a_missing_output_is_a_difference() -> None:
-    (check,) = compare_outputs("s0", "b", [{}], [{"y": np.ones(3, np.float32)}], TYPES, LIMITS, values_matter=True)
+    (check,) = compare_outputs("s0", "b", [{}], [{"y": np.ones(3, np.float32)}], TYPES, LIMITS, incomparable={})
     assert not check.ok
 
 
-def test_random_outputs_must_still_have_the_right_shape() -> None:
+def test_incomparable_outputs_must_still_have_the_right_rank() -> None:
     one, other = {"y": np.ones(3, np.float32)}, {"y": np.zeros(3, np.float32)}
-    (check,) = compare_outputs("s0", "b", [one], [other], TYPES, LIMITS, values_matter=False)
+    (check,) = compare_outputs("s0", "b", [one], [other], TYPES, LIMITS, incomparable={"y": "random by definition"})
     assert check.ok
-    (check,) = compare_outputs("s0", "b", [{"y": np.ones(4, np.float32)}], [other], TYPES, LIMITS, values_matter=False)
+    (check,) = compare_outputs(
+        "s0",
+        "b",
+        [{"y": np.ones((3, 1), np.float32)}],
+        [other],
+        TYPES,
+        LIMITS,
+        incomparable={"y": "random by definition"},
+    )
     assert not check.ok
 
 
@@ -134,5 +147,5 @@ def test_a_quantised_model_may_be_a_step_off() -> None:
     want = {"y": np.array([0, 1, 1], np.float32)}
     for quantised in (True, False):
         limits = tolerances(None, None, quantised)
-        (check,) = compare_outputs("s0", "b", [step], [want], TYPES, limits, values_matter=True)
+        (check,) = compare_outputs("s0", "b", [step], [want], TYPES, limits, incomparable={})
         assert check.ok is quantised
