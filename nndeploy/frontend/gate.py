@@ -31,7 +31,7 @@ from nndeploy.frontend.operator_rules import (
     normal_domain,
     shown_operator,
 )
-from nndeploy.frontend.tensor_rules import EXTERNAL, check_tensor, dense_bytes
+from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
 from nndeploy.frontend.wire import Budget, Fields, Message, Span, fields_of
 
 FunctionId: TypeAlias = tuple[str, str, str]
@@ -314,6 +314,9 @@ class _Gate:
             if type_depth > self.limits.max_type_depth:
                 raise ModelError(f"types lie more than {self.limits.max_type_depth} deep in one another")
             found = self.read(span, message)
+            element = found.number("elem_type") or found.number("key_type")
+            if element and element not in ELEMENT_TYPES:
+                raise ModelError(f"a value has the unknown element type {element}")
             for name, spans in found.spans.items():
                 inner = onnx.MESSAGES[message.inner[name]]
                 open_spans.extend((inner_span, inner, type_depth) for inner_span in spans)

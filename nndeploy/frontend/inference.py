@@ -48,7 +48,10 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
             refusal, cause = _refusal(str(err), model), err
     if refusal is not None:
         raise refusal from cause
-    return onnx.shape_inference.infer_shapes(model)
+    try:
+        return onnx.shape_inference.infer_shapes(model)
+    except Exception as err:  # see above
+        raise ModelError(f"the types cannot be inferred: {err}") from err
 
 
 def _without_remarks(model: onnx.ModelProto) -> onnx.ModelProto:

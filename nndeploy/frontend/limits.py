@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+from nndeploy.value_types import MAX_RANK, MAX_TYPE_DEPTH
+
 PROTOBUF_MAX_BYTES = 2**31 - 1
 """Source: protobuf, "the maximum size of a serialized message is 2 GiB"."""
 
@@ -19,8 +21,8 @@ class Limits:
 
     max_file_bytes: int = PROTOBUF_MAX_BYTES
     max_graph_depth: int = 16
-    max_type_depth: int = 8
-    max_rank: int = 64
+    max_type_depth: int = MAX_TYPE_DEPTH
+    max_rank: int = MAX_RANK
     max_nodes: int = 1_000_000
     max_attributes: int = 8_000_000
     max_fields: int = 64_000_000

@@ -14,6 +14,7 @@ import onnx.defs
 from nndeploy.errors import ModelError, PolicyError, did_you_mean
 from nndeploy.frontend.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
 from nndeploy.frontend.traversal import bodies_of, nodes_below
+from nndeploy.value_types import MAX_RANK
 
 _WITHOUT_SCHEMAS = "com.microsoft"
 _CONTEXT = "==> Context:"
@@ -24,7 +25,8 @@ def check_operators(model: onnx.ModelProto) -> None:
 
     Raises:
         PolicyError: ONNX knows no such operator.
-        ModelError: the operator set is older than the operator, or a text among its attributes is not UTF-8.
+        ModelError: the operator set is older than the operator, a text among its attributes is not UTF-8, or an
+            index among them is one with which onnx's inference would read outside its memory.
     """
     functions = {(normal_domain(f.domain), f.name) for f in model.functions}
     checked: set[tuple[str, str, int]] = set()
@@ -35,6 +37,7 @@ def check_operators(model: onnx.ModelProto) -> None:
             if domain not in OPSETS or domain == _WITHOUT_SCHEMAS or key[:2] in functions:
                 continue
             _check_texts(node)
+            _check_indices(node)
             if key not in checked:
                 _check_operator(*key, where=_shown_node(node))
                 checked.add(key)
@@ -107,6 +110,18 @@ def _check_texts(node: onnx.NodeProto) -> None:
                 text.decode()
         except UnicodeDecodeError as err:
             raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=_shown_node(node)) from err
+
+
+def _check_indices(node: onnx.NodeProto) -> None:
+    """Checks what onnx 1.23 does not before it uses it as an index (found by fuzzing)."""
+    for attribute in node.attribute:
+        if attribute.name in ("axis", "axes"):
+            for axis in (attribute.i, *attribute.ints):
+                if not -MAX_RANK <= axis <= MAX_RANK:
+                    raise ModelError(f"the attribute {attribute.name!r} is {axis}", where=_shown_node(node))
+        if attribute.name == "num_outputs" and node.op_type == "Split" and attribute.i != len(node.output):
+            what = f"num_outputs is {attribute.i}, but there are {len(node.output)} outputs"
+            raise ModelError(what, where=_shown_node(node))
 
 
 def _schemas(domain: str) -> list[onnx.defs.OpSchema]:

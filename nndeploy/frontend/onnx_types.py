@@ -7,8 +7,7 @@ import onnx
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import ModelError, NndeployError
-from nndeploy.frontend.limits import DEFAULT_LIMITS
-from nndeploy.value_types import Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.value_types import MAX_RANK, Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
 
 DTYPES: dict[int, str] = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
@@ -74,8 +73,8 @@ def _dtype(number: int) -> str:
 def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...] | None:
     if not tensor.HasField("shape"):
         return None
-    if len(tensor.shape.dim) > DEFAULT_LIMITS.max_rank:
-        raise ModelError(f"it has {len(tensor.shape.dim)} dimensions", hint=f"at most {DEFAULT_LIMITS.max_rank}")
+    if len(tensor.shape.dim) > MAX_RANK:
+        raise ModelError(f"it has {len(tensor.shape.dim)} dimensions", hint=f"at most {MAX_RANK}")
     return tuple(_dim(dim) for dim in tensor.shape.dim)
 
 

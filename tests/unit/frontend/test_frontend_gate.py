@@ -342,6 +342,11 @@ class TestBombs:
         assert "types lie more than 8 deep" in str(refusal(model_bytes(value(9))))
         assert "types lie more than 8 deep" in str(refusal(model_bytes(value(3000))))
 
+    @pytest.mark.parametrize("inner", [block(1, number(1, 46)), block(5, number(1, 29)), block(8, number(1, -1))])
+    def test_a_type_of_unknown_elements_is_refused(self, inner: bytes) -> None:
+        data = model_bytes(block(12, block(1, b"y"), block(2, inner)))
+        assert "a value has the unknown element type" in str(refusal(data))
+
     def test_nodes_are_limited_over_all_graphs(self) -> None:
         data = model(IF % "Abs").SerializeToString()
         assert check_bytes(data, Limits(max_nodes=3)).num_nodes == 3

