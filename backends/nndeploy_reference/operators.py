@@ -4,16 +4,21 @@
     Loop      scan outputs are stacked along a new first axis; the evaluator concatenates them, so that scalars come
               out as a column, matrices as one long matrix, and no iteration at all as an error
     Optional  gives its input, or nothing; the evaluator wraps it into a list
-    If        a branch may give an absent optional; the evaluator refuses it
+    If        a branch may give an absent optional; the evaluator refuses it, and so does Identity
 
-Source: ONNX operators Loop (1-25), Optional (15, 28), If (1-25).
+`Evaluator` uses them, and takes DequantizeLinear before opset 19 as well, which had fewer types and meant the same.
+
+Source: ONNX operators Loop (1-25), Optional (15, 28), If (1-25), Identity (1-25), DequantizeLinear (10, 13, 19).
 """
 
 from typing import Any
 
 import numpy as np
-from onnx import TypeProto, helper
+from onnx import NodeProto, TypeProto, helper
+from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
+from onnx.reference.ops.op_identity import Identity as _Identity
 from onnx.reference.ops.op_if import If as _If
 from onnx.reference.ops.op_loop import Loop as _Loop
 from onnx.reference.ops.op_optional import Optional as _Optional
@@ -77,7 +82,31 @@ class If(_If):
         return res
 
 
-OPERATORS: tuple[type[OpRun], ...] = (Loop, Optional, If)
+class Identity(_Identity):
+    """Identity of a value that may be absent."""
+
+    op_domain = ""
+
+    def _check_and_fix_outputs(self, res: tuple[Any, ...]) -> tuple[Any, ...]:
+        return res
+
+
+_OPERATORS: list[type[OpRun]] = [Loop, Optional, If, Identity]
+_FIRST_DEQUANTISE = 19
+
+
+class Evaluator(ReferenceEvaluator):
+    """ONNX's evaluator with the operators above."""
+
+    def __init__(self, proto: Any, *arguments: Any, **options: Any) -> None:
+        """Looks up the operators of `proto`; raises what the evaluator raises where it has none."""
+        super().__init__(proto, *arguments, **{"new_ops": _OPERATORS, **options})
+
+    def _load_impl(self, node: NodeProto, input_types: Any = None) -> Any:
+        version = self.opsets.get(node.domain, _FIRST_DEQUANTISE)
+        if node.domain == "" and node.op_type == "DequantizeLinear" and version < _FIRST_DEQUANTISE:
+            return load_op("", node.op_type, _FIRST_DEQUANTISE)
+        return super()._load_impl(node, input_types)
 
 
 def _stacked(values: list[Any], declared: TypeProto) -> "np.ndarray[Any, Any]":

@@ -72,14 +72,12 @@ class EvaluatorSession:
 
 def evaluator_of(model: Any) -> Any:
     """Returns ONNX's evaluator over an `onnx.ModelProto`; it looks every operator up, and raises where it has none."""
-    from onnx.reference import ReferenceEvaluator
-
-    from nndeploy_reference.operators import OPERATORS
+    from nndeploy_reference.operators import Evaluator
 
     for imported in model.opset_import:
         if imported.domain == "ai.onnx":
             imported.domain = ""  # the same set, under the one name that the evaluator knows
-    return ReferenceEvaluator(model, new_ops=list(OPERATORS))
+    return Evaluator(model)
 
 
 def _as_declared(value: Value, declared: TypeProto) -> Value:

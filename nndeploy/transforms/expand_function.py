@@ -54,10 +54,10 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     ):
         return None
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # its stubs lack the functions
     except onnx.defs.SchemaError:
         return None
-    body = _body(schema, node)  # the schema's stubs lack the functions
+    body = _body(schema, node, version)
     if body is None or not all(_is_in_model(inner, body, opset_imports) for inner in body.node):
         return None
     if not _produces(body, len(node.outputs)):
@@ -68,17 +68,17 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     return body
 
 
-def _body(schema: Any, node: ir.Node) -> onnx.FunctionProto | None:
-    """Returns the newest body of a schema; one that depends on the inputs' types is made for those of `node`."""
-    if schema.has_function:
-        data = schema.get_function_with_opset_version(max(schema.function_opset_versions))
-    elif schema.has_context_dependent_function and not any(v is not None and v.type is None for v in node.inputs):
-        newest = max(schema.context_dependent_function_opset_versions)
-        data = schema.get_context_dependent_function_with_opset_version(
-            newest, ir.serde.serialize_node(node).SerializeToString(), [_type_bytes(value) for value in node.inputs]
-        )
-    else:
-        return None
+def _body(schema: Any, node: ir.Node, version: int) -> onnx.FunctionProto | None:
+    """Returns a schema's newest body for opset `version`; one that depends on the inputs' types is made for `node`."""
+    plain = [v for v in schema.function_opset_versions if v <= version]
+    by_types = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    data = b""
+    if plain:
+        data = schema.get_function_with_opset_version(max(plain))
+    elif by_types and not any(value is not None and value.type is None for value in node.inputs):
+        types = [_type_bytes(value) for value in node.inputs]
+        call = ir.serde.serialize_node(node).SerializeToString()
+        data = schema.get_context_dependent_function_with_opset_version(max(by_types), call, types)
     return onnx.FunctionProto.FromString(data) if data else None
 
 

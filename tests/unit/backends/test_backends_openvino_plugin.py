@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend openvino: nothing goes home, wrong numbers are refused beforehand, blob and IR give the same."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import pytest
+from nndeploy_openvino import build as builder
+from nndeploy_openvino.conversion import convert
+from nndeploy_openvino.library import configuration, core, openvino
+from nndeploy_openvino.plugin import Plugin
+from nndeploy_openvino.reason import reason_of
+from nndeploy_openvino.rules import Rules, narrowing
+from nndeploy_reference.session import EvaluatorSession
+
+from nndeploy.errors import BundleError, UsageError
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
+from nndeploy.target import Target, host_target
+
+PLUGIN = Plugin()
+SMALL = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Relu(t) }"
+
+
+def model_of(text: str, opset: int = 21) -> ir.Model:
+    header = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>'
+    return ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(header + text), data_prop=True))
+
+
+def built(model: ir.Model, folder: Path, target: Target | None = None) -> Artifact:
+    folder.mkdir(exist_ok=True)
+    return PLUGIN.build(model, target or host_target(), BuildOptions(), folder)
+
+
+def opened(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> Any:
+    return PLUGIN.open({name: memoryview(data) for name, data in files.items()}, metadata, OpenOptions())
+
+
+def deep() -> ir.Model:
+    """Returns a network that is large enough for a blob."""
+    rng = np.random.default_rng(0)
+    layers = [f"c{i} = Conv<pads=[1,1,1,1]>({f'r{i - 1}' if i else 'x'}, w{i}) r{i} = Tanh(c{i})" for i in range(24)]
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[1,16,8,8] x) => (float[1,16,8,8] y) '
+        f"{{ {' '.join(layers)} y = Identity(r23) }}"
+    )
+    for i in range(24):
+        weight = rng.standard_normal((16, 16, 3, 3)).astype(np.float32) / 12
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, f"w{i}"))
+    return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+
+
+@pytest.fixture(scope="module")
+def with_blob(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    return built(deep(), tmp_path_factory.mktemp("deep"))
+
+
+# the library
+
+
+def test_nothing_is_written_or_sent_when_the_library_is_loaded(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    script = (
+        "import socket, sys\n"
+        "def refuse(*_): raise AssertionError('a socket was opened')\n"
+        "socket.socket.connect = refuse; socket.getaddrinfo = refuse\n"
+        "from nndeploy_openvino.library import core\n"
+        "core().available_devices\n"
+        "assert not [name for name in sys.modules if 'telemetry' in name]\n"
+    )
+    environment = {**os.environ, "HOME": str(home)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, cwd=tmp_path)
+    assert list(home.rglob("*")) == []
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_no_socket_and_no_file_for_writing_is_opened(tmp_path: Path) -> None:
+    script = "from nndeploy_openvino.library import core; core().available_devices"
+    log = tmp_path / "strace.txt"
+    done = subprocess.run(
+        ["strace", "-f", "-e", "trace=socket,connect,openat,creat", "-o", str(log), sys.executable, "-c", script],
+        env={**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+        capture_output=True,
+    )
+    if done.returncode != 0 and b"ptrace" in done.stderr:
+        pytest.skip("this machine does not allow ptrace")
+    lines = log.read_text().splitlines()
+    assert any("openat" in line for line in lines)
+    assert [line for line in lines if "AF_INET" in line] == []
+    written = [line for line in lines if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
+    assert [line for line in written if "ENOENT" not in line and "/dev/" not in line] == []
+
+
+def test_model_converter_can_still_be_imported_afterwards() -> None:
+    script = (
+        "import sys\nfrom nndeploy_openvino.library import openvino\nopenvino()\n"
+        "assert 'openvino.tools.ovc' not in sys.modules\n"
+        "sys.modules['openvino_telemetry'] = None\n"
+        "import openvino.tools.ovc\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_missing_library_names_the_extra() -> None:
+    script = (
+        "import sys; sys.modules['openvino'] = None\n"
+        "from nndeploy.errors import UnavailableError\n"
+        "from nndeploy_openvino.library import openvino\n"
+        "try: openvino()\nexcept UnavailableError as err: print(err.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "install the extra: nndeploy-toolchain[openvino]"
+
+
+def test_models_are_computed_in_float32_on_the_threads_asked_for() -> None:
+    compiled = core().compile_model(convert(model_of(SMALL)).model, "CPU", configuration(1))
+    assert compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() == "f32"
+    assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
+    assert compiled.get_property("NUM_STREAMS") == 1
+
+
+def test_architecture_without_openvino_is_a_reason() -> None:
+    probe = PLUGIN.probe(Target("box", "riscv64"))
+    assert (probe.can_build, probe.can_run) == (False, False)
+    assert "riscv64" in probe.reason
+
+
+# rules
+
+
+def reasons(text: str, opset: int = 21) -> list[str]:
+    return [answer.reason for answer in PLUGIN.supports(model_of(text, opset), host_target(), BuildOptions())]
+
+
+def test_library_says_which_types_it_narrows() -> None:
+    assert narrowing().keys() <= {"float64", "int64", "uint64", "uint32"}
+    assert set(narrowing().values()) <= {"f32", "i32"}
+
+
+REFUSED = {
+    "float64": ("g (double[2] x) => (double[2] y) { y = Neg(x) }", "float64 would be computed as f32"),
+    "uint32": ("g (uint32[2] x) => (uint32[2] y) { y = Identity(x) }", "uint32 would be computed as i32"),
+    "int64 data": ("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }", "int64 'x' is data"),
+    "int64 made of reals": ("g (float[2] x) => (int64[2] y) { y = Cast<to=7>(x) }", "int64 'y' is data"),
+    "int64 turned into reals": ("g (int64[2] x) => (float[2] y) { y = Cast<to=1>(x) }", "int64 'x' is data"),
+    "int64 constant too large": (
+        "g (float[3] x) => (int64[1] y) <int64[1] c = {1099511627776}> { s = Shape(x) y = Add(s, c) }",
+        "int64 'c' is data",
+    ),
+    "int64 in a body": (
+        """g (bool c, int64[2] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] p) { p = Cast<to=1>(x) },
+                    else_branch = e () => (float[2] q) { q = Constant<value = float[2] {1.0, 2.0}>() }> }""",
+        "int64 'x' is data",
+    ),
+    "text": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", "tensors of string do not cross"),
+    "float8": ("g (float[2] x) => (float8e5m2[2] y) { y = Cast<to=19>(x) }", "float8_e5m2 do not cross"),
+    "lists": ("g (float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }", "'y' is no tensor"),
+    "8-bit sums": ("g (int8[2] x) => (int8[2] y) { y = Add(x, x) }", "saturates"),
+    "shifts": ('g (int32[2] x) => (int32[2] y) { y = BitShift<direction="RIGHT">(x, x) }', "shifts"),
+    "peepholes": (
+        """g (float[2,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,6] p) => (float[2,1,1,2] y)
+        { y = LSTM<hidden_size=2>(x, w, r, , , , , p) }""",
+        "passes over the peepholes",
+    ),
+    "antialias": (
+        "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1.0, 1.0, 0.5, 0.5}> "
+        '{ y = Resize<mode="linear", antialias=1>(x, , s) }',
+        "passes over antialias",
+    ),
+    "computed tiles": (
+        "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
+        "tiles wrongly",
+    ),
+    "loop that may not run": (
+        """g (int64 n, float[2] x) => (float[2] y, float[K,2] all) {
+        y, all = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f)
+        { d = Identity(c) e = Neg(a) f = Identity(a) }> }""",
+        "does not run",
+    ),
+    "quantised of com.microsoft": (
+        """g (uint8[4] a, float s, uint8 z) => (uint8[4] c)
+        { c = com.microsoft.QLinearAdd(a, s, z, a, s, z, s, z) }""",
+        "without rounding and saturation",
+    ),
+    "unknown operator": ("g (float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }", "No conversion rule"),
+    "rank that is not known": (
+        "g (float[N] x, int64[R] s) => (float[A,B] y) { y = Reshape(x, s) }",
+        "dynamic rank",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_is_refused_with_a_reason(text: str, reason: str) -> None:
+    assert any(reason in said for said in reasons(text)), reasons(text)
+
+
+TAKEN = {
+    "sizes": """g (float[N,4] x) => (float[A,B] y) <int64[1] m = {-1}, int64[1] f = {0}>
+        { s = Shape(x) n = Gather<axis=0>(s, f) t = Concat<axis=0>(n, m) y = Reshape(x, t) }""",
+    "sizes by way of reals": """g (float[1,1,H,W] x) => (float[1,1,A,B] y)
+        <float[4] k = {1.0, 1.0, 2.0, 2.0}> { s = Shape(x) f = Cast<to=1>(s) m = Mul(f, k) c = Cast<to=7>(m)
+        y = Resize<mode="nearest">(x, , , c) }""",
+    "look-up": "g (int64[N] i, float[5,2] w) => (float[N,2] y) { y = Gather<axis=0>(w, i) }",
+    "position": "g (float[2,5] x) => (int64[2] y) { y = ArgMax<axis=1, keepdims=0>(x) }",
+    "computed positions": """g (float[2,5] x) => (int64[2] y) <int64 w = {5}>
+        { a = ArgMax<axis=1, keepdims=0>(x) m = Mul(a, w) y = Add(m, a) }""",
+    "count of flags": "g (bool[2,5] x) => (int64[2,5] y) <int64 a = {1}> { c = Cast<to=7>(x) y = CumSum(c, a) }",
+    "end of everything": """g (float[5] x) => (float[A] y)
+        <int64[1] b = {1}, int64[1] e = {9223372036854775807}, int64[1] a = {0}> { y = Slice(x, b, e, a) }""",
+    "8-bit moved": "g (int8[2,3] x) => (int8[3,2] y) { y = Transpose<perm=[1,0]>(x) }",
+    "loop that runs": """g (float[2] x) => (float[2] y, float[K,2] all) <int64 n = {3}> {
+        y, all = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f)
+        { d = Identity(c) e = Neg(a) f = Identity(a) }> }""",
+}
+
+
+@pytest.mark.parametrize("text", TAKEN.values(), ids=TAKEN.keys())
+def test_is_taken(text: str) -> None:
+    assert reasons(text) == [""] * len(reasons(text))
+
+
+@pytest.mark.parametrize("name", ["sizes by way of reals", "computed positions", "count of flags", "loop that runs"])
+def test_what_the_rules_let_through_is_right(name: str, tmp_path: Path) -> None:
+    model = model_of(TAKEN[name])
+    rng = np.random.default_rng(0)
+    inputs = {}
+    for value in model.graph.inputs:
+        shape = [dim if isinstance(dim, int) else 3 for dim in value.shape or ()]
+        inputs[value.name or ""] = (rng.random(shape) * 4 - 2).astype(value.dtype.numpy() if value.dtype else None)
+    artifact = built(model, tmp_path)
+    got = opened(artifact.files, artifact.metadata).run(inputs)
+    for output, want in EvaluatorSession(ir.to_proto(model)).run(inputs).items():
+        np.testing.assert_allclose(got[output], want, rtol=1e-5, atol=1e-5)
+
+
+def test_rules_look_at_each_model_anew() -> None:
+    first, second = model_of(REFUSED["int64 data"][0]), model_of(TAKEN["position"])
+    rules = Rules()
+    assert [bool(rules(node)) for node in (*first.graph, *second.graph)] == [True, False]
+
+
+def test_output_of_another_shape_than_declared_is_refused() -> None:
+    model = model_of("g (float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x) }")
+    model.graph.outputs[0].shape = ir.Shape([1, 1, 9, 9])
+    with pytest.raises(BuildRefusedError, match="OpenVINO makes it"):
+        convert(model)
+
+
+# artifacts
+
+
+def test_small_model_has_no_blob(tmp_path: Path) -> None:
+    artifact = built(model_of(SMALL), tmp_path)
+    assert set(artifact.files) == {"model.xml", "model.bin"}
+    assert artifact.metadata["inputs"] == ["x"]
+    assert artifact.metadata["outputs"] == ["y"]
+
+
+def test_blob_and_ir_give_the_same(with_blob: Artifact) -> None:
+    assert set(with_blob.files) == {"model.xml", "model.bin", "model.blob"}
+    x = np.random.default_rng(1).standard_normal((1, 16, 8, 8)).astype(np.float32)
+    ir_only = {name: data for name, data in with_blob.files.items() if name != "model.blob"}
+    got = opened(with_blob.files, with_blob.metadata).run({"x": x})["y"]
+    np.testing.assert_array_equal(got, opened(ir_only, with_blob.metadata).run({"x": x})["y"])
+
+
+def test_blob_of_another_kind_of_cpu_is_not_used(with_blob: Artifact) -> None:
+    blob = with_blob.files["model.blob"]
+    isa = blob.index(b";isa=") + 5
+    other = blob[:isa] + b"XXXX" + blob[isa + 4 :]
+    with pytest.raises(RuntimeError):
+        core().import_model(openvino().Tensor(np.frombuffer(other, np.uint8)), "CPU", configuration(1))
+    x = np.ones((1, 16, 8, 8), np.float32)
+    want = opened(with_blob.files, with_blob.metadata).run({"x": x})["y"]
+    got = opened({**with_blob.files, "model.blob": other}, with_blob.metadata).run({"x": x})["y"]
+    np.testing.assert_array_equal(got, want)
+
+
+def test_blob_of_another_version_is_not_opened(with_blob: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the blob was opened")
+
+    monkeypatch.setattr(type(core()), "import_model", refuse)
+    session = opened(with_blob.files, {**with_blob.metadata, "openvino": "2020.1"})
+    assert session.run({"x": np.zeros((1, 16, 8, 8), np.float32)})["y"].shape == (1, 16, 8, 8)
+
+
+def test_blob_is_made_for_this_machine_alone(tmp_path: Path) -> None:
+    assert "model.blob" not in built(deep(), tmp_path, Target("box", "x86_64")).files
+
+
+def test_large_weights_are_not_repeated_in_a_blob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "MAX_BLOB_WEIGHTS", builder.MIN_BLOB_WEIGHTS)
+    assert "model.blob" not in built(deep(), tmp_path).files
+
+
+def test_ir_keeps_no_name_of_the_model(tmp_path: Path) -> None:
+    model = model_of(
+        "g (float[2] secret_in) => (float[2] secret_out) { secret = Exp(secret_in) secret_out = Neg(secret) }"
+    )
+    assert b"secret" not in built(model, tmp_path).files["model.xml"]
+
+
+def test_model_that_does_not_compile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildRefusedError, match="dynamic rank"):
+        built(model_of(REFUSED["rank that is not known"][0]), tmp_path)
+
+
+def test_crash_of_the_compiler_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    (fake / "sitecustomize.py").write_text("import os, sys\nif '-m' in sys.orig_argv: os.kill(os.getpid(), 11)\n")
+    monkeypatch.syspath_prepend(str(fake))
+    with pytest.raises(BuildRefusedError, match="ended with status -11"):
+        built(deep(), tmp_path / "work")
+
+
+def test_reason_of_a_failed_export_is_handed_back(tmp_path: Path) -> None:
+    from nndeploy_openvino.export_blob import main
+
+    (tmp_path / "model.xml").write_text("not xml")
+    (tmp_path / "model.bin").write_bytes(b"")
+    main(tmp_path)
+    assert "\n" not in (tmp_path / "reason.txt").read_text()
+    assert not (tmp_path / "model.blob").exists()
+
+
+def test_inputs_and_outputs_keep_their_names_in_any_order(tmp_path: Path) -> None:
+    model = model_of(
+        'g (float[2] "z,9", float[2] "a:0", float[2] unused) => (float[2] "m/n", float[2] "b") '
+        '{ "b" = Neg("a:0") "m/n" = Sub("z,9", "b") }'
+    )
+    artifact = built(model, tmp_path)
+    assert artifact.metadata["outputs"] == ["m/n", "b"]
+    ones, twos = np.ones(2, np.float32), np.full(2, 2, np.float32)
+    got = opened(artifact.files, artifact.metadata).run({"z,9": ones, "a:0": twos, "unused": ones})
+    assert {name: value.tolist() for name, value in got.items()} == {"b": [-2, -2], "m/n": [3, 3]}
+
+
+# sessions
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda files, metadata: ({}, metadata), "has no model.xml"),
+        (lambda files, metadata: (files, {**metadata, "inputs": None}), "no list of inputs"),
+        (lambda files, metadata: (files, {**metadata, "outputs": [1]}), "no list of outputs"),
+        (lambda files, metadata: (files, {**metadata, "inputs": ["x", "y"]}), "the metadata names 2 and 1"),
+    ],
+)
+def test_artifact_that_does_not_fit_is_a_damaged_bundle(change: Any, message: str, tmp_path: Path) -> None:
+    artifact = built(model_of(SMALL), tmp_path)
+    with pytest.raises(BundleError, match=message):
+        opened(*change(artifact.files, json.loads(json.dumps(artifact.metadata))))
+
+
+def test_session_that_is_closed_says_so(tmp_path: Path) -> None:
+    artifact = built(model_of(SMALL), tmp_path)
+    session = opened(artifact.files, artifact.metadata)
+    session.run({"x": np.zeros(2, np.float32)})
+    session.close()
+    with pytest.raises(UsageError, match="closed"):
+        session.run({"x": np.zeros(2, np.float32)})
+
+
+def test_session_goes_on_after_a_failed_call(tmp_path: Path) -> None:
+    artifact = built(model_of(SMALL), tmp_path)
+    session = opened(artifact.files, artifact.metadata)
+    with pytest.raises(RuntimeError):
+        session.run({"x": np.zeros(3, np.float32)})
+    assert session.run({"x": np.array([-5, 1], np.float32)})["y"].tolist() == [0, 3]
+
+
+def test_bfloat16_crosses_with_its_bits(tmp_path: Path) -> None:
+    model = model_of("g (bfloat16[N] x) => (bfloat16[N] y) { y = Mul(x, x) }")
+    artifact = built(model, tmp_path)
+    got = opened(artifact.files, artifact.metadata).run({"x": np.array([1.5, -3, 0], ml_dtypes.bfloat16)})["y"]
+    assert got.dtype == ml_dtypes.bfloat16
+    assert got.astype(np.float32).tolist() == [2.25, 9, 0]
+
+
+# reasons
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            "Exception from src/inference/src/cpp/core.cpp:105:\n"
+            "Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:\n"
+            "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted.\nSummary:\n"
+            "-- No conversion rule found for operations: com.microsoft.QLinearAdd\n"
+            "To facilitate the conversion of unsupported operations, refer to documentation",
+            "No conversion rule found for operations: com.microsoft.QLinearAdd",
+        ),
+        (
+            "Exception from src/inference/src/cpp/core.cpp:84:\n"
+            "Model wasn't fully converted. Failed operations detailed log:\n-- Conv-16 with a message:\n"
+            "While validating ONNX node '<Node(Conv): y>': Check 'a.rank()' failed at src/x/conv.cpp:38:\n"
+            "FrontEnd API failed with GeneralFailure:\nThe input data tensor's rank has to be known (static)\n\n"
+            "Summary:\n-- Conversion is failed for: Conv-16",
+            "The input data tensor's rank has to be known (static)",
+        ),
+        (
+            "Exception from src/inference/src/dev/plugin.cpp:54:\n"
+            "Check '!shape.rank().is_dynamic()' failed at src/plugins/intel_cpu/src/node.cpp:108:\n"
+            "Unexpected: CPU plug-in doesn't support Reshape operation with dynamic rank. Operation name: z",
+            "CPU plug-in doesn't support Reshape operation with dynamic rank",
+        ),
+        (
+            "Exception from src/inference/src/dev/plugin.cpp:54:\n"
+            "Check 'gpr_pool.size() > 0' failed at src/a/emitter.cpp:7:\n",
+            "the check 'gpr_pool.size() > 0' failed in a/emitter.cpp:7",
+        ),
+        ("", "RuntimeError"),
+    ],
+)
+def test_reason_is_what_the_message_says(message: str, reason: str) -> None:
+    assert reason_of(RuntimeError(message)) == reason
