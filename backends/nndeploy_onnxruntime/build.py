@@ -74,9 +74,18 @@ def _saving_options(libraries: Sequence[str], workdir: Path, with_weights: bool)
 
 
 def _refuse_mixed_borders(submodel: ir.Model) -> None:
-    """Refuses borders of both kinds: types that numpy lacks cross as raw memory, lists and optionals do not."""
+    """Refuses borders of both kinds: types that numpy lacks cross as raw memory, text, lists and optionals do not."""
     border = [*submodel.graph.inputs, *submodel.graph.outputs]
-    raw = [value for value in border if value.dtype is not None and value.dtype.numpy().name in RAW_TYPES]
-    composite = [value for value in border if value.type is not None and not isinstance(value.type, ir.TensorType)]
-    if raw and composite:
-        raise BuildRefusedError(f"{raw[0].name!r} ({raw[0].dtype}) and {composite[0].name!r} cannot cross together")
+    raw = next((value for value in border if _crosses_as_raw_memory(value)), None)
+    other = next((value for value in border if _crosses_as_object(value)), None)
+    if raw is not None and other is not None:
+        raise BuildRefusedError(f"{raw.name!r} ({raw.dtype}) and {other.name!r} cannot cross together")
+
+
+def _crosses_as_raw_memory(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.numpy().name in RAW_TYPES
+
+
+def _crosses_as_object(value: ir.Value) -> bool:
+    is_tensor = value.type is None or isinstance(value.type, ir.TensorType)
+    return not is_tensor or value.dtype == ir.DataType.STRING

@@ -275,13 +275,17 @@ def test_errors_of_the_library_do_not_reach_standard_output(tmp_path: Path, capf
     assert (said.out, said.err) == ("", "")
 
 
-def test_lists_and_types_that_numpy_lacks_do_not_cross_together(tmp_path: Path) -> None:
-    model = model_of(
-        """g (bfloat16[2] x, float[2] f) => (float[2] y, seq(float[2]) s)
-        { y = Cast<to=1>(x) s = SequenceConstruct(f) }"""
-    )
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(bfloat16[2] x, float[2] f) => (float[2] y, seq(float[2]) s) { y = Cast<to=1>(x) s = SequenceConstruct(f) }",
+        "(bfloat16[2] x, string[2] f) => (float[2] y, string[2] s) { y = Cast<to=1>(x) s = Identity(f) }",
+        "(bfloat16[2] x, optional(float[2]) f) => (float[2] y, bool s) { y = Cast<to=1>(x) s = OptionalHasElement(f) }",
+    ],
+)
+def test_types_that_numpy_lacks_do_not_cross_beside_text_lists_and_optionals(text: str, tmp_path: Path) -> None:
     with pytest.raises(BuildRefusedError, match="cannot cross together"):
-        built(model, tmp_path)
+        built(model_of(f"g {text}"), tmp_path)
 
 
 # element types
@@ -403,3 +407,20 @@ def test_reference_evaluation_refuses_with_a_reason() -> None:
     proto = proto_of("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     with pytest.raises(BuildRefusedError, match="invalid dimensions"):
         PLUGIN.evaluate(proto.SerializeToString(), [{"x": np.zeros(3, np.float32)}], BuildOptions())
+
+
+def test_operators_of_a_library_are_taken_only_where_the_library_is_given(tmp_path: Path) -> None:
+    extensions = pytest.importorskip("onnxruntime_extensions", reason="onnxruntime-extensions is not installed")
+    library = (extensions.get_library_path(),)
+    header = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.contrib" : 1]>'
+    model = model_of("g (string[N] x) => (string[N] y) { y = ai.onnx.contrib.StringUpper(x) }", header)
+    (without,) = PLUGIN.supports(model, host_target(), BuildOptions())
+    assert "StringUpper" in without.reason
+    options = BuildOptions(custom_op_libraries=library)
+    assert [answer.ok for answer in PLUGIN.supports(model, host_target(), options)] == [True]
+    artifact = PLUGIN.build(model, host_target(), options, tmp_path)
+    assert artifact.requires == {"custom_ops": ["ai.onnx.contrib"]}
+    session = opened(artifact.files, OpenOptions(custom_op_libraries=library))
+    assert session.run({"x": np.array(["a"], object)})["y"].tolist() == ["A"]
+    with pytest.raises(Exception, match="StringUpper"):
+        opened(artifact.files)
