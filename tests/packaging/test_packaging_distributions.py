@@ -96,7 +96,7 @@ def test_no_onnxruntime_is_a_base_dependency_because_its_two_wheels_exclude_each
 
 
 def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
-    code = "import nndeploy, nndeploy.cli.main as m; print(nndeploy.__file__); m.main()"
+    code = "import nndeploy, nndeploy.cli.main as m; print(nndeploy.__file__, flush=True); m.main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "--version"],
         cwd=unpacked,
