@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Symbolic sizes -> the sizes that one sample gives, so that costs can be estimated."""
 
+import logging
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,6 +9,9 @@ import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
 from nndeploy.value_types import Value
+
+# Where the inference gives up, shapes stay unknown; it would print a traceback for that.
+logging.getLogger("onnx_ir.passes.common.shape_inference").setLevel(logging.CRITICAL)
 
 
 def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, tuple[int, ...]]:

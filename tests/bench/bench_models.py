@@ -57,6 +57,7 @@ def _row(models: Path, entry: dict[str, Any], folder: Path) -> str:
         error = max(_relative_error(got[key], want) for key, want in outputs.items())
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
+        settings.log_severity_level = 3
         session = onnxruntime.InferenceSession(str(model), settings, providers=["CPUExecutionProvider"])
         ours, bare = _median_ms(lambda: program.run(inputs), lambda: session.run(None, inputs))
     count = len(report.submodels)
