@@ -17,6 +17,8 @@ import onnx_ir as ir
 from nndeploy.passes.constants import sizes_of
 from nndeploy.passes.model_pass import ModelPass
 
+_DIGEST = "nndeploy.digest"
+
 
 class DeduplicateInitializers(ModelPass):
     """Keeps one of several equal initializers."""
@@ -44,7 +46,7 @@ def _keep_first(graph: ir.Graph, alike: list[ir.Value]) -> int:
     for value in alike:
         if value.is_graph_input() or value.is_graph_output() or value.const_value is None or value.name is None:
             continue
-        first = first_of_bytes.setdefault(_digest(value.const_value), value)
+        first = first_of_bytes.setdefault(_digest(value, value.const_value), value)
         if first is not value:
             value.replace_all_uses_with(first)
             del graph.initializers[value.name]
@@ -52,5 +54,11 @@ def _keep_first(graph: ir.Graph, alike: list[ir.Value]) -> int:
     return count
 
 
-def _digest(tensor: ir.TensorProtocol) -> bytes:
-    return hashlib.sha256(np.ascontiguousarray(tensor.numpy()).view(np.uint8).data).digest()
+def _digest(value: ir.Value, tensor: ir.TensorProtocol) -> bytes:
+    """Returns a hash of the tensor's bytes; it is kept with the value, because the pass runs in every round."""
+    kept = value.meta.get(_DIGEST)
+    if kept is None or kept[0] is not tensor:
+        data = np.ascontiguousarray(tensor.numpy()).view(np.uint8).data
+        kept = value.meta[_DIGEST] = (tensor, hashlib.sha256(data).digest())
+    digest: bytes = kept[1]
+    return digest

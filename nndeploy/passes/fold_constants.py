@@ -241,7 +241,9 @@ def _evaluate(node: ir.Node, arrays: Sequence[Array | None], opset: int) -> list
 def _evaluator(node: ir.Node, feeds: dict[str, Array], opset: int) -> Callable[[], Sequence[Array]]:
     from onnx.reference import ReferenceEvaluator  # not at the top: most small models fold nothing
 
-    function = onnx.FunctionProto(domain="nndeploy", name=node.op_type, input=feeds, node=[ir.to_proto(node)])
+    function = onnx.FunctionProto(
+        domain="nndeploy", name=node.op_type, input=feeds, node=[ir.serde.serialize_node(node)]
+    )
     function.opset_import.add(domain="", version=opset)  # of a node alone the evaluator takes the newest version
     function.output.extend(output.name or "" for output in node.outputs)
     return lambda: list(ReferenceEvaluator(function).run(None, feeds, {}))

@@ -59,7 +59,7 @@ def _infer(node: ir.Node, opset: int) -> Mapping[str, onnx.TypeProto]:
     data = {name: tensor for name, value in inputs.items() if (tensor := _small_integers(value)) is not None}
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")
-        return onnx.shape_inference.infer_node_outputs(schema, ir.to_proto(node), types, data)
+        return onnx.shape_inference.infer_node_outputs(schema, ir.serde.serialize_node(node), types, data)
     except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError):
         return {}
 

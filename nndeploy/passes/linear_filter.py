@@ -84,10 +84,11 @@ class LinearFilter:
 
 def filter_before(node: ir.Node, index: int, edits: GraphEdits) -> LinearFilter | None:
     """Returns the filter that computes the node's input at `index` for it alone; None where there is none."""
-    producer = sole_producer(operand(node, index), node)
+    value = operand(node, index)
+    producer = value.producer() if value is not None else None
     if producer is None or producer.op_type not in FILTERS or not edits.is_standard(producer):
         return None
-    return _as_filter(producer, edits.opset)
+    return _as_filter(producer, edits.opset) if sole_producer(value, node) is producer else None
 
 
 def channel_constant(node: ir.Node, index: int, before: LinearFilter) -> Float64 | None:

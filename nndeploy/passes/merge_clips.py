@@ -31,8 +31,11 @@ class MergeClips(NodePass):
 
     def rewrite_node(self, node: ir.Node, edits: GraphEdits) -> bool:
         """Returns whether the node now clips what the one before it reads."""
-        first = sole_producer(operand(node, 0), node)
+        middle = operand(node, 0)
+        first = middle.producer() if middle is not None else None
         if edits.opset < 6 or first is None or first.op_type not in self.ops or not edits.is_standard(first):
+            return False
+        if sole_producer(middle, node) is not first:
             return False
         source, dtype = operand(first, 0), node.outputs[0].dtype
         if source is None or dtype is None or dtype not in FLOATS:

@@ -30,7 +30,7 @@ def is_standard(node: ir.Node, model: ir.Model) -> bool:
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
     """Yields the graphs among the node's attributes."""
-    for attribute in node.attributes.values():
+    for attribute in node.attributes.data.values():  # the dict itself: this is asked of every node by every pass
         if attribute.type == ir.AttributeType.GRAPH:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:
@@ -80,10 +80,10 @@ def only_user(value: ir.Value) -> ir.Node | None:
 
 def sole_producer(value: ir.Value | None, reader: ir.Node) -> ir.Node | None:
     """Returns the node of the reader's graph that produces `value` for `reader` alone; None otherwise."""
-    if value is None or only_user(value) is not reader:
+    producer = value.producer() if value is not None else None
+    if value is None or producer is None or producer.graph is not reader.graph:
         return None
-    producer = value.producer()
-    return producer if producer is not None and producer.graph is reader.graph else None
+    return producer if only_user(value) is reader else None
 
 
 def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:

@@ -24,7 +24,8 @@ NAME = "eliminate-no-ops"
 CONSTANTS = """<int64[3] s = {2, 3, 4}, int64[3] zeros = {0, 0, 0}, int64[3] rest = {0, -1, 4},
     int64[3] ones = {1, 1, 1}, int64[3] swapped = {3, 2, 4}, int64[3] twice = {1, 1, 2},
     int64[1] z = {0}, int64[1] o = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] back = {-1},
-    int64[1] flat = {-1}, int64[1] far = {9223372036854775807}, int64[6] no_pads = {0, 0, 0, 0, 0, 0},
+    int64[1] flat = {-1}, int64[1] first = {-9223372036854775807}, int64[4] four_ones = {1, 1, 1, 1},
+    int64[1] far = {9223372036854775807}, int64[6] no_pads = {0, 0, 0, 0, 0, 0},
     int64[6] pads = {0, 0, 0, 0, 1, 0}, float one = {1}, float nil = {0}, float half = {0.5}, bool yes = {1},
     float[1,3,1] many = {1, 1, 1}, float[1,1,1,1] deep = {1}, float[4] mixed = {0, 1, 1, 1}>"""
 
@@ -73,8 +74,10 @@ def test_no_op_disappears(no_op: str) -> None:
         "b = Transpose(a)",
         "b = Reshape(a, swapped)",
         "b = Slice(a, back, far, z, back)",
+        "b = Slice(a, back, first, z, back)",
         "b = Slice(a, z, o, z, o)",
         "b = Expand(row, s)",
+        "b = Expand(a, four_ones)",
         "b = Tile(a, twice)",
         "b = Pad(a, pads)",
         "b = Concat<axis = 0>(a, a)",

@@ -47,6 +47,12 @@ def test_other_readers_keep_the_pad() -> None:
     assert nodes(model) == ["a = Pad(x, p)", "y = Conv<pads=[1, 2, 3, 4]>(x, w)", "z = Relu(a)"]
 
 
+def test_pad_that_is_an_output_stays_one() -> None:
+    model = graph(f"({IN}) => ({OUT}, float[A,B,C,D] a) {CONSTANTS} {{ a = Pad(x, p) y = Conv(a, w) }}")
+    assert rewritten(NAME, model) == 1
+    assert nodes(model) == ["a = Pad(x, p)", "y = Conv<pads=[1, 2, 3, 4]>(x, w)"]
+
+
 def test_two_pads_move() -> None:
     model = graph(f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) b = Pad(a, p) y = Conv(b, w) }}")
     assert rewritten(NAME, model) == 2
