@@ -133,6 +133,12 @@ def test_without_a_folder_external_data_are_refused() -> None:
     assert "no folder to find it in" in str(error)
 
 
+def test_a_folder_that_does_not_exist_is_an_io_error(folder: Path) -> None:
+    error = refusal(external_model(), folder / "none")
+    assert error.exit_code == 74
+    assert "the model's folder cannot be read" in str(error)
+
+
 class TestPaths:
     @pytest.mark.parametrize(
         ("location", "words"),
@@ -189,6 +195,16 @@ class TestPaths:
         error = refusal(external_model(location="link.bin"), folder)
         assert error.exit_code == 77
         assert "was replaced while it was opened" in str(error)
+
+    def test_a_pipe_that_appears_between_look_and_open_is_not_read(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        os.mkfifo(folder / "pipe")
+        regular = (folder / "weights.bin").stat()
+        monkeypatch.setattr(os, "stat", lambda *_, **__: regular)  # what was there when we looked
+        error = refusal(external_model(location="pipe"), folder)
+        assert error.exit_code == 77
+        assert "not a regular file" in str(error)
 
     def test_a_hard_link_is_refused(self, folder: Path) -> None:
         (folder / "hard.bin").hardlink_to(folder.parent / "secret.bin")

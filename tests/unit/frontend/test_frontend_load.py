@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.helper
+import onnx.inliner
 import onnx.numpy_helper
 import onnx.reference
 import onnx_ir as ir
@@ -82,6 +83,15 @@ class TestSources:
         with pytest.raises(ModelError, match="cannot be serialised: exceeds 2 GiB"):
             load_model(proto)
 
+    def test_a_model_that_protobuf_cannot_read_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> onnx.ModelProto:
+            raise ValueError("wire type")
+
+        proto = model(MLP)
+        monkeypatch.setattr(onnx, "load_from_string", fail)
+        with pytest.raises(ModelError, match="the model cannot be parsed: wire type"):
+            load_model(proto)
+
 
 class TestOriginalAndModel:
     def test_the_original_computes_what_the_source_computes(self) -> None:
@@ -140,6 +150,25 @@ class TestOriginalAndModel:
             <domain: "local", opset_import: ["" : 15]> f (a) => (b) { b = Abs(a) }"""
         loaded = load_model(model(body, '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'))
         assert [node.op_type for node in loaded.model.graph] == ["Abs"]
+
+    CALL = """g (float[N] x) => (float[N] y) { y = local.f(x) }
+        <domain: "local", opset_import: ["" : 17]> f (a) => (b) { b = Abs(a) }"""
+    LOCAL = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>\n'
+
+    def test_a_function_that_cannot_be_inlined_is_refused_and_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(onnx.inliner, "inline_local_functions", lambda proto, _: proto)
+        error = refusal(self.CALL, self.LOCAL)
+        assert error.exit_code == 65
+        assert "the function local::f cannot be inlined" in str(error)
+
+    def test_a_failure_of_the_inliner_is_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> onnx.ModelProto:
+            raise RuntimeError("something in C++")
+
+        monkeypatch.setattr(onnx.inliner, "inline_local_functions", fail)
+        error = refusal(self.CALL, self.LOCAL)
+        assert error.exit_code == 65
+        assert "cannot be inlined: something in C++" in str(error)
 
     def test_training_information_is_left_out(self) -> None:
         proto = model(MLP)
@@ -200,6 +229,11 @@ class TestTypes:
         getattr(proto.graph, part)[0].type.tensor_type.ClearField("shape")
         with pytest.raises(ModelError, match=f"{part} '[xy]': it has no shape"):
             load_model(proto)
+
+    def test_an_input_with_too_many_dimensions_is_refused_and_named(self) -> None:
+        sizes = ",".join(["1"] * 65)
+        error = refusal(f"g (float[{sizes}] x) => (float[{sizes}] y) {{ y = Relu(x) }}")
+        assert str(error) == "input 'x': it has 65 dimensions (hint: at most 64)"
 
     def test_an_input_without_a_type_is_refused_and_named(self) -> None:
         proto = model("g (float[1] x) => (float[1] y) { y = Relu(x) }")
