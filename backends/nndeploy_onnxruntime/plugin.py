@@ -4,6 +4,7 @@
 The artifact is the model as ONNX Runtime optimised it for any CPU; what depends on the CPU is done at load.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -97,6 +98,8 @@ def _probe() -> Probe:
 
 
 def _version() -> str:
+    if (library := sys.modules.get("onnxruntime")) is not None:
+        return str(library.__version__)  # reading the metadata takes a millisecond
     for distribution in ("onnxruntime", "onnxruntime-gpu"):
         try:
             return version(distribution)

@@ -12,11 +12,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
+from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Step
@@ -24,14 +25,11 @@ from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
 
-if TYPE_CHECKING:
-    from nndeploy.bundle.reader import Bundle
-
 
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: "Bundle", sessions: Sequence[Session], choices: Sequence[Choice]) -> None:
+    def __init__(self, bundle: Bundle, sessions: Sequence[Session], choices: Sequence[Choice]) -> None:
         """Takes over the bundle and the sessions, one for each submodel in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -172,8 +170,6 @@ def load_bundle(
         UnavailableError: a submodel has no variant that can run here.
         UsageError: an argument has no meaning.
     """
-    from nndeploy.bundle.reader import open_bundle
-
     options = LoadOptions(
         device, threads, strict, tuple(os.fspath(library) for library in custom_op_libraries), allow_native_code
     )
@@ -187,7 +183,7 @@ def load_bundle(
         raise
 
 
-def _program(bundle: "Bundle", options: LoadOptions) -> Program:
+def _program(bundle: Bundle, options: LoadOptions) -> Program:
     opened = _open_all(bundle, options)
     sessions = [session for session, _ in opened]
     try:
@@ -198,7 +194,7 @@ def _program(bundle: "Bundle", options: LoadOptions) -> Program:
         raise
 
 
-def _open_all(bundle: "Bundle", options: LoadOptions) -> list[tuple[Session, Choice]]:
+def _open_all(bundle: Bundle, options: LoadOptions) -> list[tuple[Session, Choice]]:
     def files_of(variant: Variant) -> dict[str, memoryview]:
         return {name: bundle.member(member) for name, member in variant.files.items()}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
-from nndeploy.plugin.registry import backend, backend_names
+from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.target import host_target, unmet
 
 EXTRAS = {"onnxruntime": "cpu", "openvino": "openvino"}
@@ -91,7 +91,7 @@ def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
 
     if reason := unmet(variant.requires, host_target()):
         return passed(reason, is_loss=False)
-    if variant.backend not in backend_names():
+    if not is_installed(variant.backend):
         return passed(f"the backend {variant.backend} is not installed here", install_hint(variant.backend))
     if variant.native_code and not options.allow_native_code:
         return passed("holds native code, which is not allowed here")

@@ -46,7 +46,9 @@ import numpy as np
 inputs = dict(np.load(sys.argv[2]))
 if sys.argv[1] == "bundle":
     import nndeploy.runtime.program, onnxruntime
-    if len(sys.argv) > 4: import openvino
+    if len(sys.argv) > 4:
+        from nndeploy_openvino.library import openvino
+        openvino()
     start = time.perf_counter()
     program = nndeploy.runtime.program.load_bundle(sys.argv[3], threads=1)
     outputs = program.run(inputs)

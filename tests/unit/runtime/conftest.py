@@ -74,7 +74,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def install(*backends: FakeBackend) -> None:
         table = {backend.name: backend for backend in backends}
-        monkeypatch.setattr(select_module, "backend_names", lambda: sorted(table))
+        monkeypatch.setattr(select_module, "is_installed", lambda name: name in table)
         monkeypatch.setattr(select_module, "backend", table.__getitem__)
 
     return install

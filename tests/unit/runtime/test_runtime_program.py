@@ -38,7 +38,7 @@ def load(monkeypatch, fake_bundle):
 
     def load(man, constants=None, **options):
         bundle = fake_bundle(man, constants or {})
-        monkeypatch.setattr("nndeploy.bundle.reader.open_bundle", lambda path: bundle)
+        monkeypatch.setattr("nndeploy.runtime.program.open_bundle", lambda path: bundle)
         return bundle, load_bundle("model.nnd", **options)
 
     return load
