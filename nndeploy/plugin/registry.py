@@ -14,9 +14,7 @@ GROUP = "nndeploy.backends"
 DISTRIBUTION = "nndeploy-toolchain"
 
 
-@cache
-def _own_entry_points() -> dict[str, EntryPoint]:
-    """Returns those of this project: found ten times faster than by asking every installed distribution."""
+def _entry_points_of_this_project() -> dict[str, EntryPoint]:
     try:
         points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
     except PackageNotFoundError:
@@ -24,16 +22,20 @@ def _own_entry_points() -> dict[str, EntryPoint]:
     return {point.name: point for point in points}
 
 
+_OWN = _entry_points_of_this_project()
+"""Asked of one distribution, which is ten times faster than of all, and when the run half is imported, not at a load."""
+
+
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
     """Returns those of every installed distribution, by name; nobody can take the name of one of ours."""
-    found = {point.name: point for point in entry_points(group=GROUP)} | _own_entry_points()
+    found = {point.name: point for point in entry_points(group=GROUP)} | _OWN
     return dict(sorted(found.items()))
 
 
 def is_installed(name: str) -> bool:
     """Returns whether a plugin called `name` is installed; it is not loaded."""
-    return name in _own_entry_points() or name in _entry_points()
+    return name in _OWN or name in _entry_points()
 
 
 def backend_names() -> list[str]:
@@ -49,7 +51,7 @@ def backend(name: str) -> Backend:
         UsageError: no plugin of that name is installed.
         UnavailableError: the plugin cannot be imported, or was written for another interface.
     """
-    point = _own_entry_points().get(name) or _entry_points().get(name)
+    point = _OWN.get(name) or _entry_points().get(name)
     if point is None:
         raise UsageError(f"no backend is called {name!r}", hint=did_you_mean(name, _entry_points()))
     try:
