@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from nndeploy.passes.graph_edits import GraphEdits
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import RANDOM_OPS, bodies, is_inference_dropout
+from nndeploy.passes.operators import RANDOM_OPS, is_inference_dropout
 
 MAX_TENSOR_BYTES = 1 << 16
 """Tensors among attributes are compared by their bytes up to this size; larger ones are weights, seldom equal."""
@@ -43,7 +43,7 @@ class EliminateCommonSubexpressions(ModelPass):
 def _is_function_of_inputs(node: ir.Node, edits: GraphEdits) -> bool:
     if node.domain not in _DOMAINS or node.op_identifier() in edits.model.functions or not node.outputs:
         return False
-    if node.op_type in RANDOM_OPS or next(bodies(node), None) is not None:
+    if node.op_type in RANDOM_OPS:
         return False
     return node.op_type != "Dropout" or is_inference_dropout(node, edits.opset)
 
@@ -68,7 +68,7 @@ def _attribute_key(attribute: ir.Attr) -> tuple[str, ...]:
         case ir.AttributeType.TENSOR if _is_small(attribute.as_tensor()):
             tensor = attribute.as_tensor()
             return str(attribute.type), str(tensor.dtype), str(tensor.shape), tensor.tobytes().hex()
-    return str(attribute.type), str(id(attribute))
+    return str(attribute.type), str(id(attribute))  # a body, or a large tensor: equal to no other
 
 
 def _is_small(tensor: ir.TensorProtocol) -> bool:
