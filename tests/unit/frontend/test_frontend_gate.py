@@ -489,6 +489,10 @@ class TestTensors:
         assert error.exit_code == 65
         assert error.where == "sparse tensor 's'"
 
+    def test_a_sparse_tensor_is_limited_like_a_dense_one(self) -> None:
+        error = refusal(model_bytes(self.sparse(1 << 30)))
+        assert "the sparse tensor has 4294967296 bytes when dense (hint: at most 2147483647)" in str(error)
+
     def test_a_sparse_tensor_without_indices_is_refused(self) -> None:
         assert "has no values or no indices" in str(refusal(model_bytes(block(15, block(1, number(2, 1))))))
 
