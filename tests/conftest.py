@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtime
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job; children must get Ctrl-C
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = REPOSITORY.parent / "shared" / "models"

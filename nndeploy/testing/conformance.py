@@ -78,7 +78,8 @@ class BackendConformance:
     """Derive from it, set `backend`, and let pytest collect the class.
 
     `heavy` are modules that the plugin must not load before `supports`, `build` or `open` is called.
-    `library_is_onnx` allows the run half to load onnx, for a backend whose library that is.
+    `library_is_onnx` allows the run half to load onnx, for a backend whose library that is. `limits_threads` is False
+    for a backend that cannot limit the threads of its library.
     """
 
     backend: ClassVar[Backend]
@@ -93,6 +94,7 @@ class BackendConformance:
         "scipy",
     )
     library_is_onnx: ClassVar[bool] = False
+    limits_threads: ClassVar[bool] = True
 
     @pytest.fixture
     def target(self) -> Target:
@@ -181,6 +183,8 @@ class BackendConformance:
             assert not loaded.intersection({"onnx", "onnx_ir"}), "the run half loads onnx"
 
     def test_one_thread_is_one_thread(self, target: Target, tmp_path: Path) -> None:
+        if not self.limits_threads:
+            pytest.skip("this backend cannot limit the threads of its library")
         model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(_BUSY)))
         artifact = self._artifact(model, target, tmp_path)
         if artifact is None:

@@ -9,3 +9,4 @@ from nndeploy.testing import BackendConformance
 class TestReference(BackendConformance):
     backend = Plugin()
     library_is_onnx = True
+    limits_threads = False  # numpy's matrix products take what its BLAS was told at the start of the process

@@ -57,6 +57,7 @@ def test_gemm_is_a_filter_too() -> None:
         f"({IN}) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w) y = Exp(c) }}",
         f"({IN}, float s) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w) y = PRelu(c, s) }}",
         f"({IN}) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w) g = Sigmoid(c) y = Add(c, g) }}",
+        f"({IN}) => ({OUT}, float[1,1,2,2] c) {CONSTANTS} {{ c = Conv(x, w) g = Sigmoid(c) y = Mul(c, g) }}",
         f"({IN}) => ({OUT}, float[1,1,2,2] g) {CONSTANTS} {{ c = Conv(x, w) g = Sigmoid(c) y = Mul(c, g) }}",
         f"({IN}, float s) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w) a = Add(c, s) g = Sigmoid(a) y = Mul(c, g) }}",
         f"({IN}) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w) y = Mul(c, c) }}",
