@@ -21,13 +21,21 @@ DTYPE_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Elements of the value `name`: element (i, j, ...) is number `offset + i * strides[0] + j * strides[1] + ...`."""
+    """Elements of the value `name`: element (i, j, ...) is number `offset + i * strides[0] + j * strides[1] + ...`.
+
+    An axis of size 1 has stride 0, so that equal layouts are equal values.
+    """
 
     name: str
     dtype: str
     shape: Shape
     strides: Shape
     offset: int = 0
+
+    def __post_init__(self) -> None:
+        """Sets the strides that do not count to 0."""
+        strides = tuple(0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True))
+        object.__setattr__(self, "strides", strides)
 
     @property
     def size(self) -> int:

@@ -54,10 +54,10 @@ def _joined(KIND: tl.constexpr, partial, values):
 
 @triton.jit
 def _folded(KIND: tl.constexpr, partial, length):
-    if KIND == "max":
-        return tl.max(partial, axis=0)
-    elif KIND == "min":
-        return tl.min(partial, axis=0)
+    if KIND == "max" or KIND == "min":
+        extreme = tl.max(partial, axis=0) if KIND == "max" else tl.min(partial, axis=0)
+        num_nan = tl.sum(tl.where(partial != partial, 1, 0), axis=0)  # the reductions of the hardware drop NaN
+        return tl.where(num_nan > 0, float("nan"), extreme)
     elif KIND == "mean":
         return tl.sum(partial, axis=0) / (length * 1.0)
     elif KIND == "l2":
