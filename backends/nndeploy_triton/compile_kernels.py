@@ -21,6 +21,7 @@ from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import KERNEL_MODULES, KernelSpec
 
 WARP_SIZE = 32
+MAX_REASON = 200
 _PARAMETER = re.compile(r"\.param\s")
 _compiling = threading.Lock()  # Triton's settings belong to the process
 
@@ -49,7 +50,7 @@ def compile_kernel(spec: KernelSpec, gpu: GpuFacts) -> CompiledKernel:
         with _quiet_settings():
             compiled = _compiled(spec, gpu.arch)
     except Exception as err:  # the compiler's way to say no has many classes
-        raise BuildRefusedError(f"{spec.name}: {one_line(str(err))[:200] or type(err).__name__}") from err
+        raise BuildRefusedError(f"{spec.name}: {_innermost_reason(err)}") from err
     metadata, parameters = compiled.metadata, runtime_parameters(spec)
     if metadata.shared > gpu.shared_bytes:
         raise BuildRefusedError(
@@ -59,6 +60,14 @@ def compile_kernel(spec: KernelSpec, gpu: GpuFacts) -> CompiledKernel:
         raise BuildRefusedError(f"{spec.name} needs scratch memory, which no launch provides")
     num_null = _num_parameters(compiled.asm["ptx"]) - len(parameters)
     return CompiledKernel(compiled.asm["cubin"], metadata.name, metadata.shared, parameters, num_null)
+
+
+def _innermost_reason(error: BaseException) -> str:
+    """Returns what went wrong at the bottom of a chain of errors; what comes before its last line quotes the source."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = str(error).splitlines()
+    return one_line(lines[-1])[:MAX_REASON] if lines else type(error).__name__
 
 
 def runtime_parameters(spec: KernelSpec) -> tuple[tuple[str, str], ...]:

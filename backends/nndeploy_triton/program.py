@@ -14,7 +14,7 @@ Instruction: TypeAlias = tuple[str | int | float, ...]
 
 UNARY = (
     "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sin", "cos", "erf", "sigmoid", "tanh", "softplus", "relu",
-    "floor", "ceil", "round", "sign", "not", "isnan", "same",
+    "floor", "ceil", "round", "sign", "not", "isnan", "same", "float",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "max", "min", "less", "less_equal", "equal", "and", "or")
 ARITY = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), "where": 3}

@@ -20,16 +20,20 @@ def depthwise_tile(
 ):  # fmt: skip
     """Returns the depthwise sums of `channels` at the output's pixels (row, column), as float32; `x` is one image."""
     base = x + (channels // MULTIPLIER)[:, None] * (in_height * in_width)
+    factors = weights + channels * (KERNEL_H * KERNEL_W)
     tile = tl.zeros((channels.shape[0], row.shape[0]), tl.float32)
-    for tap in tl.static_range(KERNEL_H * KERNEL_W):
-        in_row = row * STRIDE_H - pad_top + (tap // KERNEL_W) * DILATION_H
-        in_column = column * STRIDE_W - pad_left + (tap % KERNEL_W) * DILATION_W
-        inside = (in_row >= 0) & (in_row < in_height) & (in_column >= 0) & (in_column < in_width) & pixel_mask
-        values = tl.load(
-            base + (in_row * in_width + in_column)[None, :], mask=channel_mask[:, None] & inside[None, :], other=0.0
-        )
-        factors = tl.load(weights + channels * (KERNEL_H * KERNEL_W) + tap, mask=channel_mask, other=0.0)
-        tile += factors.to(tl.float32)[:, None] * values.to(tl.float32)
+    first_row, first_column = row * STRIDE_H - pad_top, column * STRIDE_W - pad_left
+    for tap_h in range(KERNEL_H):
+        in_row = first_row + tap_h * DILATION_H
+        row_mask = (in_row >= 0) & (in_row < in_height) & pixel_mask
+        for tap_w in tl.static_range(KERNEL_W):
+            in_column = first_column + tap_w * DILATION_W
+            inside = row_mask & (in_column >= 0) & (in_column < in_width)
+            values = tl.load(
+                base + (in_row * in_width + in_column)[None, :], mask=channel_mask[:, None] & inside[None, :], other=0.0
+            )
+            factor = tl.load(factors + tap_h * KERNEL_W + tap_w, mask=channel_mask, other=0.0)
+            tile += factor.to(tl.float32)[:, None] * values.to(tl.float32)
     return tile
 
 

@@ -10,7 +10,7 @@ Expand, Slice, Concat (once for each part) and Split.
 import triton
 import triton.language as tl
 
-from nndeploy_triton.kernels.programs import run_program
+from nndeploy_triton.kernels.programs import as_operand, run_program
 
 
 @triton.jit
@@ -22,8 +22,8 @@ def offsets_of(at, sizes, strides):
         offsets = tl.zeros_like(at)
         rest = at
         for back in tl.static_range(len(strides)):
-            axis: tl.constexpr = len(strides) - 1 - back
-            offsets, rest = _one_axis(offsets, rest, sizes[axis], strides[axis], axis == 0)
+            size, stride = sizes[len(strides) - 1 - back], strides[len(strides) - 1 - back]
+            offsets, rest = _one_axis(offsets, rest, size, stride, back == len(strides) - 1)
         return offsets
 
 
@@ -44,7 +44,7 @@ def elementwise(out, inputs, sizes, out_strides, in_strides, num_elements, PROGR
     for index in tl.static_range(len(inputs)):
         value = tl.load(inputs[index] + offsets_of(at, sizes, in_strides[index]), mask=mask)
         if len(PROGRAM) > 0:
-            value = value.to(tl.float32)
+            value = as_operand(value)
         values = values + (value,)
     result = run_program(values, PROGRAM)
     tl.store(out + offsets_of(at, sizes, out_strides), result.to(out.dtype.element_ty), mask=mask)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that are told by tables where to read: Resize in every mode, Gather, Pad and steps of Slice.
+"""Kernels that are told by tables where to read: Resize in every mode, Gather and Pad.
 
-The tables are made on the host, once, exactly as ONNX defines them, and are constants of the program.
+The tables are made on the host, once, exactly as ONNX defines them, and are constants of the program; the indices of a
+Gather may also be computed by the model.
 """
 
 import triton
@@ -36,14 +37,21 @@ def resize(
 
 @triton.jit
 def gather(
-    out, x, table, num_elements, out_length, in_length, inner, FILL: tl.constexpr, BLOCK: tl.constexpr
+    out, x, table, num_elements, out_length, in_length, inner,
+    FILL: tl.constexpr, WRAPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Writes out[o, i, j] = x[o, table[i], j], and FILL where the entry is negative; any element type."""
+    """Writes out[o, i, j] = x[o, table[i], j], and FILL where the entry is outside; any element type.
+
+    With WRAPS a negative entry counts from the end, as indices that a model computes may.
+    """
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < num_elements
     place = at % inner
     along = at // inner % out_length
     outer = at // inner // out_length
     entry = tl.load(table + along, mask=mask, other=-1)
-    values = tl.load(x + (outer * in_length + entry) * inner + place, mask=mask & (entry >= 0), other=FILL)
+    if WRAPS:
+        entry = tl.where(entry < 0, entry + in_length, entry)
+    inside = mask & (entry >= 0) & (entry < in_length)
+    values = tl.load(x + (outer * in_length + entry) * inner + place, mask=inside, other=FILL)
     tl.store(out + at, values, mask=mask)

@@ -3,7 +3,8 @@
 
 A program is a tuple of steps such as `(("add", 0, 1), ("const", 0.5), ("mul", 2, 3))`. A number names a value: first
 the kernel's inputs (or the accumulator and then its extra inputs), then the results of the steps so far; the last
-result is the program's. Truth is 1.0 and 0.0. `program.py` holds the same on the host, with the list of operators.
+result is the program's. Reals are float32, whole numbers keep their type until "float" converts them, truth is 1.0
+and 0.0, or 1 and 0. `program.py` holds the same on the host, with the list of operators.
 """
 
 import triton
@@ -35,6 +36,8 @@ def _value_of(values, step: tl.constexpr):
 def _unary(op: tl.constexpr, a):
     if op == "same":
         return a
+    elif op == "float":
+        return a.to(tl.float32)
     elif op == "neg":
         return -a
     elif op == "abs":
@@ -86,7 +89,7 @@ def _binary(op: tl.constexpr, a, b):
     elif op == "mul":
         return a * b
     elif op == "div":
-        return a / b
+        return tl.div_rn(a, b)
     elif op == "max":
         return tl.where((a > b) | (a != a), a, b)  # NaN stays NaN, on either side
     elif op == "min":
@@ -126,21 +129,30 @@ def _round_half_even(a):
 
 @triton.jit
 def load_extra(pointer, strides, kind: tl.constexpr, batch, rows, columns, row_mask, column_mask):
-    """Returns one extra input of an epilogue at (batch, rows, columns) of the output, as float32.
+    """Returns one extra input of an epilogue at (batch, rows, columns) of the output.
 
     `kind` says where it varies: "scalar" (by batch only), "row", "column" or "tile"; `strides` belong to (batch, row,
     column) and are in elements.
     """
     base = pointer + batch * strides[0]
     if kind == "scalar":
-        return tl.load(base).to(tl.float32)
+        return as_operand(tl.load(base))
     elif kind == "row":
-        return tl.load(base + rows * strides[1], mask=row_mask, other=0.0).to(tl.float32)[:, None]
+        return as_operand(tl.load(base + rows * strides[1], mask=row_mask, other=0))[:, None]
     elif kind == "column":
-        return tl.load(base + columns * strides[2], mask=column_mask, other=0.0).to(tl.float32)[None, :]
+        return as_operand(tl.load(base + columns * strides[2], mask=column_mask, other=0))[None, :]
     else:
         at = rows[:, None] * strides[1] + columns[None, :] * strides[2]
-        return tl.load(base + at, mask=row_mask[:, None] & column_mask[None, :], other=0.0).to(tl.float32)
+        return as_operand(tl.load(base + at, mask=row_mask[:, None] & column_mask[None, :], other=0))
+
+
+@triton.jit
+def as_operand(value):
+    """Returns a loaded block as programs take it: reals as float32, whole numbers as they are."""
+    if value.dtype.is_floating():
+        return value.to(tl.float32)
+    else:
+        return value
 
 
 @triton.jit

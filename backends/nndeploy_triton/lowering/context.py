@@ -26,6 +26,8 @@ Array: TypeAlias = npt.NDArray[Any]
 
 MAX_ELEMENTS = 2**31 - 1
 FLOATS = ("float16", "float32")
+WHOLE = ("int32", "int64")
+"""Whole numbers that programs compute with exactly."""
 
 
 @dataclass(slots=True)
@@ -153,11 +155,25 @@ class Context:
             raise BuildRefusedError(f"kernels compute with float16 or float32, not {' and '.join(sorted(dtypes))}")
         return present
 
+    def numbers(self, node: ir.Node, count: int) -> list[ir.Value]:
+        """Returns the first `count` inputs of a node, which are of one type of `FLOATS` or `WHOLE`.
+
+        Raises:
+            BuildRefusedError: they are not, or one is left out.
+        """
+        value = operand(node, 0)
+        if value is None or self.dtype_of(value) not in WHOLE:
+            return self.floats(node, count)
+        present = [one for one in (operand(node, index) for index in range(count)) if one is not None]
+        if len(present) != count or len({self.dtype_of(one) for one in present}) != 1:
+            raise BuildRefusedError("inputs that are left out or differ in type")
+        return present
+
     def elementwise(
         self, output: ir.Value, operands: Sequence["ir.Value | View"], compute: Callable[..., int], label: str
     ) -> None:
         """Emits output = compute(builder, operands...); constants of one element become part of the program."""
-        target = self.output(output)
+        target = self._target(output, operands)
         scalars = [None if isinstance(one, View) else self._float_scalar(one) for one in operands]
         views = [
             self.broadcast(one if isinstance(one, View) else self.view(one), target.shape)
@@ -171,6 +187,16 @@ class Context:
         result = compute(builder, *(next(numbers) if scalar is None else builder.const(scalar) for scalar in scalars))
         inputs = tuple(views) or (self.broadcast(self.new_constant(np.zeros(1, target.dtype)), target.shape),)
         self.emit(Elementwise(target, inputs, builder.program(result, label)))
+
+    def _target(self, output: ir.Value, operands: Sequence["ir.Value | View"]) -> View:
+        """Returns the view to write: of the shape that the model says, or else of the one that the operands give."""
+        try:
+            return self.output(output)
+        except BuildRefusedError:
+            shapes = [(one if isinstance(one, View) else self.view(one)).shape for one in operands]
+            view = self.new_root(output.name or "", self.dtype_of(output), np.broadcast_shapes(*shapes))
+            self._views[view.name] = view
+            return view
 
     def copied(self, target: View, source: View) -> None:
         """Emits a copy of `source`, converted to the target's element type."""

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from nndeploy.passes.node_parameters import cast_target, clip_bounds
 from nndeploy.passes.operators import float_attribute, is_inference_batchnorm, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy_triton.lowering.context import FLOATS, Context
+from nndeploy_triton.lowering.context import FLOATS, WHOLE, Context
 from nndeploy_triton.program import ProgramBuilder
 
 Compute = Callable[..., int]
@@ -34,13 +34,15 @@ READABLE = ("float16", "float32", "float64", "bfloat16", "bool", "uint8", "int8"
 def unary(node: ir.Node, context: Context) -> None:
     """Lowers an operator that a program has as it is."""
     op = UNARY_OPERATORS[node.op_type]
-    context.elementwise(node.outputs[0], context.floats(node, 1), lambda b, x: b.apply(op, x), op)
+    values = context.numbers(node, 1) if op in ("abs", "neg") else context.floats(node, 1)
+    context.elementwise(node.outputs[0], values, lambda b, x: b.apply(op, x), op)
 
 
 def binary(node: ir.Node, context: Context) -> None:
     """Lowers arithmetic of two broadcast inputs."""
     op = BINARY_OPERATORS[node.op_type]
-    context.elementwise(node.outputs[0], context.floats(node, 2), lambda b, x, y: b.apply(op, x, y), op)
+    values = context.floats(node, 2) if op == "div" else context.numbers(node, 2)
+    context.elementwise(node.outputs[0], values, lambda b, x, y: b.apply(op, x, y), op)
 
 
 def variadic(node: ir.Node, context: Context) -> None:
@@ -59,10 +61,10 @@ def variadic(node: ir.Node, context: Context) -> None:
 
 
 def compare(node: ir.Node, context: Context) -> None:
-    """Lowers a comparison of floats."""
+    """Lowers a comparison of numbers of one type."""
     is_mirrored = node.op_type in MIRRORED
     op = MIRRORED[node.op_type] if is_mirrored else COMPARISONS[node.op_type]
-    values = _inputs_of_types(node, context, FLOATS)
+    values = _inputs_of_types(node, context, (*FLOATS, *WHOLE))
     context.elementwise(
         node.outputs[0],
         values[::-1] if is_mirrored else values,
@@ -79,10 +81,10 @@ def logical(node: ir.Node, context: Context) -> None:
 
 
 def where(node: ir.Node, context: Context) -> None:
-    """Lowers Where on floats."""
+    """Lowers Where."""
     condition, *values = node.inputs
-    if condition is None or any(value is None or context.dtype_of(value) not in FLOATS for value in values):
-        raise BuildRefusedError("Where is taken on float16 and float32 only")
+    if condition is None or any(value is None or context.dtype_of(value) not in (*FLOATS, *WHOLE) for value in values):
+        raise BuildRefusedError("Where is taken on float16, float32, int32 and int64 only")
     present = [value for value in (condition, *values) if value is not None]
     context.elementwise(node.outputs[0], present, lambda b, c, x, y: b.apply("where", c, x, y), "where")
 
@@ -95,7 +97,9 @@ def is_nan(node: ir.Node, context: Context) -> None:
 
 def clip(node: ir.Node, context: Context) -> None:
     """Lowers Clip with bounds that are known."""
-    bounds = clip_bounds(node, context.opset)
+    (x,) = context.floats(node, 1)
+    assert x.dtype is not None
+    bounds = clip_bounds(node, context.opset, x.dtype)
     if bounds is None:
         raise BuildRefusedError("the bounds of Clip are not constant")
     low, high = bounds
@@ -104,7 +108,7 @@ def clip(node: ir.Node, context: Context) -> None:
         bounded = x if math.isinf(low) else builder.apply("max", x, builder.const(low))
         return bounded if math.isinf(high) else builder.apply("min", bounded, builder.const(high))
 
-    context.elementwise(node.outputs[0], context.floats(node, 1), compute, "relu6" if bounds == (0, 6) else "clip")
+    context.elementwise(node.outputs[0], [x], compute, "relu6" if bounds == (0, 6) else "clip")
 
 
 def power(node: ir.Node, context: Context) -> None:
@@ -142,6 +146,8 @@ def cast(node: ir.Node, context: Context) -> None:
         context.alias(node.outputs[0], context.view(value))
     elif dtypes[1] == "bool":
         context.elementwise(node.outputs[0], [value], _is_not_zero, "tobool")
+    elif dtypes[0] not in FLOATS and dtypes[1] in FLOATS:
+        context.elementwise(node.outputs[0], [context.view(value)], lambda b, x: b.apply("float", x), "cast")
     else:
         context.copied(context.output(node.outputs[0]), context.view(value))
 

@@ -135,11 +135,12 @@ def space_to_depth(node: ir.Node, context: Context) -> None:
 
 
 def gather(node: ir.Node, context: Context) -> None:
-    """Lowers Gather whose indices are constant: a slice where they are evenly spaced, else a table."""
+    """Lowers Gather: a slice where the indices are constant and evenly spaced, else by a table."""
     view, indices = context.view(node.inputs[0]), context.constant(operand(node, 1))
-    if indices is None:
-        raise BuildRefusedError("the indices of Gather are not constant")
     axis = int_attribute(node, "axis", 0) % len(view.shape)
+    if indices is None:
+        _gathered_at_run_time(node, context, axis)
+        return
     length = view.shape[axis]
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -length or flat.max() >= length):
@@ -173,6 +174,15 @@ def pad(node: ir.Node, context: Context) -> None:
             target = context.new_root(f"pad.{len(context.lowered.roots)}", view.dtype, shape)
         _gathered(context, target, view, axis, table, padding.value)
         view = target
+
+
+def _gathered_at_run_time(node: ir.Node, context: Context, axis: int) -> None:
+    source, table = context.dense(node.inputs[0]), context.dense(operand(node, 1))
+    target = context.output(node.outputs[0])
+    axes = axis_of(source.shape, axis, axis)
+    if target.size != axes.outer * table.size * axes.inner:
+        raise BuildRefusedError("the model says another shape")
+    context.emit(Gather(target, source, table, axes, wraps=True))
 
 
 def _gathered(context: Context, target: View, source: View, axis: int, table: Array, fill: float) -> None:

@@ -26,9 +26,15 @@ def convolution(node: ir.Node, context: Context) -> None:
     x, weights = image_of(context, node.inputs[0]), as_image(context.dense(node.inputs[1]))
     output = as_image(context.output(node.outputs[0]))
     groups, window = int_attribute(node, "group", 1), window_of(node, x, output, weights.shape[2:])
+    emit_convolution(context, output, x, weights, window, groups, _bias(node, context, output))
+
+
+def emit_convolution(
+    context: Context, output: View, x: View, weights: View, window: Window, groups: int, epilogue: Epilogue
+) -> None:
+    """Emits a convolution of images: the depthwise kernel where every group has one input channel, else the general."""
     if x.shape[1] != groups * weights.shape[1] or weights.shape[0] % groups or output.shape[1] != weights.shape[0]:
         raise BuildRefusedError("channels, groups and weights that do not fit together")
-    epilogue = _bias(node, context, output)
     if weights.shape[1] == 1 and groups > 1 and window.num_taps <= MAX_DEPTHWISE_TAPS:
         context.emit(Depthwise(output, x, weights, window, epilogue))
     else:

@@ -57,13 +57,17 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """out[o, i, j] = x[o, table[i], j], `fill` where the entry is negative. `axis` is how x is seen."""
+    """out[o, i, j] = x[o, table[i], j], `fill` where the entry is outside. `axis` is how x is seen.
+
+    With `wraps` a negative entry counts from the end.
+    """
 
     output: View
     x: View
     table: View
     axis: Axis
     fill: float = 0.0
+    wraps: bool = False
 
     @property
     def inputs(self) -> tuple[View, ...]:
@@ -83,7 +87,7 @@ class Gather:
                 ("num_elements", self.output.size), ("out_length", self.table.size), ("in_length", self.axis.length),
                 ("inner", self.axis.inner),
             ),
-            constants=(("FILL", self.fill), *tile.blocks),
+            constants=(("FILL", self.fill), ("WRAPS", self.wraps), *tile.blocks),
             grid=grid([("num_elements", tile["BLOCK"])]),
             tile=tile,
             layout="rm",

@@ -185,7 +185,8 @@ def test_clip_keeps_nan_and_takes_bounds_that_are_left_out(low: float | None, hi
         g (float[{x.size}] x{inputs}) => (float[{x.size}] y) {{ y = Clip ({operands}) }}""",
         constants,
     )
-    bottom, top = (-np.inf if low is None else low), (np.inf if high is None else high)
+    limits = np.finfo(np.float32)
+    bottom, top = (limits.min if low is None else low), (limits.max if high is None else high)
     assert_same(run_on_gpu(model, {"x": x})["y"], np.clip(x.astype(np.float64), bottom, top))
 
 

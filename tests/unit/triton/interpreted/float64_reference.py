@@ -106,4 +106,4 @@ def random_values(seed: int, dtype: str, *shape: int) -> np.ndarray:
 def onnx_shape(dtype: str, shape: tuple[int, ...] | list[int]) -> str:
     """Returns a tensor type as ONNX text writes it."""
     name = {"float16": "float16", "float32": "float", "bool": "bool"}.get(dtype, dtype)
-    return f"{name}[{','.join(map(str, shape))}]"
+    return f"{name}[{','.join(map(str, shape))}]" if shape else name
