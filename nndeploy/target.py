@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -77,7 +77,8 @@ class Target:
 def unmet(requires: Mapping[str, Any], host: Target) -> str:
     """Returns why `host` does not meet an artifact's `requires`, or "" when it does.
 
-    Of several GPUs one that fits is enough.
+    `compute_capability` is one ("8.9") or a list of which one must match exactly, `compute_capability_min` allows later
+    ones too. Of several GPUs one that fits is enough.
     """
     if (arch := requires.get("arch")) not in (None, host.arch):
         return f"needs {arch}, this machine is {host.arch}"
@@ -102,21 +103,21 @@ def _unmet_by_gpus(requires: Mapping[str, Any], host: Target) -> str:
     exactly, at_least = requires.get("compute_capability"), requires.get("compute_capability_min")
     if exactly is None and at_least is None:
         return ""
+    one_of = exactly if isinstance(exactly, list) else [] if exactly is None else [exactly]
     try:
-        fits = [gpu for gpu in host.gpus if _gpu_fits(gpu, exactly, at_least)]
+        wanted = [capability_number(text) for text in one_of]
+        fits = [gpu for gpu in host.gpus if _gpu_fits(gpu, wanted, at_least)]
     except DataError as err:
         return err.what
     if fits:
         return ""
-    wanted = f"{exactly}" if exactly is not None else f"{at_least} or later"
-    return f"needs an NVIDIA GPU of compute capability {wanted}, {_gpus_of(host)}"
+    asked = " or ".join(map(str, one_of)) if one_of else f"{at_least} or later"
+    return f"needs an NVIDIA GPU of compute capability {asked}, {_gpus_of(host)}"
 
 
-def _gpu_fits(gpu: Gpu, exactly: object, at_least: object) -> bool:
+def _gpu_fits(gpu: Gpu, one_of: Collection[tuple[int, int]], at_least: object) -> bool:
     have = capability_number(gpu.compute_capability)
-    if exactly is not None and have != capability_number(exactly):
-        return False
-    return at_least is None or have >= capability_number(at_least)
+    return (not one_of or have in one_of) and (at_least is None or have >= capability_number(at_least))
 
 
 def _gpus_of(host: Target) -> str:

@@ -8,7 +8,7 @@
 Law: the same submodel and target give the same bytes, unless block sizes were measured on a GPU that is here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from nndeploy_triton.fusion import fused
 from nndeploy_triton.fusion.usage import readers_of
 from nndeploy_triton.gpu import GpuFacts, facts_of
 from nndeploy_triton.kernel_specs import Planned, planned
-from nndeploy_triton.lowering.context import Array, Lowered
+from nndeploy_triton.lowering.context import Lowered
 from nndeploy_triton.lowering.table import lower
 from nndeploy_triton.memory import Lifetime, aligned, placed
 from nndeploy_triton.plan import (
@@ -46,7 +46,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class FusedSubmodel:
     """A submodel as fused steps, with its borders and the data of its constants."""
 
     steps: tuple[Step, ...]
@@ -69,12 +69,12 @@ def build(
     """
     if not target.gpus:
         raise BuildRefusedError("the target has no NVIDIA GPU")
-    program = program_of(submodel, ranges)
-    places, constants = _constant_places(program.lowered.constants, program.steps, program.outputs)
+    fused_submodel = fused_submodel_of(submodel, ranges)
+    places, constants = _constant_places(fused_submodel)
     files: dict[str, bytes] = {CONSTANTS_FILE: constants}
     capabilities = {gpu.compute_capability: gpu for gpu in reversed(target.gpus)}
     for gpu in capabilities.values():
-        files.update(_files_for(program, gpu, places, len(constants), compiler, choose_tile))
+        files.update(_files_for(fused_submodel, gpu, places, len(constants), compiler, choose_tile))
     wanted = sorted(capabilities)
     return Artifact(
         files=files,
@@ -84,7 +84,7 @@ def build(
     )
 
 
-def program_of(submodel: ir.Model, ranges: Mapping[str, DimRange]) -> Program:
+def fused_submodel_of(submodel: ir.Model, ranges: Mapping[str, DimRange]) -> FusedSubmodel:
     """Returns the submodel as fused steps.
 
     Raises:
@@ -92,7 +92,7 @@ def program_of(submodel: ir.Model, ranges: Mapping[str, DimRange]) -> Program:
     """
     lowered, inputs, outputs = lower(submodel, ranges)
     kept = {view.name for view in outputs.values()}
-    return Program(tuple(fused(lowered.steps, kept)), lowered, inputs, outputs)
+    return FusedSubmodel(tuple(fused(lowered.steps, kept)), lowered, inputs, outputs)
 
 
 def folder_of(capability: str) -> str:
@@ -100,11 +100,11 @@ def folder_of(capability: str) -> str:
     return f"sm_{capability.replace('.', '')}"
 
 
-def _constant_places(
-    constants: Mapping[str, Array], steps: Sequence[Step], outputs: Mapping[str, View]
-) -> tuple[dict[str, Place], bytes]:
+def _constant_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], bytes]:
     """Returns where each constant that is read lies, and the bytes of all, in the order of their first use."""
-    used = [view.name for step in steps for view in step.inputs] + [view.name for view in outputs.values()]
+    constants = submodel.lowered.constants
+    used = [view.name for step in submodel.steps for view in step.inputs]
+    used += [view.name for view in submodel.outputs.values()]
     places: dict[str, Place] = {}
     data = bytearray()
     for name in dict.fromkeys(used):
@@ -116,7 +116,7 @@ def _constant_places(
 
 
 def _files_for(
-    program: Program,
+    submodel: FusedSubmodel,
     gpu: Gpu,
     constants: Mapping[str, Place],
     constants_bytes: int,
@@ -124,16 +124,16 @@ def _files_for(
     choose_tile: ChooseTile,
 ) -> dict[str, bytes]:
     facts, folder = facts_of(gpu), folder_of(gpu.compute_capability)
-    roots, arena_bytes = _arena_places(program)
+    roots, arena_bytes = _arena_places(submodel)
     roots.update(constants)
-    launches = [planned(step.request(facts, choose_tile(step, facts)), roots) for step in program.steps]
+    launches = [planned(step.request(facts, choose_tile(step, facts)), roots) for step in submodel.steps]
     launches = [launch for launch in launches if _has_work(launch)]
     compiled = {spec.name: compiler(spec, facts) for spec in {one.spec.name: one.spec for one in launches}.values()}
     plan = Plan(
         arena_bytes,
         constants_bytes,
-        _borders(program.inputs, roots),
-        _borders(program.outputs, roots),
+        _borders(submodel.inputs, roots),
+        _borders(submodel.outputs, roots),
         {one.spec.name: kernel_of(one, compiled[one.spec.name]) for one in launches},
         tuple(Launch(one.spec.name, one.tensors, one.sizes) for one in launches),
     )
@@ -142,16 +142,16 @@ def _files_for(
     return {f"{folder}/{PLAN_FILE}": plan_to_json(plan), **cubins}
 
 
-def _arena_places(program: Program) -> tuple[dict[str, Place], int]:
+def _arena_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], int]:
     """Returns where each value lies that is no constant, and the bytes of the arena.
 
     Inputs are written before the first step, outputs are read after the last one.
     """
-    lowered, end = program.lowered, len(program.steps)
-    first = {step.output.name: number for number, step in reversed(list(enumerate(program.steps)))}
-    first.update(dict.fromkeys((view.name for view in program.inputs.values()), -1))
-    last = {name: numbers[-1] for name, numbers in readers_of(program.steps).items()}
-    last.update(dict.fromkeys((view.name for view in program.outputs.values()), end))
+    lowered, end = submodel.lowered, len(submodel.steps)
+    first = {step.output.name: number for number, step in reversed(list(enumerate(submodel.steps)))}
+    first.update(dict.fromkeys((view.name for view in submodel.inputs.values()), -1))
+    last = {name: numbers[-1] for name, numbers in readers_of(submodel.steps).items()}
+    last.update(dict.fromkeys((view.name for view in submodel.outputs.values()), end))
     lifetimes = {
         name: Lifetime(_num_bytes(lowered.roots[name]), moment, max(moment, last.get(name, moment)))
         for name, moment in first.items()

@@ -5,7 +5,8 @@ One context lowers one list of nodes in order. Law: every value that a step read
 output of an earlier step, under its root's name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from nndeploy.passes.constants import constant_array
-from nndeploy.passes.operators import operand, opset_of
+from nndeploy.passes.operators import operand
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
@@ -24,7 +25,8 @@ from nndeploy_triton.views import DTYPE_BYTES, Shape, View, dense
 
 Array: TypeAlias = npt.NDArray[Any]
 
-MAX_ELEMENTS = 2**31 - 1
+MAX_ELEMENTS = 2**31 - 2**16
+"""Places are counted in 32 bits, and the last block of a kernel counts a little beyond the end."""
 FLOATS = ("float16", "float32")
 WHOLE = ("int32", "int64")
 """Whole numbers that programs compute with exactly."""
@@ -40,13 +42,18 @@ class Lowered:
 
 
 class Context:
-    """Lowers nodes of `model`; symbolic dimensions whose range is one size count as fixed."""
+    """Lowers nodes of operator set `opset`; symbolic dimensions whose range is one size count as fixed.
 
-    def __init__(self, model: ir.Model, ranges: Mapping[str, DimRange]) -> None:
-        self.opset = opset_of(model)
+    `names` are those of the model's values, which no temporary value may have.
+    """
+
+    def __init__(self, opset: int, ranges: Mapping[str, DimRange], names: Iterable[str]) -> None:
+        self.opset = opset
         self.lowered = Lowered()
         self._ranges = ranges
         self._views: dict[str, View] = {}
+        self._names = frozenset(names)
+        self._numbers = itertools.count()
 
     def shape_of(self, value: ir.Value) -> Shape:
         """Returns the sizes of a value.
@@ -103,7 +110,7 @@ class Context:
 
     def packed(self, view: View) -> View:
         """Returns a dense copy of a view."""
-        copy = self.new_root(f"copy.{len(self.lowered.roots)}", view.dtype, view.shape)
+        copy = self.temporary("copy", view.dtype, view.shape)
         self.lowered.steps.append(Elementwise(copy, (view,), identity()))
         return copy
 
@@ -127,6 +134,11 @@ class Context:
         """Adds a step."""
         self.lowered.steps.append(step)
 
+    def temporary(self, kind: str, dtype: str, shape: Sequence[int]) -> View:
+        """Returns the view of a new value that the model does not name."""
+        name = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
+        return self.new_root(name, dtype, shape)
+
     def new_root(self, name: str, dtype: str, shape: Sequence[int]) -> View:
         """Returns the view of a new value with memory of its own."""
         view = dense(name, dtype, shape)
@@ -136,7 +148,7 @@ class Context:
     def new_constant(self, array: Array) -> View:
         """Returns the view of a new constant."""
         packed = np.ascontiguousarray(array).reshape(array.shape)
-        view = self.new_root(f"constant.{len(self.lowered.roots)}", packed.dtype.name, packed.shape)
+        view = self.temporary("constant", packed.dtype.name, packed.shape)
         self.lowered.constants[view.name] = packed
         return view
 

@@ -168,10 +168,8 @@ def pad(node: ir.Node, context: Context) -> None:
     for axis in changed:
         table = _pad_table(view.shape[axis], padding.begins[axis], padding.ends[axis], padding.mode)
         shape = (*view.shape[:axis], len(table), *view.shape[axis + 1 :])
-        if axis == changed[-1]:
-            target = context.output(node.outputs[0])
-        else:
-            target = context.new_root(f"pad.{len(context.lowered.roots)}", view.dtype, shape)
+        is_last = axis == changed[-1]
+        target = context.output(node.outputs[0]) if is_last else context.temporary("pad", view.dtype, shape)
         _gathered(context, target, view, axis, table, padding.value)
         view = target
 

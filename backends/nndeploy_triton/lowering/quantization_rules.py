@@ -59,7 +59,7 @@ def quantized_convolution(node: ir.Node, context: Context) -> None:
     x, weights = as_image(_dequantized(node, context, known)), as_image(context.new_constant(_real_weights(known)))
     window = window_of(node, x, output, weights.shape[2:])
     epilogue = _biased(context, known, output) if 8 in known else PLAIN
-    reals = context.new_root(f"real.{len(context.lowered.roots)}", "float32", output.shape)
+    reals = context.temporary("real", "float32", output.shape)
     emit_convolution(context, reals, x, weights, window, int_attribute(node, "group", 1), epilogue)
     scale, zero = float(known[6].reshape(-1)[0]), float(known[7].reshape(-1)[0])
     program = _quantize_constants(output.dtype, scale, zero)
@@ -71,7 +71,7 @@ def _dequantized(node: ir.Node, context: Context, known: dict[int, Array]) -> Vi
     builder = ProgramBuilder(1)
     shifted = builder.apply("sub", builder.apply("float", 0), builder.const(float(known[2].reshape(-1)[0])))
     result = builder.apply("mul", shifted, builder.const(float(known[1].reshape(-1)[0])))
-    reals = context.new_root(f"real.{len(context.lowered.roots)}", "float32", x.shape)
+    reals = context.temporary("real", "float32", x.shape)
     context.emit(Elementwise(reals, (x,), builder.program(result, "dequantize")))
     return reals
 

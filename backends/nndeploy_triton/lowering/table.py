@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of ONNX that have a rule, and the lowering of a node or of a whole submodel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx_ir as ir
 
-from nndeploy.passes.operators import is_standard
+from nndeploy.passes.operators import is_standard, opset_of
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import DimRange
 from nndeploy_triton.lowering import (
@@ -83,7 +83,8 @@ def refusal_of(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -
         return ""
     if node.op_type not in RULES:
         return f"no kernel for {node.op_type}"
-    context = Context(model, ranges)
+    names = (value.name or "" for value in (*node.inputs, *node.outputs) if value is not None)
+    context = Context(opset_of(model), ranges, names)
     try:
         RULES[node.op_type](node, context)
         context.finish([output for output in node.outputs if output.name])
@@ -98,7 +99,7 @@ def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> tuple[Lowered, dic
     Raises:
         BuildRefusedError: a node has no rule, or its rule says no.
     """
-    context = Context(model, ranges)
+    context = Context(opset_of(model), ranges, _value_names(model.graph))
     inputs = {value.name or "": context.view(value) for value in model.graph.inputs}
     layer_norms = find_layer_norms(model, context)
     for node in model.graph:
@@ -109,6 +110,11 @@ def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> tuple[Lowered, dic
             continue
         _lower_node(node, model, context)
     return context.lowered, inputs, context.finish(list(model.graph.outputs))
+
+
+def _value_names(graph: ir.Graph) -> Iterator[str]:
+    for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
+        yield value.name or ""
 
 
 def _lower_node(node: ir.Node, model: ir.Model, context: Context) -> None:

@@ -142,6 +142,13 @@ def test_reading_what_was_written_gives_an_equal_target(
             {"compute_capability": "8.9"},
             "needs an NVIDIA GPU of compute capability 8.9, this machine has none",
         ),
+        ((ADA,), {"compute_capability": ["8.6", "8.9"]}, ""),
+        (
+            (TURING,),
+            {"compute_capability": ["8.6", "8.9"]},
+            "needs an NVIDIA GPU of compute capability 8.6 or 8.9, this machine has 7.5 (Tesla T4)",
+        ),
+        ((ADA,), {"compute_capability": ["8.9", 7]}, "not a compute capability: 7"),
         ((ADA,), {"compute_capability": 8.9}, "not a compute capability: 8.9"),
         ((ADA,), {"compute_capability_min": "new"}, "not a compute capability: 'new'"),
     ],
