@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TensorRT's parser and builder say -> the one line in it that tells a user something.
+
+(antialias == 0) && "Antialiasing is not supported currently."
+    -> Antialiasing is not supported currently
+Invalid Node - b\\nITensor::getDimensions: Error Code 4: API Usage Error (b: input has type Int32 but ... In f at c.cpp:1)
+    -> input has type Int32 but ...
+"""
+
+import re
+
+from nndeploy.errors import one_line
+
+MAX_REASON = 160
+
+_QUOTED = re.compile(r'^.*&&\s*"(?P<said>[^"]+)"\s*$', re.DOTALL)
+_ASSERTION = re.compile(r"^Assertion failed: (?P<condition>.+?)(?:: (?P<said>[A-Z].*))?$", re.DOTALL)
+_API = re.compile(r"Error Code \d+: (?:API Usage Error|Internal Error|[\w ]+?) \((?P<said>.*)\)\s*$", re.DOTALL)
+_WHERE = re.compile(r"\s*\bIn \S+ at \S+\.(?:cpp|h|cu):\d+.*$", re.DOTALL)
+_NO_DRIVER_NOISE = re.compile(r"\[checkMacros[^\n]*|[^\n]*CUDA driver version is insufficient[^\n]*")
+_INVALID_NODE = re.compile(r"^Invalid Node - [^\n]*\n")
+_PLUGIN = "Plugin not found"
+_EMPTY = ("false", "")
+
+
+def parser_reason(text: str, operator: str, node: str) -> str:
+    """Returns the parser's description of an error at `node`, an `operator`, as one short line."""
+    text = _NO_DRIVER_NOISE.sub("", _INVALID_NODE.sub("", text)).strip()
+    text = _said(text)
+    if _PLUGIN in text or text in _EMPTY:
+        return one_line_reason(f"TensorRT has no {operator}" if operator else "TensorRT cannot parse it")
+    return one_line_reason(_without_name(text, node))
+
+
+def builder_reason(text: str) -> str:
+    """Returns the builder's error as one short line."""
+    return one_line_reason(_said(_NO_DRIVER_NOISE.sub("", text).strip()) or "the builder failed without a reason")
+
+
+def one_line_reason(text: str) -> str:
+    """Returns `text` as one line of at most `MAX_REASON` characters."""
+    text = one_line(text).strip(" .:;")
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 3] + "..."
+
+
+def _said(text: str) -> str:
+    if match := _API.search(text):
+        return _WHERE.sub("", match["said"]).strip()
+    if match := _ASSERTION.match(text):
+        text = match["said"] or match["condition"]
+    if match := _QUOTED.match(text):
+        return match["said"].strip()
+    return _WHERE.sub("", text).strip()
+
+
+def _without_name(text: str, node: str) -> str:
+    return text.removeprefix(f"{node}: ") if node else text
