@@ -95,9 +95,9 @@ def with_sizes(request: EngineRequest, model: ir.Model, ranges: Mapping[str, Dim
 
 
 def first_refused(count: int, refusal: Callable[[int], str]) -> tuple[int, str]:
-    """Returns the index whose item makes `refusal(n)`, asked for the first n of `count` items, turn from "" to a reason.
+    """Returns the index of the item with which `refusal(n)`, asked of the first n items, turns from "" to a reason.
 
-    `refusal(count)` must give a reason; there may be several such items, one of them is found by halving.
+    `refusal(count)` must give a reason; of several such items one is found, by halving.
     """
     low, high, why = 0, count, refusal(count)
     while high - low > 1:
@@ -115,7 +115,8 @@ def _blamed(model: ir.Model, errors: Sequence[TensorRt], taken: set[int]) -> dic
     unplaced: list[str] = []
     for error in errors:
         at = _nodes_of_error(model, error)
-        why = _reason(error, inside=len(at) == 1 and model.graph[at[0]].op_type != error.node_operator())
+        inside = len(at) == 1 and model.graph[at[0]].op_type != error.node_operator()
+        why = next(iter(_unread(model, error).values()), "") or _reason(error, inside=inside)
         for i in at:
             blamed.setdefault(i, why)
         if not at:
@@ -142,8 +143,22 @@ def _nodes_of_error(model: ir.Model, error: TensorRt) -> list[int]:
     at = error.node()
     if 0 <= at < len(nodes) and (nodes[at].op_type == error.node_operator() or any(bodies(nodes[at]))):
         return [at]
-    unread = {id(value): "" for value in model.graph.inputs if value.name == error.file()}
-    return list(_readers(model, unread))
+    return list(_readers(model, _unread(model, error)))
+
+
+def _unread(model: ir.Model, error: TensorRt) -> dict[int, str]:
+    """Returns the input, with a reason, that the parser could not make: it says its name where others say the file."""
+    return {
+        id(value): f"TensorRT has no {_kind(value)}, as {value.name!r} is"
+        for value in model.graph.inputs
+        if value.name == error.file()
+    }
+
+
+def _kind(value: ir.Value) -> str:
+    if not isinstance(value.type, ir.TensorType):
+        return "sequences, optionals and maps"
+    return value.type.dtype.name.lower()
 
 
 def _readers(model: ir.Model, values: Mapping[int, str]) -> dict[int, str]:

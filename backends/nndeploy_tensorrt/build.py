@@ -25,11 +25,11 @@ from nndeploy.value_types import DimRange
 from nndeploy_tensorrt.ask import with_sizes
 from nndeploy_tensorrt.build_process import MODEL_FILE, REQUEST_FILE, RESULT_FILE
 from nndeploy_tensorrt.engine import EngineRequest
+from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import RTX
 from nndeploy_tensorrt.model_bytes import bytes_for_parser
 from nndeploy_tensorrt.reason import one_line_reason
 from nndeploy_tensorrt.serving import Serving
-from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.sizes import unknown_size
 
 MAX_NOISE = 2000

@@ -17,14 +17,14 @@ import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_tensorrt.artifact_facts import EngineFacts, metadata_from_facts
 from nndeploy_tensorrt.engine import EngineRequest, InputSizes, build_engine
-from nndeploy_tensorrt.library import loaded
 from nndeploy_tensorrt.files import ENGINE_FILE
+from nndeploy_tensorrt.library import loaded
 
 MODEL_FILE = "model.onnx"
 REQUEST_FILE = "request.json"
@@ -41,9 +41,10 @@ _TIMES_AND_MEMORY = re.compile(r"\d ?(?:ms|s|seconds)\b|MemUsage|\bMiB\b")
 
 def main() -> None:
     """Builds what the working folder asks for and leaves `result.json`, also where the library refuses."""
-    is_layout_fixed = _fix_layout()
+    if _STARTED_AGAIN not in os.environ:
+        _start_again()
     request = request_from_json(json.loads(Path(REQUEST_FILE).read_text(encoding="utf-8")))
-    result: dict[str, Any] = {"refused": "", "is_layout_fixed": is_layout_fixed}
+    result: dict[str, Any] = {"refused": "", "is_layout_fixed": _is_layout_fixed()}
     try:
         engine = in_own_arena(lambda: build_engine(Path(MODEL_FILE).read_bytes(), request))
         Path(ENGINE_FILE).write_bytes(engine.data)
@@ -78,11 +79,14 @@ def reproducible(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if not _TIMES_AND_MEMORY.search(line)]
 
 
-def _fix_layout() -> bool:
-    """Returns whether memory is laid out as in every other run; starts this process once more to get there."""
+def _is_layout_fixed() -> bool:
+    """Returns whether memory is laid out as in every other run."""
+    return bool(_persona(ctypes.CDLL(None)) & _ADDR_NO_RANDOMIZE)
+
+
+def _start_again() -> NoReturn:
+    """Starts this process once more, with its memory laid out as in every other run if the kernel lets it."""
     libc = ctypes.CDLL(None)
-    if _STARTED_AGAIN in os.environ:
-        return bool(_persona(libc) & _ADDR_NO_RANDOMIZE)
     libc.personality(ctypes.c_ulong(_persona(libc) | _ADDR_NO_RANDOMIZE))  # refused: the next start sees it
     _, hard = resource.getrlimit(resource.RLIMIT_STACK)
     with contextlib.suppress(ValueError):

@@ -9,7 +9,6 @@ Source: TensorRT 11, ONNX Opset Guide (opsets 9 to 25); the parser itself names 
 
 import onnx.defs
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.transforms.operator_versions import means_same, version_of
@@ -29,7 +28,7 @@ def bytes_for_parser(model: ir.Model) -> bytes:
         raise BuildRefusedError("the model is larger than 2 GiB")
     try:
         return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
-    except (EncodeError, ValueError) as err:
+    except Exception as err:  # protobuf's own error, whose class is no part of its interface
         raise BuildRefusedError("the model is larger than 2 GiB") from err
 
 
@@ -39,16 +38,16 @@ def unknown_version(node: ir.Node, model: ir.Model) -> str:
         said = version_of(model.graph.opset_imports, inner.domain)
         if said is None or inner.domain not in ("", "ai.onnx"):
             continue
-        if said < OLDEST_OPSET:
-            return f"{inner.op_type} of opset {said} is older than what TensorRT reads (opset {OLDEST_OPSET})"
-        if _is_older(inner.op_type) and not means_same("", inner.op_type, said, min(said, NEWEST_OPSET)):
-            return f"{inner.op_type} of opset {said} is newer than what TensorRT reads (opset {NEWEST_OPSET})"
+        known = max(OLDEST_OPSET, min(said, NEWEST_OPSET))
+        if _is_known(inner.op_type, known) and not means_same("", inner.op_type, said, known):
+            age = "older" if said < known else "newer"
+            return f"{inner.op_type} of opset {said} is {age} than what TensorRT reads (opset {known})"
     return ""
 
 
-def _is_older(op_type: str) -> bool:
-    """Returns whether the operator existed in the newest set that the parser knows; of others it says so itself."""
-    return bool(onnx.defs.has(op_type, NEWEST_OPSET, ""))
+def _is_known(op_type: str, version: int) -> bool:
+    """Returns whether the operator existed in a version of the set; of others the parser itself says so."""
+    return bool(onnx.defs.has(op_type, version, ""))
 
 
 def _nodes_inside(node: ir.Node) -> list[ir.Node]:

@@ -3,7 +3,7 @@
 
 (antialias == 0) && "Antialiasing is not supported currently."
     -> Antialiasing is not supported currently
-Invalid Node - b\\nITensor::getDimensions: Error Code 4: API Usage Error (b: input has type Int32 but ... In f at c.cpp:1)
+Invalid Node - b | ITensor::getDimensions: Error Code 4: API Usage Error (b: input has type Int32 but ... In f at c.cpp)
     -> input has type Int32 but ...
 """
 
@@ -14,27 +14,26 @@ from nndeploy.errors import one_line
 MAX_REASON = 160
 
 _QUOTED = re.compile(r'^.*&&\s*"(?P<said>[^"]+)"\s*$', re.DOTALL)
-_ASSERTION = re.compile(r"^Assertion failed: (?P<condition>.+?)(?:: (?P<said>[A-Z].*))?$", re.DOTALL)
-_API = re.compile(r"Error Code \d+: (?:API Usage Error|Internal Error|[\w ]+?) \((?P<said>.*)\)\s*$", re.DOTALL)
+_ASSERTION = re.compile(r"^(?:Assertion failed: )?(?P<condition>[^:]+|.+?)(?:: (?P<said>[A-Z].*))?$", re.DOTALL)
+_API = re.compile(r"Error Code \d+: [\w ]+? \((?P<said>.*)\)\s*$", re.DOTALL)
 _WHERE = re.compile(r"\s*\bIn \S+ at \S+\.(?:cpp|h|cu):\d+.*$", re.DOTALL)
-_NO_DRIVER_NOISE = re.compile(r"\[checkMacros[^\n]*|[^\n]*CUDA driver version is insufficient[^\n]*")
+_SOURCE = re.compile(r"^(?:\[[^\]\n]*\]\s*|MyelinCheckException:\s*|\w+\.(?:cpp|h):\d+:\s*)+")
+_NO_DRIVER = re.compile(r"\[checkMacros[^\n]*|[^\n]*CUDA driver version is insufficient[^\n]*")
 _INVALID_NODE = re.compile(r"^Invalid Node - [^\n]*\n")
-_PLUGIN = "Plugin not found"
-_EMPTY = ("false", "")
+_NO_IMPORTER = re.compile(r"Plugin not found|getPluginCreatorVersion|^(?:false)?$")
 
 
 def parser_reason(text: str, operator: str, node: str) -> str:
     """Returns the parser's description of an error at `node`, an `operator`, as one short line."""
-    text = _NO_DRIVER_NOISE.sub("", _INVALID_NODE.sub("", text)).strip()
-    text = _said(text)
-    if _PLUGIN in text or text in _EMPTY:
+    text = _NO_DRIVER.sub("", _INVALID_NODE.sub("", text)).strip()
+    if _NO_IMPORTER.search(text):
         return one_line_reason(f"TensorRT has no {operator}" if operator else "TensorRT cannot parse it")
-    return one_line_reason(_without_name(text, node))
+    return one_line_reason(_said(text).removeprefix(f"{node}: "))
 
 
 def builder_reason(text: str) -> str:
     """Returns the builder's error as one short line."""
-    return one_line_reason(_said(_NO_DRIVER_NOISE.sub("", text).strip()) or "the builder failed without a reason")
+    return one_line_reason(_said(_NO_DRIVER.sub("", text).strip()) or "the builder failed without a reason")
 
 
 def one_line_reason(text: str) -> str:
@@ -45,13 +44,10 @@ def one_line_reason(text: str) -> str:
 
 def _said(text: str) -> str:
     if match := _API.search(text):
-        return _WHERE.sub("", match["said"]).strip()
-    if match := _ASSERTION.match(text):
-        text = match["said"] or match["condition"]
+        text = match["said"]
+    text = _SOURCE.sub("", _WHERE.sub("", text).strip())
     if match := _QUOTED.match(text):
         return match["said"].strip()
-    return _WHERE.sub("", text).strip()
-
-
-def _without_name(text: str, node: str) -> str:
-    return text.removeprefix(f"{node}: ") if node else text
+    if text.startswith("Assertion failed: ") and (match := _ASSERTION.match(text)):
+        return match["said"] or match["condition"]
+    return text

@@ -32,7 +32,7 @@ def read_cache(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return b""
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         if not _is_ours(os.fstat(descriptor)) or not _is_ours_folder(path.parent):
             return b""
         try:
@@ -50,7 +50,7 @@ def write_cache(path: Path, data: bytes) -> bool:
     except OSError:
         return False
     try:
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
         Path(temporary).replace(path)
     except OSError:
