@@ -71,7 +71,7 @@ def facts_from_metadata(metadata: Mapping[str, Json]) -> EngineFacts:
         BundleError: it is not of the form that `metadata_from_facts` gives.
     """
     library, version, capabilities = (metadata.get(key) for key in ("library", "version", "capabilities"))
-    if library not in LIBRARIES:
+    if not isinstance(library, str) or library not in LIBRARIES:
         raise BundleError(f"unknown TensorRT library {library!r:.40}")
     if not isinstance(version, str) or not 0 < len(version) <= 40:
         raise BundleError(f"not a version of TensorRT: {version!r:.60}")

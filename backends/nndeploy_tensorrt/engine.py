@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_tensorrt.artifact_facts import Binding
 from nndeploy_tensorrt.library import RTX, LogLine, TensorRt, loaded, log_of
-from nndeploy_tensorrt.reason import builder_reason, parser_reason
+from nndeploy_tensorrt.reason import library_reason, parser_reason
 from nndeploy_tensorrt.tensor_types import dtype_name
 
 
@@ -155,7 +155,7 @@ def _profile(builder: TensorRt, sizes: Sequence[InputSizes]) -> TensorRt:
 
 def _why_not_built(lines: Sequence[LogLine]) -> str:
     errors = [line.text for line in lines if line.is_error]
-    return builder_reason(errors[0] if errors else "")
+    return library_reason(errors[0] if errors else "")
 
 
 def _binding(tensor: TensorRt) -> Binding:

@@ -31,9 +31,9 @@ def parser_reason(text: str, operator: str, node: str) -> str:
     return one_line_reason(_said(text).removeprefix(f"{node}: "))
 
 
-def builder_reason(text: str) -> str:
-    """Returns the builder's error as one short line."""
-    return one_line_reason(_said(_NO_DRIVER.sub("", text).strip()) or "the builder failed without a reason")
+def library_reason(text: str) -> str:
+    """Returns an error of the builder or the runtime as one short line."""
+    return one_line_reason(_said(_NO_DRIVER.sub("", text).strip()) or "it gave no reason")
 
 
 def one_line_reason(text: str) -> str:

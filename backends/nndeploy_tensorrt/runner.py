@@ -18,11 +18,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from nndeploy.cuda import CudaError, Device, DeviceArray, Graph
-from nndeploy.errors import DataError, NndeployError, UsageError, one_line
+from nndeploy.errors import DataError, NndeployError, UsageError
 from nndeploy.value_types import Value
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts
 from nndeploy_tensorrt.library import TensorRt
 from nndeploy_tensorrt.output_allocator import output_memory
+from nndeploy_tensorrt.reason import library_reason
 
 RUNS_BEFORE_CAPTURE = 2
 """The first runs compile kernels and allocate, which a capture must not."""
@@ -90,7 +91,12 @@ class Runner:
             return {binding.name: self._result(binding, arrays[binding.name]) for binding in self._facts.outputs}
 
     def _bind_input(self, binding: Binding, array: DeviceArray) -> None:
-        if binding.is_dynamic and not self._context.set_input_shape(binding.name, array.shape):
+        fits = (
+            self._context.set_input_shape(binding.name, array.shape)
+            if binding.is_dynamic
+            else binding.shape == array.shape
+        )
+        if not fits:
             raise DataError(
                 f"{list(array.shape)} is outside the sizes that the engine was built for", where=binding.name
             )
@@ -119,7 +125,7 @@ class Runner:
     def _failure(self) -> NndeployError:
         """Returns why the work could not be queued: memory that an output could not get, or the library's own error."""
         no_memory = next((memory.error for memory in self._memory.values() if memory.error is not None), None)
-        return no_memory or DataError(one_line(f"TensorRT failed: {self._last_error() or 'it gave no reason'}"))
+        return no_memory or DataError(f"TensorRT failed: {library_reason(self._last_error())}")
 
     def _capture(self, given: Mapping[str, DeviceArray]) -> None:
         """Captures a graph over arrays of its own; an engine that cannot be captured goes on without."""

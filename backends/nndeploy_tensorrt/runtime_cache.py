@@ -32,14 +32,14 @@ def read_cache(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return b""
-    with os.fdopen(descriptor, "rb") as file:
-        if not _is_ours(os.fstat(descriptor)) or not _is_ours_folder(path.parent):
-            return b""
-        try:
-            data = file.read(MAX_BYTES + 1)
-        except OSError:
-            return b""
-    return data if len(data) <= MAX_BYTES else b""
+    if not _is_ours(os.fstat(descriptor)) or not _is_ours_folder(path.parent):
+        os.close(descriptor)
+        return b""
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(MAX_BYTES)
+    except OSError:
+        return b""
 
 
 def write_cache(path: Path, data: bytes) -> bool:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from nndeploy.cuda import Device, device
-from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.target import capability_number
 from nndeploy.value_types import Value
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts, facts_from_metadata
 from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import LIBRARIES, RTX, Log, TensorRt, loaded, log_of
-from nndeploy_tensorrt.reason import builder_reason
+from nndeploy_tensorrt.reason import library_reason
 from nndeploy_tensorrt.runner import Runner
 from nndeploy_tensorrt.runtime_cache import cache_path, read_cache, write_cache
 from nndeploy_tensorrt.tensor_types import dtype_name
@@ -65,14 +65,14 @@ class TensorRtSession:
         self._cache = _KernelCache(self._engine, cache) if facts.library == RTX.flavour else None
         context = _context(self._engine, self._cache)
         if context is None:
-            raise UnavailableError(f"no execution context: {builder_reason(log.last_error())}", where=self.device)
+            raise UnavailableError(f"no execution context: {library_reason(log.last_error())}", where=self.device)
         self._runner: Runner | None = Runner(library, context, facts, gpu, log.last_error)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name; nothing waits for the GPU."""
         runner = self._runner
         if runner is None:
-            raise UnavailableError("the session is closed")
+            raise UsageError("the session is closed")
         outputs = runner.run(inputs)
         if self._cache is not None and runner.num_runs == 1:
             self._cache.keep()  # a box is switched off, not closed
@@ -148,7 +148,7 @@ def _runtime(library: TensorRt, log: Log) -> TensorRt:
     """Returns a runtime that loads no host code and writes no file."""
     runtime = library.Runtime(log.logger)
     if runtime is None:
-        raise UnavailableError(f"TensorRT does not start: {builder_reason(log.last_error())}")
+        raise UnavailableError(f"TensorRT does not start: {library_reason(log.last_error())}")
     runtime.engine_host_code_allowed = False
     with contextlib.suppress(AttributeError):
         runtime.tempfile_control_flags = 1 << int(library.TempfileControlFlag.ALLOW_IN_MEMORY_FILES)
@@ -160,7 +160,7 @@ def _deserialized(library: TensorRt, runtime: TensorRt, engine: memoryview, log:
         raise UnavailableError(f"TensorRT cannot use the engine here: {why}")
     found = runtime.deserialize_cuda_engine(engine)
     if found is None:
-        raise UnavailableError(f"TensorRT cannot load the engine: {builder_reason(log.last_error())}")
+        raise UnavailableError(f"TensorRT cannot load the engine: {library_reason(log.last_error())}")
     return found
 
 
