@@ -33,7 +33,7 @@ def parser_reason(text: str, operator: str, node: str) -> str:
 
 def library_reason(text: str) -> str:
     """Returns an error of the builder or the runtime as one short line."""
-    return one_line_reason(_said(_NO_DRIVER.sub("", text).strip()) or "it gave no reason")
+    return one_line_reason(_said(_NO_DRIVER.sub("", text).strip() or text.strip()) or "it gave no reason")
 
 
 def one_line_reason(text: str) -> str:

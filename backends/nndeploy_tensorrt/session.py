@@ -156,7 +156,7 @@ def _runtime(library: TensorRt, log: Log) -> TensorRt:
 
 
 def _deserialized(library: TensorRt, runtime: TensorRt, engine: memoryview, log: Log) -> TensorRt:
-    if why := _invalidity(library, runtime, engine):
+    if why := _invalidity(library, runtime, engine, log):
         raise UnavailableError(f"TensorRT cannot use the engine here: {why}")
     found = runtime.deserialize_cuda_engine(engine)
     if found is None:
@@ -164,7 +164,7 @@ def _deserialized(library: TensorRt, runtime: TensorRt, engine: memoryview, log:
     return found
 
 
-def _invalidity(library: TensorRt, runtime: TensorRt, engine: memoryview) -> str:
+def _invalidity(library: TensorRt, runtime: TensorRt, engine: memoryview, log: Log) -> str:
     """Returns what the library holds against the engine's header, ""; the classic library is not asked."""
     ask: Callable[[memoryview], tuple[TensorRt, int]] | None = getattr(runtime, "get_engine_validity", None)
     if ask is None:
@@ -174,7 +174,7 @@ def _invalidity(library: TensorRt, runtime: TensorRt, engine: memoryview) -> str
         return ""
     causes = library.EngineInvalidityDiagnostics.__members__
     named = [name.lower().replace("_", " ") for name, cause in causes.items() if int(bits) & int(cause)]
-    return ", ".join(named) or "it is invalid"
+    return ", ".join(named) or library_reason(log.last_error())
 
 
 def _check_bindings(engine: TensorRt, facts: EngineFacts) -> None:

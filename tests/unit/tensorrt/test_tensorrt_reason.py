@@ -61,7 +61,11 @@ def test_parser_that_says_nothing_of_a_node_still_gives_a_reason() -> None:
             "CHECK(op->is_decomposable()) failed. Attention",
         ),
         ("", "it gave no reason"),
-        (NO_DRIVER, "it gave no reason"),
+        (
+            "Error reading CUDA GPU properties: In getCurrentCC at /_src/planHeaders.cpp:130 (cudaError 35: CUDA driver "
+            "version is insufficient for CUDA runtime version) Ensure that the GPU driver is installed.",
+            "Error reading CUDA GPU properties",
+        ),
     ],
 )
 def test_builder_says_it_in_one_line(said: str, line: str) -> None:
