@@ -6,7 +6,7 @@
 A process of its own for three reasons: a library that crashes on a model is a refusal; whatever it writes stays in
 `workdir`; and the order of an engine's outputs inside its file follows from addresses in memory, which are the same
 in every run only where the address space is not randomised. Law: the same submodel gives the same bytes, or the
-artifact says that it does not (the kernel forbids a fixed layout, or the classic library chose kernels by timing).
+artifact says that it need not.
 """
 
 import json
@@ -22,6 +22,7 @@ import onnx_ir as ir
 
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
 from nndeploy.value_types import DimRange
+from nndeploy_tensorrt.artifact_facts import facts_from_metadata
 from nndeploy_tensorrt.ask import with_sizes
 from nndeploy_tensorrt.build_process import MODEL_FILE, REQUEST_FILE, RESULT_FILE
 from nndeploy_tensorrt.engine import EngineRequest
@@ -56,9 +57,19 @@ def build(submodel: ir.Model, serving: Serving, arch: str, ranges: Mapping[str, 
         metadata=result["metadata"],
         requires={"arch": arch, **serving.requires},
         native_code=True,
-        deterministic=serving.flavour == RTX.flavour and result["is_layout_fixed"],
+        deterministic=_is_reproducible(serving, result),
         log="\n".join(result["log"]),
     )
+
+
+def _is_reproducible(serving: Serving, result: Mapping[str, Any]) -> bool:
+    """Returns whether the same request gives the same bytes: for fixed sizes, as docs/tensorrt.md measures it.
+
+    The compiler names what it makes for dynamic sizes in the order in which its threads come to it, and the classic
+    library chooses kernels by timing them.
+    """
+    is_static = facts_from_metadata(result["metadata"]).is_static
+    return serving.flavour == RTX.flavour and is_static and bool(result["is_layout_fixed"])
 
 
 def _built(model: bytes, request: EngineRequest, workdir: Path) -> dict[str, Any]:

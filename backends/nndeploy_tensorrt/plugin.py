@@ -40,10 +40,10 @@ class Plugin:
         return probe(target)
 
     def transforms(self, target: Target) -> Sequence[Transform]:
-        """Returns the rewrites of quantised operators into ones that TensorRT takes."""
+        """Returns the rewrites of operators that TensorRT refuses on the target's GPUs."""
         from nndeploy_tensorrt.transforms import transforms
 
-        return transforms() if target.gpus else ()
+        return transforms(target)
 
     def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
         """Returns the answer of the library's parser and builder for each node."""

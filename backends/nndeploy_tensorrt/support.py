@@ -99,8 +99,24 @@ class _Inquiry:
         if not why:
             return {}
         if (named := _named_in(why, nodes)) is not None:
-            return {named: why}
+            return {named: why, **self._refused_alike(nodes, named)}
         return dict([first_refused(len(nodes), lambda n: why if n == len(nodes) else self._builder_says(nodes[:n]))])
+
+    def _refused_alike(self, nodes: Sequence[ir.Node], named: int) -> dict[int, str]:
+        """Returns which other nodes with the operator of a refused one are refused by themselves.
+
+        The builder stops at the first; where it has no kernel for an operator, this saves a round for each node.
+        """
+        alike = [i for i, node in enumerate(nodes) if i != named and node.op_type == nodes[named].op_type]
+        asked = ((i, self._part([nodes[i]])) for i in alike)
+        said = ((i, self._builder_alone(part)) for i, part in asked)
+        return {i: why for i, why in said if why}
+
+    def _builder_alone(self, part: ir.Model) -> str:
+        """Returns the builder's refusal of one node, "" where it takes it or cannot be asked about it alone."""
+        if refused_by_sizes(part, self._ranges) or refused_by_shapes_or_types(part, self._request.flavour):
+            return ""
+        return refused_by_builder(part, self._request, self._ranges)
 
     def _parser_says(self, nodes: Sequence[ir.Node]) -> str:
         return next(iter(refused_by_parser(self._part(nodes), self._request.flavour).values()), "")

@@ -4,11 +4,18 @@
 from collections.abc import Sequence
 
 from nndeploy.plugin.interface import Transform
+from nndeploy.target import Target
+
+TURING = "7.5"
 
 
-def transforms() -> Sequence[Transform]:
-    """Returns the rewrites; each touches only what TensorRT refused."""
+def transforms(target: Target) -> Sequence[Transform]:
+    """Returns the rewrites for the GPUs of `target`; each touches only what TensorRT refused."""
     from nndeploy.transforms.expand_function import ExpandFunction
     from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
+    from nndeploy_tensorrt.transforms.matmul_as_convolution import MatmulAsConvolution
 
-    return (LowerQuantised(), ExpandFunction())
+    if not target.gpus:
+        return ()
+    for_turing = (MatmulAsConvolution(),) if any(gpu.compute_capability == TURING for gpu in target.gpus) else ()
+    return (LowerQuantised(), ExpandFunction(), *for_turing)

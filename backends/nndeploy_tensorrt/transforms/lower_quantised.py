@@ -21,14 +21,8 @@ from onnx_ir.passes.common import ShapeInferencePass
 
 from nndeploy.plugin.interface import MayTouch
 from nndeploy.transforms.operator_versions import version_of
-from nndeploy_tensorrt.transforms.quantised import (
-    INTEGERS,
-    OLDEST_OPSET,
-    QuantisedGraph,
-    array_of,
-    on_axis,
-    zero_array,
-)
+from nndeploy_tensorrt.transforms.node_maker import Floats, array_of
+from nndeploy_tensorrt.transforms.quantised import INTEGERS, OLDEST_OPSET, QuantisedGraph, on_axis, zero_array
 
 Inputs = list[ir.Value | None]
 Lowering = Callable[[QuantisedGraph, ir.Node, Inputs], "Sequence[ir.Value] | None"]
@@ -221,7 +215,7 @@ def _requantised(
     return made.quantised(made.op("Div", [real, made.floats(_float(scale))]), zero, to)
 
 
-def _float(scale: ir.Value | None) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+def _float(scale: ir.Value | None) -> Floats:
     found = array_of(scale)
     assert found is not None, "the caller has looked"
     return found.astype(np.float32)

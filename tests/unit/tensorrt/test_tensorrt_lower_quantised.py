@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nndeploy_tensorrt.transforms import transforms
 from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
 
 ort = pytest.importorskip("onnxruntime")
@@ -246,5 +245,3 @@ def test_constants_that_nobody_reads_any_more_are_gone(model: Model) -> None:
     assert all(value.uses() for value in found.graph.initializers.values())
 
 
-def test_transforms_have_the_names_that_reports_show() -> None:
-    assert [transform.name for transform in transforms()] == ["lower-quantised", "expand-function"]

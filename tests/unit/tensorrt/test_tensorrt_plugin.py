@@ -82,3 +82,7 @@ def test_pretended_gpu_is_the_tests_own(driver: HostDriver) -> None:
 def test_transforms_are_offered_only_where_there_is_a_gpu(rtx4090: Target, with_gpu: Box) -> None:
     assert [transform.name for transform in Plugin().transforms(rtx4090)] == ["lower-quantised", "expand-function"]
     assert list(Plugin().transforms(with_gpu())) == []
+
+
+def test_turing_gets_its_matrix_products_as_convolutions(with_gpu: Box) -> None:
+    assert "matmul-as-convolution" in [transform.name for transform in Plugin().transforms(with_gpu("8.9", "7.5"))]

@@ -62,8 +62,8 @@ def test_parser_that_says_nothing_of_a_node_still_gives_a_reason() -> None:
         ),
         ("", "it gave no reason"),
         (
-            "Error reading CUDA GPU properties: In getCurrentCC at /_src/planHeaders.cpp:130 (cudaError 35: CUDA driver "
-            "version is insufficient for CUDA runtime version) Ensure that the GPU driver is installed.",
+            "Error reading CUDA GPU properties: In getCurrentCC at /_src/planHeaders.cpp:130 (cudaError 35: CUDA "
+            "driver version is insufficient for CUDA runtime version) Ensure that the GPU driver is installed.",
             "Error reading CUDA GPU properties",
         ),
     ],
