@@ -137,7 +137,7 @@ def _named_in(reason: str, nodes: Sequence[ir.Node]) -> int | None:
     found = [
         (len(node.name), -i)
         for i, node in enumerate(nodes)
-        if node.name and re.search(rf"(?:^|[\s(]){re.escape(one_line(node.name))}(?:[:\s)]|$)", reason)
+        if node.name and re.search(rf"(?:^|[\s('\"]){re.escape(one_line(node.name))}(?:[:\s)'\"]|$)", reason)
     ]
     return -max(found)[1] if found else None
 

@@ -89,7 +89,7 @@ def _of_matmul(node: ir.Node) -> Factors | None:
 def _of_einsum(node: ir.Node) -> Factors | None:
     equation = node.attributes.get_string("equation", "").replace(" ", "")
     match = _PRODUCT_WITH_MATRIX.fullmatch(equation)
-    if match is None or len(node.inputs) != 2 or len({*equation} - {",", "-", ">"}) != len(match["lead"]) + 2:
+    if match is None or len(node.inputs) != 2 or len(set(equation) - set(",->")) != len(match["lead"]) + 2:
         return None
     return _of_matmul(node)
 
@@ -98,7 +98,7 @@ def _of_gemm(node: ir.Node) -> Factors | None:
     weights = _matrix(node.inputs[1])
     if weights is None or node.attributes.get_int("transA", 0):
         return None
-    weights = weights if node.attributes.get_int("transB", 0) else weights.T.copy()
+    weights = weights if node.attributes.get_int("transB", 0) == 1 else weights.T.copy()
     weights = weights * np.float32(node.attributes.get_float("alpha", 1.0))
     third = node.inputs[2] if len(node.inputs) > 2 else None
     if third is None:

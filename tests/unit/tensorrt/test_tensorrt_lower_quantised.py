@@ -243,5 +243,3 @@ def test_constants_that_nobody_reads_any_more_are_gone(model: Model) -> None:
     found = model(filled(CASES["convolution"]))
     lowered(found)
     assert all(value.uses() for value in found.graph.initializers.values())
-
-
