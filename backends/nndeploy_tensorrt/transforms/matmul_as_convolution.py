@@ -96,9 +96,10 @@ def _of_einsum(node: ir.Node) -> Factors | None:
 
 def _of_gemm(node: ir.Node) -> Factors | None:
     weights = _matrix(node.inputs[1])
-    if weights is None or node.attributes.get_int("transA", 0):
+    transposed: dict[str, int] = {name: node.attributes.get_int(name, 0) for name in ("transA", "transB")}
+    if weights is None or transposed["transA"]:
         return None
-    weights = weights if node.attributes.get_int("transB", 0) == 1 else weights.T.copy()
+    weights = weights if transposed["transB"] else weights.T.copy()
     weights = weights * np.float32(node.attributes.get_float("alpha", 1.0))
     third = node.inputs[2] if len(node.inputs) > 2 else None
     if third is None:
