@@ -65,6 +65,9 @@ class BindingsDriver:
     def create_stream(self) -> int:
         return int(_call(cu.cuStreamCreate, cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
 
+    def destroy_stream(self, stream: int) -> None:
+        _call(cu.cuStreamDestroy, stream)
+
     def synchronize(self, stream: int) -> None:
         _call(cu.cuStreamSynchronize, stream)
 
@@ -107,6 +110,12 @@ class BindingsDriver:
         _raise_unless_success(status, "cuEventQuery")
         return True
 
+    def wait_event(self, event: int) -> None:
+        _call(cu.cuEventSynchronize, event)
+
+    def destroy_event(self, event: int) -> None:
+        _call(cu.cuEventDestroy, event)
+
     def load_module(self, image: bytes) -> int:
         return int(_call(cu.cuModuleLoadData, image))
 
@@ -136,6 +145,11 @@ class BindingsDriver:
             return int(_call(cu.cuGraphInstantiate, graph, 0))
         finally:
             _call(cu.cuGraphDestroy, graph)
+
+    def abandon_capture(self, stream: int) -> None:
+        status, graph = cu.cuStreamEndCapture(stream)
+        if status == cu.CUresult.CUDA_SUCCESS:
+            cu.cuGraphDestroy(graph)
 
     def launch_graph(self, graph: int, stream: int) -> None:
         _call(cu.cuGraphLaunch, graph, stream)

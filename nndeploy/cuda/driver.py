@@ -56,6 +56,9 @@ class Driver(Protocol):
     def create_stream(self) -> int:
         """A stream that does not wait for the default stream."""
 
+    def destroy_stream(self, stream: int) -> None:
+        """Calls cuStreamDestroy; work that was queued is still done."""
+
     def synchronize(self, stream: int) -> None:
         """Calls cuStreamSynchronize."""
 
@@ -89,6 +92,12 @@ class Driver(Protocol):
     def is_event_done(self, event: int) -> bool:
         """Calls cuEventQuery."""
 
+    def wait_event(self, event: int) -> None:
+        """Calls cuEventSynchronize."""
+
+    def destroy_event(self, event: int) -> None:
+        """Calls cuEventDestroy."""
+
     def load_module(self, image: bytes) -> int:
         """Calls cuModuleLoadData."""
 
@@ -111,6 +120,9 @@ class Driver(Protocol):
 
     def end_capture(self, stream: int) -> int:
         """Returns the recorded graph, instantiated and ready to launch."""
+
+    def abandon_capture(self, stream: int) -> None:
+        """Ends a capture whose work failed; never raises."""
 
     def launch_graph(self, graph: int, stream: int) -> None:
         """Calls cuGraphLaunch."""

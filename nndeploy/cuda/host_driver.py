@@ -66,7 +66,7 @@ class HostDriver:
         self._functions: dict[int, str] = {}
         self._graphs: dict[int, list[Callable[[], object]]] = {}
         self._captures: dict[int, list[Callable[[], object]]] = {}
-        self._recorded: dict[int, list[int]] = {}  # event -> streams
+        self._recorded: dict[int, bool] = {}  # by event: is it pending
         self._thread = threading.local()
 
     @property
@@ -115,6 +115,10 @@ class HostDriver:
         self._check_context("cuStreamCreate")
         return next(self._handles)
 
+    def destroy_stream(self, stream: int) -> None:
+        self._check_context("cuStreamDestroy")
+        _check(stream not in self._captures, "cuStreamDestroy", "the stream is being captured")
+
     def synchronize(self, stream: int) -> None:
         self._check_context("cuStreamSynchronize")
         _check(stream not in self._captures, "cuStreamSynchronize", "the stream is being captured")
@@ -159,15 +163,25 @@ class HostDriver:
     def create_event(self) -> int:
         self._check_context("cuEventCreate")
         event = next(self._handles)
-        self._recorded[event] = []
+        self._recorded[event] = False
         return event
 
     def record_event(self, event: int, stream: int) -> None:
         self._check_context("cuEventRecord")
-        self._recorded[event].append(stream)
+        _check(stream not in self._captures, "cuEventRecord", "the stream is being captured")
+        self._recorded[event] = True
 
     def is_event_done(self, event: int) -> bool:
-        return self.finish_events or not self._recorded[event]
+        if self.finish_events:
+            self._recorded[event] = False
+        return not self._recorded[event]
+
+    def wait_event(self, event: int) -> None:
+        self._check_context("cuEventSynchronize")
+        self._recorded[event] = False
+
+    def destroy_event(self, event: int) -> None:
+        _check(self._recorded.pop(event, None) is not None, "cuEventDestroy", "invalid handle")
 
     def load_module(self, image: bytes) -> int:
         self._check_context("cuModuleLoadData")
@@ -209,6 +223,9 @@ class HostDriver:
         graph = next(self._handles)
         self._graphs[graph] = self._captures.pop(stream)
         return graph
+
+    def abandon_capture(self, stream: int) -> None:
+        self._captures.pop(stream, None)
 
     def launch_graph(self, graph: int, stream: int) -> None:
         self._check_context("cuGraphLaunch")

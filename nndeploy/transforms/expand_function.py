@@ -48,7 +48,9 @@ def function_of(node: ir.Node, opset_imports: Mapping[str, int]) -> onnx.Functio
     """Returns the body that defines `node`, with its default attributes filled in, or None where there is none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = version_of(opset_imports, domain)
-    if version is None or any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+    if version is None or any(
+        a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()
+    ):
         return None
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
@@ -89,7 +91,9 @@ def _is_in_model(inner: onnx.NodeProto, body: onnx.FunctionProto, opset_imports:
     said = version_of({imported.domain: imported.version for imported in body.opset_import}, inner.domain)
     have = version_of(opset_imports, inner.domain)
     has_body = any(attribute.HasField("g") or attribute.graphs for attribute in inner.attribute)
-    return said is not None and have is not None and not has_body and means_same(inner.domain, inner.op_type, said, have)
+    return (
+        said is not None and have is not None and not has_body and means_same(inner.domain, inner.op_type, said, have)
+    )
 
 
 def _give_defaults(body: onnx.FunctionProto, schema: onnx.defs.OpSchema) -> None:
