@@ -2,7 +2,7 @@
 """Operations -> steps: each step one cuDNN plan with the memory that its tensors stand for.
 
     relabelled values   another view of the same memory
-    groups              the largest that cuDNN has a recommended engine for; else one of its fallbacks
+    groups              the largest that cuDNN has a recommended engine for, or a fallback that is precompiled and fused
     joined values       their parts are there already, or are copied to their slots
 
 Law: every value is written before it is read, and no place is written twice during one life.
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from nndeploy_cudnn.buffers import places_of, readers_of
 from nndeploy_cudnn.frames import MisfitError
 from nndeploy_cudnn.graph_writer import Work
-from nndeploy_cudnn.groups import Group, groups_from
+from nndeploy_cudnn.groups import Group, groups_from, is_classic
 from nndeploy_cudnn.memory import Memory
 from nndeploy_cudnn.operations import Join, Operation, Relabel, Reshaped, Sliced, Transposed, Value
 from nndeploy_cudnn.patterns.translation import NotTakenError
-from nndeploy_cudnn.planner import Planned, Planner
+from nndeploy_cudnn.planner import Planned, Plans
 from nndeploy_cudnn.views import View, reshaped, sliced, transposed
 from nndeploy_cudnn.works import Draft, copy_work, drafts_of
 
@@ -34,15 +34,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """All steps in order, the memory that they use, and how many of them only copy."""
+    """All steps in order, and the memory that they use."""
 
     steps: tuple[Step, ...]
     memory: Memory
-    num_copies: int
+
+    @property
+    def num_copies(self) -> int:
+        """How many steps only copy."""
+        return sum(step.work.is_copy for step in self.steps)
 
 
 def emit(
-    operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value], planner: Planner
+    operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value], planner: Plans
 ) -> Emission:
     """Returns the steps that compute `outputs` from `inputs`.
 
@@ -54,7 +58,7 @@ def emit(
 
 class _Emitter:
     def __init__(
-        self, operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value], planner: Planner
+        self, operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value], planner: Plans
     ) -> None:
         places = places_of(operations, outputs)
         self._operations, self._outputs, self._planner = operations, outputs, planner
@@ -63,7 +67,6 @@ class _Emitter:
         self._memory = Memory(inputs, outputs, places)
         self._done: set[Operation] = set()
         self._steps: list[Step] = []
-        self._num_copies = 0
 
     def run(self) -> Emission:
         for operation in self._operations:
@@ -78,17 +81,17 @@ class _Emitter:
                     self._compute(operation)
         for index, output in enumerate(self._outputs):
             self._copy(self._memory.view_of(output), self._memory.output(index), output.name)
-        return Emission(tuple(self._steps), self._memory, self._num_copies)
+        return Emission(tuple(self._steps), self._memory)
 
     def _compute(self, head: Operation) -> None:
         groups = groups_from(head, self._readers, self._memory.ready, self._done, self._wanted)
-        reasons: list[str] = []
-        for with_fallback in (False, True):
-            for group in groups:
-                if (reason := self._try(group, with_fallback)) == "":
-                    return
-                reasons.append(reason)
-        raise NotTakenError(f"{_named(head.y)}{reasons[-1]}")
+        attempts = [(group, fallback) for group in groups for fallback in (False, *((True,) * is_classic(group)))]
+        attempts += [(group, True) for group in groups]
+        reason = ""
+        for group, with_fallback in attempts:
+            if (reason := self._try(group, with_fallback)) == "":
+                return
+        raise NotTakenError(f"{_named(head.y)}{reason}")
 
     def _try(self, group: Group, with_fallback: bool) -> str:
         """Emits a group; returns why it did not, or ""."""
@@ -109,7 +112,6 @@ class _Emitter:
         made = group[-1].y
         for work, plan in zip(draft, planned, strict=True):
             self._steps.append(Step(made.name, work, plan))
-        self._num_copies += len(draft) - 1
         self._done.update(group)
         self._memory.know(made, draft[-1].writes)
 
@@ -143,7 +145,6 @@ class _Emitter:
         if planned.reason:
             raise NotTakenError(f"{name!r} cannot be copied: {planned.reason}")
         self._steps.append(Step(name, work, planned))
-        self._num_copies += 1
 
 
 def _relabelled(operation: Relabel, view: View) -> View | None:

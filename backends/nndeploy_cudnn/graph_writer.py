@@ -19,13 +19,14 @@ from nndeploy_cudnn.views import Dims, View
 class Work:
     """A graph, the memory of its tensors (uid, view), and the numbers that it gets by value (uid, number).
 
-    `writes` is the view that it makes.
+    `writes` is the view that it makes; `is_copy`: the values were there already.
     """
 
     graph: Graph
     bindings: tuple[tuple[int, View], ...]
     scalars: tuple[tuple[int, float], ...]
     writes: View
+    is_copy: bool = False
 
 
 class GraphWriter:

@@ -41,6 +41,17 @@ def groups_from(
     return list(reversed(ends))
 
 
+def is_classic(group: Group) -> bool:
+    """Returns whether it is a convolution with additions and relu, which cuDNN has precompiled for every GPU.
+
+    Even its fallback is then one kernel, where two recommended ones would go through memory twice more.
+    """
+    head, *rest = group
+    return isinstance(head, Convolution | Matmul) and all(
+        isinstance(operation, Pointwise) and operation.mode in ("add", "relu") for operation in rest
+    )
+
+
 def _next(
     group: Sequence[Operation],
     made: Collection[Value],

@@ -134,6 +134,10 @@ class Descriptor:
         return min(count.value, most) if most else count.value
 
 
+Pack = Descriptor
+"""The memory of one execution of a plan; it may be used again."""
+
+
 class Plan:
     """A loaded plan; `workspace_bytes` is what it needs besides its tensors."""
 
@@ -162,11 +166,14 @@ class Handle:
         descriptor = Descriptor(self._library, EXECUTION_PLAN)
         return Plan(descriptor.set(PLAN_HANDLE, "handle", self._pointer).set(PLAN_JSON, "char", text).finalized())
 
-    def execute(self, plan: Plan, uids: Sequence[int], pointers: Sequence[int], workspace: int) -> None:
-        """Queues a plan; `pointers` are the addresses of the tensors with `uids`."""
+    def pack(self, uids: Sequence[int], pointers: Sequence[int], workspace: int) -> Pack:
+        """Returns the memory for one execution: `pointers` are the addresses of the tensors with `uids`."""
         pack = Descriptor(self._library, VARIANT_PACK)
         pack.set(PACK_UIDS, "int64", list(uids)).set(PACK_POINTERS, "pointer", list(pointers))
-        pack.set(PACK_WORKSPACE, "pointer", workspace).finalized()
+        return pack.set(PACK_WORKSPACE, "pointer", workspace).finalized()
+
+    def execute(self, plan: Plan, pack: Pack) -> None:
+        """Queues a plan on the memory of a pack."""
         self._library.call("cudnnBackendExecute", _p(self._pointer), _p(plan.descriptor.pointer), _p(pack.pointer))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from nndeploy_cudnn.emitter import Emission, emit
 from nndeploy_cudnn.operations import Value
 from nndeploy_cudnn.patterns import translate
 from nndeploy_cudnn.patterns.translation import NotTakenError, Translation
-from nndeploy_cudnn.planner import Planner
+from nndeploy_cudnn.planner import Plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Lowered:
 
 
 def lower(
-    nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], planner: Planner,
+    nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], planner: Plans,
     ranges: Mapping[str, DimRange],
 ) -> Lowered:  # fmt: skip
     """Returns the steps that compute `outputs` from `inputs`.
@@ -43,7 +43,7 @@ def lower(
     return Lowered(used, found, emit(translation.operations, used, found, planner))
 
 
-def refusal_of(node: ir.Node, planner: Planner, ranges: Mapping[str, DimRange]) -> str:
+def refusal_of(node: ir.Node, planner: Plans, ranges: Mapping[str, DimRange]) -> str:
     """Returns why cuDNN does not take a node by itself, or ""."""
     inputs = [value for value in values_read(node) if constant_of(value) is None]
     outputs = [output for output in node.outputs if output.uses() or output.is_graph_output()] or node.outputs[:1]

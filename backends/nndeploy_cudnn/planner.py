@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from nndeploy.errors import UnavailableError, one_line
 from nndeploy.jobs.child import describe_exit
@@ -35,6 +35,13 @@ class Planned:
     workspace_bytes: int = 0
     is_compiled: bool = False
     reason: str = ""
+
+
+class Plans(Protocol):
+    """Whoever can be asked for plans."""
+
+    def plan(self, graph: Graph, with_fallback: bool) -> Planned:
+        """Returns the best plan of a graph, or the reason why there is none; see `Planner.plan`."""
 
 
 class Planner:

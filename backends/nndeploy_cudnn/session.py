@@ -9,7 +9,6 @@ device's stream. `enqueue` neither allocates nor waits, so it can be captured as
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -20,7 +19,7 @@ from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.value_types import Value
-from nndeploy_cudnn.library import CudnnError, Handle, Library, Plan, cudnn_library
+from nndeploy_cudnn.library import CudnnError, Handle, Library, Pack, Plan, cudnn_library
 from nndeploy_cudnn.program import (
     CONSTANTS_FILE,
     PLANS_FILE,
@@ -32,6 +31,9 @@ from nndeploy_cudnn.program import (
 )
 
 ALIGNMENT = 16  # bytes; what the plans were made for
+
+Arrays = Mapping[str, Sequence[DeviceArray]]
+"""The arrays of a call by kind of binding: "input" and "output"."""
 
 
 def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Session:
@@ -51,7 +53,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     if library.version != program.cudnn_version:
         raise UnavailableError(
             f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
-            hint="install the same version of cuDNN on the box as where the bundle is compiled",
+            hint="the box and the machine that compiles need the same version of cuDNN",
         )
     return CudnnSession(program, files, library, device(_device_index(options.device)))
 
@@ -66,14 +68,14 @@ class CudnnSession:
         with gpu.entered():
             self._handle: Handle | None = _opened(library, gpu)
             self._plans = _loaded(self._handle, program, files[PLANS_FILE], gpu)
-        workspace = max((plan.workspace_bytes for plan in self._plans), default=0)
         self._memory = {
             "constant": Allocation(gpu, program.constant_bytes),
             "arena": Allocation(gpu, program.arena_bytes),
-            "workspace": Allocation(gpu, workspace),
+            "workspace": Allocation(gpu, max((plan.workspace_bytes for plan in self._plans), default=0)),
         }
         self._place_constants(files[CONSTANTS_FILE])
-        self._scalars = [_host_scalars(step) for step in program.steps]
+        self._scalars = [[(uid, ctypes.c_float(number)) for uid, number in step.scalars] for step in program.steps]
+        self._packs = [self._fixed_pack(number) for number in range(len(program.steps))]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name, on the device.
@@ -97,41 +99,51 @@ class CudnnSession:
             if self._handle is None:
                 raise UsageError("the session is closed")
             self._handle.set_stream(self._gpu.stream.handle)
-            for step, scalars in zip(self._program.steps, self._scalars, strict=True):
-                self._run_step(self._handle, step, scalars, arrays)
+            for number, step in enumerate(self._program.steps):
+                pack = self._packs[number] or self._pack(self._handle, number, arrays)
+                self._execute(self._handle, step, pack)
 
     def close(self) -> None:
         """Frees what the session holds; a second call does nothing."""
         with self._lock, self._gpu.entered():
             handle, self._handle = self._handle, None
-            self._plans, self._memory = [], {}
+            self._packs, self._plans, self._memory = [], [], {}
             if handle is not None:
                 handle.close()
 
-    def _run_step(
-        self, handle: Handle, step: ProgramStep, scalars: Mapping[int, Any], arrays: Mapping[str, Sequence[DeviceArray]]
-    ) -> None:
-        uids = [binding.uid for binding in step.bindings] + list(scalars)
-        pointers = [self._address(binding, arrays) for binding in step.bindings]
-        pointers += [ctypes.addressof(number) for number in scalars.values()]
+    def _execute(self, handle: Handle, step: ProgramStep, pack: Pack) -> None:
         try:
-            handle.execute(self._plans[step.plan], uids, pointers, self._memory["workspace"].ptr)
+            handle.execute(self._plans[step.plan], pack)
         except CudnnError as err:
             raise UnavailableError(str(err), where=f"{self.device}: {step.makes}") from err
 
-    def _address(self, binding: Binding, arrays: Mapping[str, Sequence[DeviceArray]]) -> int:
+    def _fixed_pack(self, number: int) -> Pack | None:
+        """Returns the memory of a step that is the same for every call, None where it is not."""
+        if any(binding.kind in ("input", "output") for binding in self._program.steps[number].bindings):
+            return None
+        assert self._handle is not None
+        return self._pack(self._handle, number, {})
+
+    def _pack(self, handle: Handle, number: int, arrays: Arrays) -> Pack:
+        bindings, scalars = self._program.steps[number].bindings, self._scalars[number]
+        uids = [binding.uid for binding in bindings] + [uid for uid, _ in scalars]
+        pointers = [self._address(binding, arrays) for binding in bindings]
+        pointers += [ctypes.addressof(number) for _, number in scalars]
+        return handle.pack(uids, pointers, self._memory["workspace"].ptr)
+
+    def _address(self, binding: Binding, arrays: Arrays) -> int:
         if binding.kind in arrays:
             return arrays[binding.kind][binding.index].ptr + binding.offset
         return self._memory[binding.kind].ptr + binding.offset
 
     def _on_device(self, value: Value) -> DeviceArray:
-        if isinstance(value, DeviceArray) and value.device is self._gpu:
-            if value.ptr % ALIGNMENT == 0:
-                return value
-            aligned = self._gpu.empty(value.shape, value.dtype.name)
-            self._gpu.copy(aligned, value)
-            return aligned
-        return self._gpu.to_device(np.ascontiguousarray(value.numpy() if isinstance(value, DeviceArray) else value))
+        if not isinstance(value, DeviceArray) or value.device is not self._gpu:
+            return self._gpu.to_device(np.ascontiguousarray(value.numpy() if isinstance(value, DeviceArray) else value))
+        if value.ptr % ALIGNMENT == 0:
+            return value
+        aligned = self._gpu.empty(value.shape, value.dtype.name)
+        aligned.write(value)
+        return aligned
 
     def _place_constants(self, file: memoryview) -> None:
         """Copies the constants to their places on the device."""
@@ -154,8 +166,8 @@ def _opened(library: Library, gpu: Device) -> Handle:
 
 
 def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> list[Plan]:
-    if sum(size for _, size in program.plans) != len(file):
-        raise BundleError(f"{PLANS_FILE} has {len(file)} bytes, expected {sum(size for _, size in program.plans)}")
+    if any(offset + size > len(file) for offset, size in program.plans):
+        raise BundleError(f"{PLANS_FILE} has {len(file)} bytes; a plan reaches outside")
     try:
         return [handle.load(bytes(file[offset : offset + size])) for offset, size in program.plans]
     except CudnnError as err:
@@ -164,10 +176,6 @@ def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> 
             where=gpu.name,
             hint="compile for this box: `nndeploy probe -o box.toml` on it, then --target box.toml",
         ) from err
-
-
-def _host_scalars(step: ProgramStep) -> dict[int, Any]:
-    return {uid: ctypes.c_float(number) for uid, number in step.scalars}
 
 
 def _device_index(name: str) -> int:

@@ -15,6 +15,7 @@ leaves it to others to set it first. A maximum is pooling over the whole axis fo
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nndeploy_cudnn.frames import (
     Frame,
@@ -42,7 +43,7 @@ from nndeploy_cudnn.operations import (
     Value,
     ZeroPad,
 )
-from nndeploy_cudnn.views import Dims, View, filled, memory_order, row_major, strides_in_order
+from nndeploy_cudnn.views import Dims, View, filled, memory_order, row_major, same_strides, strides_in_order
 
 Draft = tuple[Work, ...]
 FrameOf = Callable[[Dims], Frame]
@@ -96,7 +97,7 @@ def copy_work(source: View, target: View, memory: Memory) -> Work:
     order = tuple(range(len(slots)))
     none = (0,) * (len(slots) - 2)
     images = ((sizes, filled(sizes, steps, order)), (sizes, filled(sizes, others, order)))
-    return _by_ones(*images, source, target, (none, none), memory)
+    return replace(_by_ones(*images, source, target, (none, none), memory), is_copy=True)
 
 
 def _by_ones(
@@ -224,9 +225,10 @@ def _pointwise(group: Sequence[Pointwise], memory: Memory) -> Draft:
     target = y if _has_order(y, order) else memory.temporary(made.dims, made.dtype, order)
     views, copies = dict[Value, View](), list[Work]()
     for value in operands:
-        view = _constant_or_view(value, order, memory)
-        if value.dims == made.dims and not _has_order(view, order):
-            view, work = _copied(view, order, memory)
+        own = _order_of_last(order, len(value.dims))
+        view = memory.view_of(value) if value.constant is None else memory.constant_in(value, own)
+        if not _has_order(view, own):
+            view, work = _copied(view, own, memory)
             copies.append(work)
         views[value] = view
     frame = pointwise_frame(target, [(view.dims, view.strides) for view in views.values()])
@@ -266,7 +268,7 @@ def _reduction(reduction: Reduction, memory: Memory) -> Draft:
         works.append(work)
     order = memory_order(x.dims, x.strides)
     y = memory.place(reduction.y, order)
-    target = y if _has_order(y, order) else memory.temporary(y.dims, y.dtype, order)
+    target = y if _is_dense_in(y, order) else memory.temporary(y.dims, y.dtype, order)
     runs = _reduced_runs(x.dims, order, reduction.axes)
     for run in reversed(runs):
         dims = tuple(1 if axis in run else size for axis, size in enumerate(x.dims))
@@ -344,7 +346,10 @@ def _residual_first(made: Value, rest: Sequence[Pointwise]) -> tuple[Pointwise, 
     first, second = rest[:2]
     bias = [value for value in first.inputs if value is not made]
     residual = [value for value in second.inputs if value is not first.y]
-    if len(bias) != 1 or len(residual) != 1 or bias[0].dims == made.dims or residual[0].dims != made.dims:
+    is_read_again = any(first.y in operation.inputs for operation in rest[2:])
+    if len(bias) != 1 or len(residual) != 1 or is_read_again:
+        return tuple(rest)
+    if bias[0].dims == made.dims or residual[0].dims != made.dims:
         return tuple(rest)
     return (
         Pointwise("add", (made, residual[0]), first.y),
@@ -391,15 +396,15 @@ def _views(operations: Sequence[Pointwise], frame: Frame, memory: Memory) -> dic
     found: dict[Value, View] = {}
     for value in (value for operation in operations for value in operation.inputs):
         if value not in inside and (value.constant is not None or value in memory.ready):
-            found[value] = _constant_or_view(value, order, memory)
+            own = _order_of_last(order, len(value.dims))
+            found[value] = memory.view_of(value) if value.constant is None else memory.constant_in(value, own)
     return found
 
 
-def _constant_or_view(value: Value, order: Sequence[int], memory: Memory) -> View:
-    if value.constant is None:
-        return memory.view_of(value)
-    missing = len(order) - len(value.dims)
-    return memory.constant_in(value, [axis - missing for axis in order if axis >= missing])
+def _order_of_last(order: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Returns the order of the last `rank` axes, which are those of an operand that broadcasts."""
+    missing = len(order) - rank
+    return tuple(axis - missing for axis in order if axis >= missing)
 
 
 def _common_order(made: Value, operands: Sequence[Value], memory: Memory) -> tuple[int, ...]:
@@ -437,9 +442,11 @@ def _mergeable(value: Value, frame: FrameOf, memory: Memory) -> tuple[View, list
 
 
 def _is_dense(view: View) -> bool:
-    order = memory_order(view.dims, view.strides)
-    dense = strides_in_order(view.dims, order)
-    return all(size == 1 or a == b for size, a, b in zip(view.dims, view.strides, dense, strict=True))
+    return _is_dense_in(view, memory_order(view.dims, view.strides))
+
+
+def _is_dense_in(view: View, order: Sequence[int]) -> bool:
+    return same_strides(view.dims, view.strides, strides_in_order(view.dims, order))
 
 
 def _is_dense_channel(view: View) -> bool:

@@ -16,7 +16,7 @@ from functools import partial
 import onnx_ir as ir
 
 from nndeploy_cudnn.operations import Pointwise, Reshaped, Value
-from nndeploy_cudnn.patterns.translation import NotTakenError, Translation, attribute, numbers_of, only_output
+from nndeploy_cudnn.patterns.translation import NotTakenError, Translation, attribute, numbers_of, only_output, opset_of
 from nndeploy_cudnn.views import broadcast_dims
 
 Pattern = Callable[[ir.Node, Translation], None]
@@ -218,7 +218,7 @@ def _power(write: Writer, x: Value, exponent: Value, known: float | None) -> Val
 
 
 def _bounds(node: ir.Node) -> tuple[float, float]:
-    if node.version is not None and node.version < 11:
+    if opset_of(node) < 11:
         low, high = attribute(node, "min", FLOAT32_LOWEST), attribute(node, "max", FLOAT32_LARGEST)
         return float(low), float(high)
     lows: Sequence[float] = numbers_of(node, 1, default=(FLOAT32_LOWEST,))

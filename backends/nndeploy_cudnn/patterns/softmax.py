@@ -12,7 +12,7 @@ Source: ONNX Softmax and LogSoftmax, opset 13 (one axis) and before (all axes fr
 import onnx_ir as ir
 
 from nndeploy_cudnn.operations import Pointwise, Reduction, Value
-from nndeploy_cudnn.patterns.translation import Translation, attribute, axis_within
+from nndeploy_cudnn.patterns.translation import Translation, attribute, axis_within, opset_of
 
 
 def softmax(node: ir.Node, translation: Translation) -> None:
@@ -45,7 +45,7 @@ def _parts(node: ir.Node, translation: Translation, x: Value) -> tuple[Value, Va
 
 
 def _axes(node: ir.Node, rank: int) -> tuple[int, ...]:
-    is_old = node.version is not None and node.version < 13
+    is_old = opset_of(node) < 13
     axis = axis_within(attribute(node, "axis", 1 if is_old else -1), rank)
     return tuple(range(axis, rank)) if is_old else (axis,)
 

@@ -148,6 +148,14 @@ def attribute_ints(node: ir.Node, name: str, default: Sequence[int]) -> tuple[in
     return tuple(default) if found is None else tuple(int(number) for number in found.as_ints())
 
 
+def opset_of(node: ir.Node) -> int:
+    """Returns the version of ONNX's operator set that a node is of."""
+    if node.version is not None:
+        return node.version
+    imports = {} if node.graph is None else node.graph.opset_imports
+    return imports.get("", imports.get("ai.onnx", 1 << 30))
+
+
 def only_output(node: ir.Node) -> ir.Value:
     """Returns the first output of a node whose others nobody reads.
 

@@ -1,39 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the cuDNN backend share: planners that live as long as the run, and a session without a GPU."""
+"""What the tests of the cuDNN backend share: planners that live as long as the run, and a machine with a pretended GPU."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import ml_dtypes
 import numpy as np
-import onnx
 import onnx_ir as ir
 import pytest
 from cudnn_interpreter import InterpretedHandle
+from cudnn_models import run_artifact
+
+from nndeploy.cuda.driver import injected_driver
+from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.target import Gpu, Target
 from nndeploy_cudnn import build as build_module
 from nndeploy_cudnn import session as session_module
 from nndeploy_cudnn import support as support_module
 from nndeploy_cudnn.library import HINT, installed_path
 from nndeploy_cudnn.planner import Planner
 from nndeploy_cudnn.plugin import Plugin
-from onnx.reference import ReferenceEvaluator
-
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
-from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
-from nndeploy.target import Gpu, Target, target_from_toml
-
-NUMPY_TYPES = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
-TARGETS = Path(__file__).resolve().parents[3] / "configs" / "targets"
-
-
-def cudnn_target(name: str) -> Target:
-    """Returns one of the targets that come with the project."""
-    return target_from_toml(TARGETS / f"{name}.toml")
 
 
 @pytest.fixture(scope="session")
@@ -92,49 +80,3 @@ def run_built(planners: None, host_gpu: SimpleNamespace) -> Callable[..., dict[s
         return run_artifact(artifact, inputs, host_gpu)
 
     return run
-
-
-def run_artifact(artifact: Artifact, inputs: Mapping[str, np.ndarray], host_gpu: SimpleNamespace) -> dict[str, Any]:
-    """Returns the outputs of an artifact as host arrays."""
-    host_gpu.library.version = artifact.metadata["cudnn_version"]
-    files = {name: memoryview(data) for name, data in artifact.files.items()}
-    session = Plugin().open(files, artifact.metadata, OpenOptions(device="cuda:0"))
-    try:
-        return {name: array.numpy() for name, array in session.run(inputs).items()}
-    finally:
-        session.close()
-
-
-def model_from_text(text: str, dtype: str = "float") -> ir.Model:
-    """Returns a model written as ONNX text, with inferred shapes; in the text, T stands for the type `dtype`."""
-    typed = re.sub(r"\bT\b", dtype, re.sub(r"\bT(\[[0-9,]*\])?(?= \w+ = )", r"float\1", text))
-    constants = set(re.findall(r"\bT(?:\[[0-9,]*\])? (\w+) = ", text))
-    proto = onnx.parser.parse_model(typed)
-    for tensor in proto.graph.initializer:
-        if tensor.name in constants:
-            elements = onnx.numpy_helper.to_array(tensor).astype(NUMPY_TYPES[dtype])
-            tensor.CopyFrom(onnx.numpy_helper.from_array(elements, tensor.name))
-    onnx.checker.check_model(proto)
-    return ir.from_proto(onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True))
-
-
-def in_float64(model: ir.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns a model's outputs with every real number as float64, by ONNX's own evaluator."""
-    proto = onnx.ModelProto.FromString(ir.to_proto(model).SerializeToString())
-    del proto.graph.value_info[:]
-    reals = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-    for value in (*proto.graph.input, *proto.graph.output):
-        if value.type.tensor_type.elem_type in reals:
-            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    for tensor in proto.graph.initializer:
-        if tensor.data_type in reals:
-            exact = onnx.numpy_helper.to_array(tensor).astype(np.float64)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(exact, tensor.name))
-    for node in proto.graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in reals:
-                attribute.i = onnx.TensorProto.DOUBLE
-    wide = {name: x.astype(np.float64) if x.dtype.kind in "fV" else x for name, x in inputs.items()}
-    with np.errstate(all="ignore"):
-        found = ReferenceEvaluator(proto).run(None, wide)
-    return dict(zip([output.name for output in proto.graph.output], found, strict=True))

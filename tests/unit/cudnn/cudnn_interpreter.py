@@ -21,6 +21,8 @@ DTYPES = {
     "CUDNN_DATA_BFLOAT16": ml_dtypes.bfloat16,
 }
 Array = np.ndarray[Any, Any]
+Reader = Callable[[str], Array]
+Tensors = Mapping[str, Any]
 _erf = np.vectorize(math.erf, otypes=[float])
 
 UNARY: dict[str, Callable[[Array], Array]] = {
@@ -49,7 +51,8 @@ class InterpretedHandle:
 
     def __init__(self) -> None:
         self.streams: list[int] = []
-        self.executed: list[tuple[tuple[int, ...], int]] = []
+        self.num_packs = 0
+        self.num_executed = 0
         self.is_closed = False
 
     def set_stream(self, stream: int) -> None:
@@ -58,10 +61,14 @@ class InterpretedHandle:
     def load(self, text: bytes) -> InterpretedPlan:
         return InterpretedPlan(text)
 
-    def execute(self, plan: InterpretedPlan, uids: Sequence[int], pointers: Sequence[int], workspace: int) -> None:
+    def pack(self, uids: Sequence[int], pointers: Sequence[int], workspace: int) -> dict[int, int]:
+        self.num_packs += 1
+        return dict(zip(uids, pointers, strict=True))
+
+    def execute(self, plan: InterpretedPlan, pack: Mapping[int, int]) -> None:
         assert not self.is_closed
-        self.executed.append((tuple(uids), workspace))
-        run_graph(plan.graph, dict(zip(uids, pointers, strict=True)))
+        self.num_executed += 1
+        run_graph(plan.graph, pack)
 
     def close(self) -> None:
         self.is_closed = True
@@ -100,10 +107,10 @@ def memory_of(tensor: Mapping[str, Any], pointer: int) -> Array:
     return np.lib.stride_tricks.as_strided(flat, tensor["dim"], steps, writeable=True)
 
 
-Runner = Callable[[Mapping[str, Any], Callable[[str], Array], Mapping[str, Any]], tuple[str, Array]]
+Runner = Callable[[Mapping[str, Any], Reader, Tensors], tuple[str, Array]]
 
 
-def _pointwise(node: Mapping[str, Any], read: Callable[[str], Array], _tensors: Mapping[str, Any]) -> tuple[str, Array]:
+def _pointwise(node: Mapping[str, Any], read: Reader, _tensors: Tensors) -> tuple[str, Array]:
     mode = node["pointwiseMode"].removeprefix("CUDNN_POINTWISE_")
     assert (node["alpha1"], node["alpha2"]) == (1.0, 1.0)
     x = read(node["X"])
@@ -119,7 +126,7 @@ def _pointwise(node: Mapping[str, Any], read: Callable[[str], Array], _tensors: 
 
 
 def _convolution(
-    node: Mapping[str, Any], read: Callable[[str], Array], _tensors: Mapping[str, Any]
+    node: Mapping[str, Any], read: Reader, _tensors: Tensors
 ) -> tuple[str, Array]:
     assert node["mode"] == "CUDNN_CROSS_CORRELATION"
     x, w = read(node["X"]), read(node["W"])
@@ -150,7 +157,7 @@ def correlate(x: Array, w: Array, strides: Sequence[int], dilations: Sequence[in
 
 
 def _convolution_backward_data(
-    node: Mapping[str, Any], read: Callable[[str], Array], tensors: Mapping[str, Any]
+    node: Mapping[str, Any], read: Reader, tensors: Tensors
 ) -> tuple[str, Array]:
     y, w, dims = read(node["dY"]), read(node["W"]), tensors[node["dX"]]["dim"]
     pads = _pads(node)
@@ -169,11 +176,11 @@ def _convolution_backward_data(
     return node["dX"], padded[(slice(None), slice(None), *inside)]
 
 
-def _matmul(node: Mapping[str, Any], read: Callable[[str], Array], _tensors: Mapping[str, Any]) -> tuple[str, Array]:
+def _matmul(node: Mapping[str, Any], read: Reader, _tensors: Tensors) -> tuple[str, Array]:
     return node["matC"], read(node["matA"]) @ read(node["matB"])
 
 
-def _resample(node: Mapping[str, Any], read: Callable[[str], Array], _tensors: Mapping[str, Any]) -> tuple[str, Array]:
+def _resample(node: Mapping[str, Any], read: Reader, _tensors: Tensors) -> tuple[str, Array]:
     x, mode = read(node["X"]), node["mode"]
     fill = -np.inf if "MAXPOOL" in mode else 0.0
     before, after, window, strides = (_whole(node[name]) for name in ("prePad", "postPad", "windowDim", "stride"))
@@ -199,7 +206,7 @@ def _whole(fractions: Sequence[Sequence[int]]) -> list[int]:
     return [numerator // denominator for numerator, denominator in fractions]
 
 
-def _norm(node: Mapping[str, Any], read: Callable[[str], Array], _tensors: Mapping[str, Any]) -> tuple[str, Array]:
+def _norm(node: Mapping[str, Any], read: Reader, _tensors: Tensors) -> tuple[str, Array]:
     assert node["fmode"] == "CUDNN_NORM_FWD_INFERENCE"
     x = read(node["X"])
     axes = (2, 3) if node["mode"] == "CUDNN_INSTANCE_NORM" else (1, 2, 3)

@@ -8,11 +8,9 @@ and float16 (channels last), so each layout and each form of an operation is met
 from collections.abc import Callable
 
 import numpy as np
-import onnx_ir as ir
 import pytest
-from conftest import cudnn_target, in_float64, model_from_text
+from cudnn_models import cudnn_target, in_float64, inputs_of, model_from_text
 
-HEAD = '<ir_version: 10, opset_import: ["": 21]> g '
 TOLERANCE = {"float": (1e-5, 1e-5), "float16": (4e-3, 4e-3), "bfloat16": (3e-2, 3e-2)}
 """rtol, atol: a few units in the last place of the type, times the length of the sums here (at most 300)."""
 
@@ -37,7 +35,8 @@ MODELS = {
     "transposed conv": """(T[1,6,5,5] x, T[6,4,3,3] w, T[4] b) => (T[1,4,10,10] y)
         { y = ConvTranspose<strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]>(x,w,b) }""",
     "squeeze and excite": """(T[2,8,6,6] x, T[4,8,1,1] w, T[4] b, T[8,4,1,1] v, T[8] c) => (T[2,8,6,6] y)
-        { p = GlobalAveragePool(x)  d = Conv(p,w,b)  e = Relu(d)  f = Conv(e,v,c)  s = HardSigmoid(f)  y = Mul(x,s) }""",
+        { p = GlobalAveragePool(x)  d = Conv(p,w,b)  e = Relu(d)  f = Conv(e,v,c)  s = HardSigmoid(f)
+          y = Mul(x,s) }""",
     "matmul with bias and gelu": """(T[2,5,16] x, T[16,24] w, T[24] b) => (T[2,5,24] y)
         { m = MatMul(x,w)  a = Add(m,b)  y = Gelu(a) }""",
     "matmul of two inputs": """(T[2,3,5,16] x, T[2,3,16,7] w) => (T[2,3,5,7] y) { y = MatMul(x,w) }""",
@@ -98,7 +97,8 @@ MODELS = {
         { a = Transpose<perm=[0,2,3,1]>(x)  b = Slice(x,s,e,ax,st)  c = Flatten(x) }""",
     "channel shuffle": """(T[1,6,4,4] x, T[6,6,1,1] w) => (T[1,6,4,4] y)
         <int64[5] apart = {1,2,3,4,4}, int64[4] back = {1,6,4,4}>
-        { c = Conv(x,w)  a = Reshape(c,apart)  t = Transpose<perm=[0,2,1,3,4]>(a)  r = Reshape(t,back)  y = Relu(r) }""",
+        { c = Conv(x,w)  a = Reshape(c,apart)  t = Transpose<perm=[0,2,1,3,4]>(a)  r = Reshape(t,back)
+          y = Relu(r) }""",
     "split, gather and concat": """(T[2,6,3,3] x) => (T[2,10,3,3] y)
         <int64[2] sizes = {2,4}, int64 i = {1}, int64[1] ax = {1}>
         { a, b = Split<axis=1>(x,sizes)  c = Relu(b)  g = Gather<axis=1>(x,i)  u = Unsqueeze(g,ax)  d = Sigmoid(a)
@@ -118,21 +118,25 @@ MODELS = {
     "resize by whole factors": """(T[1,4,3,5] x) => (T[1,4,6,15] y)
         <float[4] s = {1.0,1.0,2.0,3.0}>
         { y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x,,s) }""",
+    "bias read by two": """(T[1,4,5,5] x, T[4,4,1,1] w, T[4] b, T[1,4,5,5] z) => (T[1,4,5,5] y)
+        { c = Conv(x,w,b)  e = Add(c,z)  y = Mul(e,c) }""",
+    "conv with a residual of one image": """(T[2,4,5,5] x, T[4,4,1,1] w, T[1,4,5,5] z) => (T[2,4,5,5] y)
+        { c = Conv(x,w)  s = Sigmoid(c)  e = Mul(s,z)  y = Add(e,z) }""",
+    "reductions and norms into a concat": """(T[2,4,3,3] x) => (T[2,12,1,1] y, T[2,8,3,3] z)
+        <T[4] s = {1.5, -0.5, 0.7, 1.0}, T[4] b = {0.1, 0.2, 0.3, 0.4}>
+        { a = GlobalAveragePool(x)  m = GlobalMaxPool(x)  r = Relu(m)  y = Concat<axis=1>(m,a,r)
+          n = InstanceNormalization(x,s,b)  p = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(x)
+          z = Concat<axis=1>(p,n) }""",
+    "concat along the last axis": """(T[2,4,3,5] x, T[4,4,1,1] w) => (T[2,4,3,15] y)
+        { c = Conv(x,w)  r = Relu(x)  p = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(x)  y = Concat<axis=3>(c,r,p) }""",
+    "images in both memory orders": """(T[2,4,6,6] x, T[4,4,3,3] w) => (T[2,4,6,6] y, T[2,4,6,6] z)
+        { c = Conv<pads=[1,1,1,1]>(x,w)  s = Sigmoid(c)  t = Tanh(x)  y = Add(s,t)  z = Sub(s,x) }""",
     "identity and dropout": """(T[2,3] x) => (T[2,3] y, T[2,3] z) { y = Identity(x)  d = Dropout(x)  z = Relu(d) }""",
     "one output twice read, one passed through": """(T[2,3] x) => (T[2,3] y, T[6] z)
         <int64[1] flat = {6}>
         { y = Relu(x)  z = Reshape(y,flat) }""",
 }
 MODELS["activations"] = MODELS["activations"].replace("y = ThresholdLike(i)", "y = Identity(i)")
-
-
-def inputs_of(model: ir.Model, seed: int = 0) -> dict[str, np.ndarray]:
-    """Returns random values for a model's inputs, of the size of one."""
-    random = np.random.default_rng(seed)
-    return {
-        value.name or "": random.standard_normal(value.shape.numpy()).astype(value.dtype.numpy())
-        for value in model.graph.inputs
-    }
 
 
 def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], dtype: str) -> None:
@@ -155,7 +159,7 @@ def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], 
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_plan_computes_what_onnx_says(run_built: Callable[..., dict], name: str, dtype: str, target: str) -> None:
-    model = model_from_text(HEAD + MODELS[name], dtype)
+    model = model_from_text(MODELS[name], dtype)
     inputs = inputs_of(model)
     assert_equal(run_built(model, cudnn_target(target), inputs), in_float64(model, inputs), dtype)
 
@@ -165,7 +169,7 @@ def test_local_response_normalisation_sums_over_neighbouring_channels(
     run_built: Callable[..., dict], size: int
 ) -> None:
     text = f"(float[2,7,4,4] x) => (float[2,7,4,4] y) {{ y = LRN<size={size}, alpha=0.1, beta=0.75, bias=1.0>(x) }}"
-    model = model_from_text(HEAD + text)  # ONNX's evaluator takes the number of images for that of channels here
+    model = model_from_text(text)  # ONNX's evaluator takes the number of images for that of channels here
     x = inputs_of(model)["x"].astype(np.float64)
     first, last = (size - 1) // 2, size - 1 - (size - 1) // 2
     sums = np.stack([np.sum(x[:, max(0, c - first) : c + last + 1] ** 2, axis=1) for c in range(7)], axis=1)
@@ -176,7 +180,7 @@ def test_local_response_normalisation_sums_over_neighbouring_channels(
 @pytest.mark.parametrize("dtype", ["float", "float16"])
 def test_transposed_conv_has_groups(run_built: Callable[..., dict], dtype: str) -> None:
     text = "(T[1,6,5,5] x, T[6,2,2,2] w) => (T[1,4,10,10] y) { y = ConvTranspose<strides=[2,2], group=2>(x,w) }"
-    model = model_from_text(HEAD + text, dtype)  # ONNX's evaluator cuts the filters along the wrong axis here
+    model = model_from_text(text, dtype)  # ONNX's evaluator cuts the filters along the wrong axis here
     inputs = inputs_of(model)
     x, w = inputs["x"].astype(np.float64), inputs["w"].astype(np.float64)
     spread = np.einsum("gchw,gckij->gkhiwj", x.reshape(2, 3, 5, 5), w.reshape(2, 3, 2, 2, 2))
