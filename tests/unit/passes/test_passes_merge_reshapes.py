@@ -78,6 +78,15 @@ def test_pair_with_unknown_sizes_disappears_when_the_axes_agree() -> None:
     assert nodes(model)[-2:] == ["c = Unsqueeze(x, bx)", "y = Neg(c)"]
 
 
+@pytest.mark.parametrize("opset", [1, 9, 11, 12])
+def test_axes_were_attributes_up_to_opset_12(opset: int) -> None:
+    body = "{ a = Unsqueeze<axes = [1]>(x) b = Squeeze<axes = [1]>(a) y = Neg(b) }"
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> g (float[N,M] x) => (float[N,M] y) {body}'
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    assert rewritten(NAME, model) == 1
+    assert nodes(model)[-1] == "y = Neg(x)"
+
+
 def test_unsqueeze_and_squeeze_of_different_axes_become_a_reshape() -> None:
     model = graph(
         """(float[2,1,3] x) => (float[1,2,3] y) <int64[1] a0 = {0}, int64[1] a2 = {2}>
