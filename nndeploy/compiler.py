@@ -180,7 +180,7 @@ class _Flow:
         build_options = BuildOptions(self.options.threads, loaded.ranges, self.options.custom_op_libraries)
         seconds = estimate_costs(loaded.model, {}).total
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
-        engines_in_order = reference_engines(engines, seconds, len(loaded.model.graph))
+        engines_in_order = reference_engines(engines, seconds, loaded.original)
         reference = Reference(self.workers, engines_in_order, build_options)
         original = original_outputs(loaded, reference, samples, seconds)
         if original.warning:

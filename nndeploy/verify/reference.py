@@ -11,6 +11,7 @@ right values at every border, whatever the backends do.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import onnx
 import onnx_ir as ir
 
 from nndeploy.jobs.messages import model_bytes
@@ -64,7 +65,20 @@ class Reference:
         return known
 
 
-def reference_engines(installed: Sequence[str], seconds: float, num_nodes: int) -> tuple[str, ...]:
-    """Returns the engines to ask, in order, for a model of this size."""
-    small = seconds < SMALL_SECONDS and num_nodes <= SMALL_NODES
+def reference_engines(installed: Sequence[str], seconds: float, original: onnx.ModelProto) -> tuple[str, ...]:
+    """Returns the engines to ask, in order, for a model of this estimated compute."""
+    small = seconds < SMALL_SECONDS and len(original.graph.node) <= SMALL_NODES and not _evaluator_errs(original)
     return tuple(sorted(installed, key=lambda name: (name == _SLOW_BUT_RIGHT) != small))
+
+
+def _evaluator_errs(model: onnx.ModelProto) -> bool:
+    """Returns whether ONNX's evaluator (1.23.2) is known to be wrong on an operator of the model.
+
+    BatchNormalization before opset 14 mixes in the batch's own statistics; ConvTranspose gets groups wrong.
+    """
+    opset = max((imported.version for imported in model.opset_import if imported.domain in ("", "ai.onnx")), default=1)
+    return any(
+        (node.op_type == "BatchNormalization" and opset < 14)
+        or (node.op_type == "ConvTranspose" and any(a.name == "group" and a.i > 1 for a in node.attribute))
+        for node in model.graph.node
+    )
