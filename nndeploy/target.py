@@ -2,18 +2,22 @@
 """A target: what is known of the box that will run a bundle.
 
 `host_target` describes this machine, `target_from_toml` reads configs/targets/*.toml, `target_to_toml` writes what
-`nndeploy probe` found. `unmet` says why a host cannot take an artifact.
+`nndeploy probe` found. `unmet` says why a host cannot take an artifact. Law: `target_from_toml` of what
+`target_to_toml` wrote gives an equal target, but for `is_host`.
 """
 
+import json
 import os
 import platform
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nndeploy.cuda.facts import cuda_unavailable, gpu_facts
 from nndeploy.errors import DataError, MissingInputError, did_you_mean
 
 X86_64_LEVELS: dict[str, tuple[str, ...]] = {
@@ -24,9 +28,31 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 """Linux flag names that each level adds. Source: x86-64 psABI, micro-architecture levels."""
 
 
+MAX_GPUS = 64
+_CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """An NVIDIA GPU: `compute_capability` as "8.9"; `cudnn` is cuDNN's device descriptor as sorted pairs.
+
+    A value of the descriptor is an int, a str or a tuple of ints. Source: CUDA C++ Programming Guide, compute
+    capabilities; cuDNN backend API, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
+    """
+
+    name: str
+    compute_capability: str
+    memory_bytes: int = 0
+    cudnn: tuple[tuple[str, Any], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A box: `arch` as `uname -m` says, `cpu_features` Linux flag names sorted, `caches` level -> bytes a core."""
+    """A box: `arch` as `uname -m` says, `cpu_features` Linux flag names sorted, `caches` level -> bytes a core.
+
+    `gpus` stand in the order of their CUDA device numbers.
+    """
 
     name: str
     arch: str
@@ -34,6 +60,7 @@ class Target:
     caches: tuple[tuple[str, int], ...] = ()
     num_cores: int = 0
     is_host: bool = False
+    gpus: tuple[Gpu, ...] = ()
 
     @property
     def level(self) -> str:
@@ -48,11 +75,57 @@ class Target:
 
 
 def unmet(requires: Mapping[str, Any], host: Target) -> str:
-    """Returns why `host` does not meet an artifact's `requires`, or "" when it does."""
+    """Returns why `host` does not meet an artifact's `requires`, or "" when it does.
+
+    `compute_capability` is one ("8.9") or a list of which one must match exactly, `compute_capability_min` allows later
+    ones too. Of several GPUs one that fits is enough.
+    """
     if (arch := requires.get("arch")) not in (None, host.arch):
         return f"needs {arch}, this machine is {host.arch}"
-    missing = sorted(set(requires.get("cpu_features", ())) - set(host.cpu_features))
-    return f"needs CPU features this machine lacks: {', '.join(missing)}" if missing else ""
+    if missing := sorted(set(requires.get("cpu_features", ())) - set(host.cpu_features)):
+        return f"needs CPU features this machine lacks: {', '.join(missing)}"
+    return _unmet_by_gpus(requires, host)
+
+
+def capability_number(text: object) -> tuple[int, int]:
+    """Returns a compute capability as (major, minor), which compares as the hardware does: 8.9 < 12.0.
+
+    Raises:
+        DataError: `text` is not of the form "8.9".
+    """
+    if not isinstance(text, str) or not _CAPABILITY.fullmatch(text):
+        raise DataError(f"not a compute capability: {text!r:.40}", hint='for example "8.9"')
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def _unmet_by_gpus(requires: Mapping[str, Any], host: Target) -> str:
+    exactly, at_least = requires.get("compute_capability"), requires.get("compute_capability_min")
+    if exactly is None and at_least is None:
+        return ""
+    one_of = exactly if isinstance(exactly, list) else [] if exactly is None else [exactly]
+    try:
+        wanted = [capability_number(text) for text in one_of]
+        fits = [gpu for gpu in host.gpus if _gpu_fits(gpu, wanted, at_least)]
+    except DataError as err:
+        return err.what
+    if fits:
+        return ""
+    asked = " or ".join(map(str, one_of)) if one_of else f"{at_least} or later"
+    return f"needs an NVIDIA GPU of compute capability {asked}, {_gpus_of(host)}"
+
+
+def _gpu_fits(gpu: Gpu, one_of: Collection[tuple[int, int]], at_least: object) -> bool:
+    have = capability_number(gpu.compute_capability)
+    return (not one_of or have in one_of) and (at_least is None or have >= capability_number(at_least))
+
+
+def _gpus_of(host: Target) -> str:
+    """Says what GPUs a machine has, or why it can use none."""
+    if host.gpus:
+        return "this machine has " + ", ".join(f"{gpu.compute_capability} ({gpu.name})" for gpu in host.gpus)
+    why = cuda_unavailable() if host.is_host else ""
+    return f"this machine has none: {why}" if why else "this machine has none"
 
 
 @cache
@@ -65,6 +138,7 @@ def host_target() -> Target:
         caches=_host_caches(),
         num_cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         is_host=True,
+        gpus=tuple(_gpu_from_table(dict(facts), "this machine") for facts in gpu_facts()),
     )
 
 
@@ -75,47 +149,118 @@ def target_from_toml(path: Path) -> Target:
         MissingInputError: there is no such file.
         DataError: the file is no TOML, lacks `arch`, or has an unknown or mistyped key.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise MissingInputError("no such target file", where=str(path)) from err
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
-        raise DataError(f"not a target file: {err}", where=str(path)) from err
-    known: dict[str, type] = {
-        "name": str, "arch": str, "level": str, "cpu_features": list, "caches": dict, "num_cores": int,
-    }  # fmt: skip
-    for key, value in data.items():
-        if key not in known:
-            raise DataError(f"unknown key {key!r}", where=str(path), hint=did_you_mean(key, known))
-        if not isinstance(value, known[key]) or isinstance(value, bool):
-            raise DataError(f"{key} must be a {known[key].__name__}, not {value!r}", where=str(path))
-    if "arch" not in data:
-        raise DataError("the key 'arch' is missing", where=str(path), hint='for example arch = "x86_64"')
-    features = set(data.get("cpu_features", ())) | set(_features_of_level(data.get("level"), str(path)))
+    where = str(path)
+    data = _checked_table(_toml_table(path), _TARGET_KEYS, ("arch",), where)
+    features = set(data.get("cpu_features", ())) | set(_features_of_level(data.get("level"), where))
     if not all(isinstance(f, str) for f in features):
-        raise DataError("cpu_features must be a list of strings", where=str(path))
+        raise DataError("cpu_features must be a list of strings", where=where)
     caches = data.get("caches", {})
     if not all(isinstance(v, int) and v > 0 for v in caches.values()):
-        raise DataError("caches must map a level to bytes", where=str(path))
+        raise DataError("caches must map a level to bytes", where=where)
+    gpus = data.get("gpus", [])
+    if len(gpus) > MAX_GPUS or not all(isinstance(gpu, dict) for gpu in gpus):
+        raise DataError(f"gpus must be at most {MAX_GPUS} tables", where=where, hint="one [[gpus]] for each GPU")
     return Target(
         name=data.get("name", path.stem),
         arch=data["arch"],
         cpu_features=tuple(sorted(features)),
         caches=tuple(sorted(caches.items())),
         num_cores=data.get("num_cores", 0),
+        gpus=tuple(_gpu_from_table(gpu, f"{where}: gpus[{n}]") for n, gpu in enumerate(gpus)),
     )
 
 
 def target_to_toml(target: Target) -> str:
     """Returns the TOML text of a target; `target_from_toml` of it gives an equal target, but for `is_host`."""
-    lines = [f'name = "{target.name}"', f'arch = "{target.arch}"']
+    lines = [f"name = {_toml_text(target.name)}", f"arch = {_toml_text(target.arch)}"]
     if target.num_cores:
         lines.append(f"num_cores = {target.num_cores}")
     if target.cpu_features:
-        lines += ["cpu_features = [", *(f'    "{feature}",' for feature in target.cpu_features), "]"]
+        lines += ["cpu_features = [", *(f"    {_toml_text(feature)}," for feature in target.cpu_features), "]"]
     if target.caches:
         lines += ["", "[caches]", *(f"{level} = {size}" for level, size in target.caches)]
+    for gpu in target.gpus:
+        lines += ["", "[[gpus]]", *_toml_lines_of_gpu(gpu)]
     return "\n".join(lines) + "\n"
+
+
+_TARGET_KEYS: dict[str, type] = {
+    "name": str, "arch": str, "level": str, "cpu_features": list, "caches": dict, "num_cores": int, "gpus": list,
+}  # fmt: skip
+_GPU_KEYS: dict[str, type] = {"name": str, "compute_capability": str, "memory_bytes": int, "cudnn": dict}
+
+
+def _toml_table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as err:
+        raise MissingInputError("no such target file", where=str(path)) from err
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
+        raise DataError(f"not a target file: {err}", where=str(path)) from err
+
+
+def _checked_table(
+    data: dict[str, Any], known: Mapping[str, type], needed: tuple[str, ...], where: str
+) -> dict[str, Any]:
+    for key, value in data.items():
+        if key not in known:
+            raise DataError(f"unknown key {key!r}", where=where, hint=did_you_mean(key, known))
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise DataError(f"{key} must be a {known[key].__name__}, not {value!r:.80}", where=where)
+    for key in needed:
+        if key not in data:
+            raise DataError(f"the key {key!r} is missing", where=where, hint=_EXAMPLES.get(key, ""))
+    return data
+
+
+_EXAMPLES = {"arch": 'for example arch = "x86_64"', "compute_capability": 'for example compute_capability = "8.9"'}
+
+
+def _gpu_from_table(data: dict[str, Any], where: str) -> Gpu:
+    _checked_table(data, _GPU_KEYS, ("name", "compute_capability"), where)
+    try:
+        capability_number(data["compute_capability"])
+    except DataError as err:
+        raise err.within(where) from err
+    if data.get("memory_bytes", 0) < 0:
+        raise DataError("memory_bytes is negative", where=where)
+    descriptor = {key: _descriptor_value(key, value, where) for key, value in data.get("cudnn", {}).items()}
+    return Gpu(data["name"], data["compute_capability"], data.get("memory_bytes", 0), tuple(sorted(descriptor.items())))
+
+
+def _descriptor_value(key: str, value: object, where: str) -> int | str | tuple[int, ...]:
+    """Returns one value of a cuDNN descriptor; lists become tuples, so that a target can be hashed."""
+    if not _BARE_KEY.fullmatch(key):
+        raise DataError(f"cudnn has a malformed key {key!r:.80}", where=where)
+    if isinstance(value, list) and all(_is_int(item) for item in value):
+        return tuple(value)
+    if isinstance(value, str) or _is_int(value):
+        return value  # type: ignore[return-value]  # _is_int has just narrowed it
+    raise DataError(f"cudnn.{key} must be an int, a text or a list of ints, not {value!r:.80}", where=where)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _toml_lines_of_gpu(gpu: Gpu) -> list[str]:
+    lines = [f"name = {_toml_text(gpu.name)}", f"compute_capability = {_toml_text(gpu.compute_capability)}"]
+    if gpu.memory_bytes:
+        lines.append(f"memory_bytes = {gpu.memory_bytes}")
+    if gpu.cudnn:
+        lines += ["", "[gpus.cudnn]", *(f"{key} = {_toml_value(value)}" for key, value in gpu.cudnn)]
+    return lines
+
+
+def _toml_value(value: int | str | tuple[int, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return _toml_text(value) if isinstance(value, str) else str(value)
+
+
+def _toml_text(text: str) -> str:
+    """Returns a TOML basic string; JSON's escapes are all TOML's too, but for DEL, which TOML wants escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _features_of_level(level: str | None, where: str) -> tuple[str, ...]:

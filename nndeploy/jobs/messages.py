@@ -18,7 +18,7 @@ from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import ERRORS_BY_CODE, NndeployError
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Target
+from nndeploy.target import Gpu, Target
 from nndeploy.value_types import DimRange, Value
 
 if TYPE_CHECKING:
@@ -96,8 +96,14 @@ def _target_from_json(data: Mapping[str, Any]) -> Target:
             **data,
             "cpu_features": tuple(data["cpu_features"]),
             "caches": tuple((level, size) for level, size in data["caches"]),
+            "gpus": tuple(_gpu_from_json(gpu) for gpu in data["gpus"]),
         }
     )
+
+
+def _gpu_from_json(data: Mapping[str, Any]) -> Gpu:
+    descriptor = ((key, tuple(value) if isinstance(value, list) else value) for key, value in data["cudnn"])
+    return Gpu(**{**data, "cudnn": tuple(descriptor)})
 
 
 def response_to_folder(response: Response | NndeployError | BuildRefusedError, folder: Path) -> None:

@@ -86,11 +86,15 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default."""
+    """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
+
+    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none.
+    """
 
     device: str = "cpu"
     threads: int | None = None
     custom_op_libraries: tuple[str, ...] = ()
+    cache_dir: str = ""
 
 
 class Session(Protocol):

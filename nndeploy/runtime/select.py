@@ -16,7 +16,13 @@ from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.target import host_target, unmet
 
-EXTRAS = {"onnxruntime": "cpu", "openvino": "openvino"}
+EXTRAS = {
+    "onnxruntime": "cpu",
+    "openvino": "openvino",
+    "tensorrt": "tensorrt-rtx",
+    "cudnn": "cudnn",
+    "triton": "triton",
+}
 """Backends whose library is an extra of this project."""
 
 FilesOf = Callable[[Variant], Mapping[str, memoryview]]

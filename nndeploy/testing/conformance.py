@@ -36,7 +36,13 @@ from nndeploy.value_types import Value, dtype_name
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
 FILE_NAME = re.compile(r"(?:[a-z0-9_-][a-z0-9_.-]*/)?[a-z0-9_-][a-z0-9_.-]*")
-REQUIREMENTS = {"arch": str, "cpu_features": list, "custom_ops": list}
+REQUIREMENTS = {
+    "arch": str,
+    "cpu_features": list,
+    "custom_ops": list,
+    "compute_capability": str,
+    "compute_capability_min": str,
+}
 NUM_THREADS = 4
 
 _LOADS_PLUGIN = """
@@ -90,6 +96,7 @@ class BackendConformance:
         "openvino",
         "torch",
         "tensorrt",
+        "tensorrt_rtx_bindings",
         "cupy",
         "scipy",
     )

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
-BACKENDS = ("onnxruntime", "openvino", "reference")
+BACKENDS = ("onnxruntime", "openvino", "reference", "tensorrt")
 EXTRAS = {"cpu", "gpu", "openvino", "vision", "dev"}
 
 

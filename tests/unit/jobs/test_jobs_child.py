@@ -18,7 +18,7 @@ from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Target, host_target
+from nndeploy.target import Gpu, Target, host_target
 from nndeploy.value_types import DimRange
 
 REQUEST = Request("supports", {"backend": "any"})
@@ -162,6 +162,13 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     assert again.artifact == built.artifact
     assert again.not_run == "why"
     np.testing.assert_array_equal(again.outputs[0]["x"], sample["x"])
+
+
+def test_target_with_gpus_survives_the_folder(tmp_path: Path) -> None:
+    gpus = (Gpu("one", "8.9", 1 << 34, (("maxBlockSize", (1024, 1024, 64)), ("warpSize", 32))), Gpu("two", "7.5"))
+    request = Request("supports", {"backend": "any"}, target=Target("box", "x86_64", gpus=gpus))
+    messages.request_to_folder(request, tmp_path)
+    assert request_from_folder(tmp_path).target == request.target
 
 
 def test_an_error_keeps_its_kind_across_the_folder(tmp_path: Path) -> None:

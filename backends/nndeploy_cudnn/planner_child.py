@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planner's side that knows cuDNN: `python -m nndeploy_cudnn.planner_child` answers one question a line.
+
+    first line in    the GPU's cuDNN descriptor (JSON)         first line out   {"version": 92800} or {"error": ...}
+    further lines    {"graph": ..., "modes": [...]}            each line out    {"plan": ...} or {"error": ...}
+
+One process serves one GPU: cuDNN 9.28 keeps compiled kernels by graph and not by architecture, so in a process that
+has made a plan for another GPU it puts that one's code into the next plan (seen: sm_89 code in a plan for sm_75).
+"""
+
+import base64
+import json
+import os
+import struct
+import sys
+from typing import Any
+
+from nndeploy.errors import UnavailableError, one_line
+from nndeploy_cudnn.engines import build_plan
+from nndeploy_cudnn.graph import graph_from_json
+from nndeploy_cudnn.library import (
+    DEVICE_JSON,
+    DEVICE_PROPERTIES,
+    CudnnError,
+    Descriptor,
+    Library,
+    cudnn_library,
+)
+
+_ELF_ABI_VERSION_AT, _ELF_FLAGS_AT = 8, 48
+_FIRST_ABI_WITH_WIDE_FLAGS = 8  # CUDA 13: the architecture is in bits 8 to 15, before in bits 0 to 7
+
+
+class Answerer:
+    """Makes plans for one GPU."""
+
+    def __init__(self, device_json: str) -> None:
+        self._library: Library = cudnn_library()
+        self._architecture = int(json.loads(device_json)["deviceVer"]) // 10
+        self._device = Descriptor(self._library, DEVICE_PROPERTIES)
+        self._device.set(DEVICE_JSON, "char", device_json.encode()).finalized()
+        self.version = self._library.version
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Returns the plan of a graph, or why there is none."""
+        graph = graph_from_json(question["graph"])
+        try:
+            plan = build_plan(self._library, self._device, graph, tuple(question["modes"]))
+        except CudnnError as err:
+            return {"error": str(err)}
+        if wrong := code_architectures(plan.text) - {self._architecture}:
+            return {"error": f"cuDNN put code for sm_{min(wrong)} into a plan for sm_{self._architecture}"}
+        return {"plan": plan.text, "workspace_bytes": plan.workspace_bytes, "is_compiled": plan.is_compiled}
+
+
+def code_architectures(plan_text: str) -> set[int]:
+    """Returns the architectures (89 for sm_89) of the device code inside a plan."""
+    payload = json.loads(plan_text).get("engine", {}).get("payload", {})
+    kernels = payload.get("kernels", ()) if isinstance(payload, dict) else ()
+    return {_architecture(base64.b64decode(kernel["cubin"])) for kernel in kernels if kernel.get("cubin")}
+
+
+def _architecture(cubin: bytes) -> int:
+    (flags,) = struct.unpack_from("<I", cubin, _ELF_FLAGS_AT)
+    shift = 8 if cubin[_ELF_ABI_VERSION_AT] >= _FIRST_ABI_WITH_WIDE_FLAGS else 0
+    return int(flags >> shift) & 0xFF
+
+
+def main() -> None:
+    """Answers questions until the input ends."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
+
+        def say(answer: dict[str, Any]) -> None:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+        try:
+            answerer = Answerer(sys.stdin.readline())
+        except (CudnnError, UnavailableError) as err:
+            say({"error": one_line(str(err))})
+            return
+        say({"version": answerer.version})
+        for line in sys.stdin:
+            say(answerer.answer(json.loads(line)))
+
+
+if __name__ == "__main__":
+    main()

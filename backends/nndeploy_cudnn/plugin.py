@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cuDNN on NVIDIA GPUs: convolutions, matrix products, pooling, normalisation and what is done element by element.
+
+Plans are made without a GPU, for the one that the target describes. The artifact is a list of plans and of the memory
+that each works on; the box runs it with cuDNN and a driver.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nndeploy.plugin.interface import (
+    API_VERSION,
+    Artifact,
+    BuildOptions,
+    Json,
+    OpenOptions,
+    Probe,
+    Session,
+    Support,
+    Transform,
+)
+from nndeploy.target import Target
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+class Plugin:
+    """The backend `cudnn`."""
+
+    name = "cudnn"
+    tier = 2
+    api_version = API_VERSION
+    extra_domains: tuple[str, ...] = ()
+
+    def probe(self, target: Target) -> Probe:
+        """Returns whether cuDNN is installed, and whether this machine has a GPU; nothing is loaded but the driver."""
+        from nndeploy.cuda import cuda_unavailable
+        from nndeploy_cudnn.library import HINT, installed_path, installed_version
+
+        why_not_run = cuda_unavailable()
+        if not installed_path():
+            return Probe(False, False, reason="cuDNN is not installed", hint=HINT)
+        if not target.gpus:
+            return Probe(False, not why_not_run, installed_version(), "the target has no NVIDIA GPU")
+        return Probe(True, not why_not_run, installed_version(), why_not_run)
+
+    def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
+        """Returns the expansion of operators that ONNX defines by others."""
+        from nndeploy.transforms.expand_function import ExpandFunction
+
+        return (ExpandFunction(),)
+
+    def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
+        """Returns cuDNN's answer for each node."""
+        from nndeploy_cudnn.support import supports
+
+        return supports(model, target, options)
+
+    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:  # noqa: ARG002
+        """Returns `program.json`, `plans.bin` and `constants.safetensors` for the target's first GPU.
+
+        Raises:
+            BuildRefusedError: cuDNN does not take it, or is not usable here.
+        """
+        from nndeploy_cudnn.build import build
+
+        return build(submodel, target, options)
+
+    def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:  # noqa: ARG002
+        """Returns a session over an artifact of `build`.
+
+        Raises:
+            UnavailableError: there is no GPU, no cuDNN, or they are not those that the plans were made for.
+            BundleError: the artifact is malformed.
+        """
+        from nndeploy_cudnn.session import open_session
+
+        return open_session(files, options)

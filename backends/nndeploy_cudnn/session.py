@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifact -> running session: plans loaded by cuDNN, constants on the device once, one stream.
+
+The run half of the backend: numpy, the driver and cuDNN, never onnx. Outputs are fresh arrays on the device; what is in
+between lives in one arena that all calls share, which is safe because the work of all calls is in order on the
+device's stream. `enqueue` neither allocates nor waits, so it can be captured as a CUDA graph.
+"""
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from nndeploy.cuda import Device, DeviceArray, cuda_unavailable, device
+from nndeploy.cuda.array import Allocation
+from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.value_types import Value
+from nndeploy_cudnn.library import CudnnError, Handle, Library, Pack, Plan, cudnn_library
+from nndeploy_cudnn.program import (
+    CONSTANTS_FILE,
+    PLANS_FILE,
+    PROGRAM_FILE,
+    Binding,
+    Program,
+    ProgramStep,
+    program_from_json,
+)
+
+ALIGNMENT = 16  # bytes; what the plans were made for
+
+Arrays = Mapping[str, Sequence[DeviceArray]]
+"""The arrays of a call by kind of binding: "input" and "output"."""
+
+
+def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Session:
+    """Returns a session over an artifact's files.
+
+    Raises:
+        UnavailableError: there is no GPU, no cuDNN, or they are not those that the plans were made for.
+        BundleError: the artifact is malformed.
+    """
+    for name in (PROGRAM_FILE, PLANS_FILE, CONSTANTS_FILE):
+        if name not in files:
+            raise BundleError(f"the artifact has no {name}")
+    program = program_from_json(files[PROGRAM_FILE])
+    if why := cuda_unavailable():
+        raise UnavailableError(f"cuDNN needs an NVIDIA GPU: {why}")
+    library = cudnn_library()
+    if library.version != program.cudnn_version:
+        raise UnavailableError(
+            f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
+            hint="the box and the machine that compiles need the same version of cuDNN",
+        )
+    return CudnnSession(program, files, library, device(_device_index(options.device)))
+
+
+class CudnnSession:
+    """A program on its device; `device` is "cuda:<number>"."""
+
+    def __init__(self, program: Program, files: Mapping[str, memoryview], library: Library, gpu: Device) -> None:
+        self.device = gpu.name
+        self._program, self._gpu = program, gpu
+        self._lock = threading.Lock()
+        with gpu.entered():
+            self._handle: Handle | None = _opened(library, gpu)
+            self._plans = _loaded(self._handle, program, files[PLANS_FILE], gpu)
+        self._memory = {
+            "constant": Allocation(gpu, program.constant_bytes),
+            "arena": Allocation(gpu, program.arena_bytes),
+            "workspace": Allocation(gpu, max((plan.workspace_bytes for plan in self._plans), default=0)),
+        }
+        self._place_constants(files[CONSTANTS_FILE])
+        self._scalars = [[(uid, ctypes.c_float(number)) for uid, number in step.scalars] for step in program.steps]
+        self._packs = [self._fixed_pack(number) for number in range(len(program.steps))]
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the value of every output by name, on the device.
+
+        An input is an array of the host or of this device.
+        """
+        given = [self._on_device(inputs[tensor.name]) for tensor in self._program.inputs]
+        made = [self._gpu.empty(tensor.shape, tensor.dtype) for tensor in self._program.outputs]
+        self.enqueue(given, made)
+        return {tensor.name: array for tensor, array in zip(self._program.outputs, made, strict=True)}
+
+    def enqueue(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
+        """Queues one run on the stream of this thread, in the order of the program's inputs and outputs.
+
+        Raises:
+            UsageError: the session is closed.
+            UnavailableError: cuDNN fails.
+        """
+        arrays = {"input": inputs, "output": outputs}
+        with self._lock, self._gpu.entered():
+            if self._handle is None:
+                raise UsageError("the session is closed")
+            self._handle.set_stream(self._gpu.stream.handle)
+            for number, step in enumerate(self._program.steps):
+                pack = self._packs[number] or self._pack(self._handle, number, arrays)
+                self._execute(self._handle, step, pack)
+
+    def close(self) -> None:
+        """Frees what the session holds; a second call does nothing."""
+        with self._lock, self._gpu.entered():
+            handle, self._handle = self._handle, None
+            self._packs, self._plans, self._memory = [], [], {}
+            if handle is not None:
+                handle.close()
+
+    def _execute(self, handle: Handle, step: ProgramStep, pack: Pack) -> None:
+        try:
+            handle.execute(self._plans[step.plan], pack)
+        except CudnnError as err:
+            raise UnavailableError(str(err), where=f"{self.device}: {step.makes}") from err
+
+    def _fixed_pack(self, number: int) -> Pack | None:
+        """Returns the memory of a step that is the same for every call, None where it is not."""
+        if any(binding.kind in ("input", "output") for binding in self._program.steps[number].bindings):
+            return None
+        assert self._handle is not None
+        return self._pack(self._handle, number, {})
+
+    def _pack(self, handle: Handle, number: int, arrays: Arrays) -> Pack:
+        bindings, scalars = self._program.steps[number].bindings, self._scalars[number]
+        uids = [binding.uid for binding in bindings] + [uid for uid, _ in scalars]
+        pointers = [self._address(binding, arrays) for binding in bindings]
+        pointers += [ctypes.addressof(number) for _, number in scalars]
+        return handle.pack(uids, pointers, self._memory["workspace"].ptr)
+
+    def _address(self, binding: Binding, arrays: Arrays) -> int:
+        if binding.kind in arrays:
+            return arrays[binding.kind][binding.index].ptr + binding.offset
+        return self._memory[binding.kind].ptr + binding.offset
+
+    def _on_device(self, value: Value) -> DeviceArray:
+        if not isinstance(value, DeviceArray) or value.device is not self._gpu:
+            return self._gpu.to_device(np.ascontiguousarray(value.numpy() if isinstance(value, DeviceArray) else value))
+        if value.ptr % ALIGNMENT == 0:
+            return value
+        aligned = self._gpu.empty(value.shape, value.dtype.name)
+        aligned.write(value)
+        return aligned
+
+    def _place_constants(self, file: memoryview) -> None:
+        """Copies the constants to their places on the device."""
+        try:
+            arrays = load(bytes(file))
+        except SafetensorError as err:
+            raise BundleError(f"{CONSTANTS_FILE}: {err}") from err
+        for name, offset, size in self._program.constants:
+            data = arrays[name].reshape(-1).view(np.uint8) if name in arrays else np.zeros(0, np.uint8)
+            if data.nbytes != size:
+                raise BundleError(f"{CONSTANTS_FILE} has {data.nbytes} bytes of {name!r}, expected {size}")
+            DeviceArray(self._memory["constant"], (size,), np.dtype(np.uint8), offset).write(data)
+
+
+def _opened(library: Library, gpu: Device) -> Handle:
+    try:
+        return Handle(library)
+    except CudnnError as err:
+        raise UnavailableError(f"cuDNN cannot use the GPU: {err}", where=gpu.name) from err
+
+
+def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> list[Plan]:
+    if any(offset + size > len(file) for offset, size in program.plans):
+        raise BundleError(f"{PLANS_FILE} has {len(file)} bytes; a plan reaches outside")
+    try:
+        return [handle.load(bytes(file[offset : offset + size])) for offset, size in program.plans]
+    except CudnnError as err:
+        raise UnavailableError(
+            f"the plans were made for {program.gpu}, cuDNN does not load them on {gpu.gpu_name}: {err}",
+            where=gpu.name,
+            hint="compile for this box: `nndeploy probe -o box.toml` on it, then --target box.toml",
+        ) from err
+
+
+def _device_index(name: str) -> int:
+    kind, _, number = name.partition(":")
+    if kind == "cuda" and number.isascii() and number.isdigit():
+        return int(number)
+    if name in ("cpu", "cuda"):  # nobody asked for one GPU of several
+        return 0
+    raise UnavailableError(f"cuDNN runs on NVIDIA GPUs, not on {name!r}")

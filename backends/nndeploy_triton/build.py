@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submodel -> artifact: cubins for each compute capability of the target, the constants, and the plan.
+
+    constants.bin            all constants, placed on the GPU once
+    sm_89/plan.json          where everything lies and what is launched, for compute capability 8.9
+    sm_89/<kernel>.cubin     the compiled kernels
+
+Law: the same submodel and target give the same bytes, unless block sizes were measured on a GPU that is here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.target import Gpu, Target
+from nndeploy.value_types import DimRange
+from nndeploy_triton.compile_kernels import CompiledKernel, Compiler
+from nndeploy_triton.fusion import fused
+from nndeploy_triton.fusion.usage import readers_of
+from nndeploy_triton.gpu import GpuFacts, facts_of
+from nndeploy_triton.kernel_specs import Planned, planned
+from nndeploy_triton.lowering.context import Lowered
+from nndeploy_triton.lowering.table import lower
+from nndeploy_triton.memory import Lifetime, aligned, placed
+from nndeploy_triton.plan import (
+    CONSTANTS_FILE,
+    MAX_GRID,
+    PLAN_FILE,
+    Border,
+    Kernel,
+    Launch,
+    Place,
+    Plan,
+    grid_of,
+    plan_to_json,
+)
+from nndeploy_triton.steps.step import Step, Tile
+from nndeploy_triton.views import DTYPE_BYTES, View
+
+ChooseTile: TypeAlias = Callable[[Step, GpuFacts], Tile]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSubmodel:
+    """A submodel as fused steps, with its borders and the data of its constants."""
+
+    steps: tuple[Step, ...]
+    lowered: Lowered
+    inputs: Mapping[str, View]
+    outputs: Mapping[str, View]
+
+
+def build(
+    submodel: ir.Model,
+    target: Target,
+    ranges: Mapping[str, DimRange],
+    compiler: Compiler,
+    choose_tile: ChooseTile,
+) -> Artifact:
+    """Returns the artifact of a submodel for the GPUs of a target.
+
+    Raises:
+        BuildRefusedError: a node has no kernel, a kernel does not compile, or the target has no GPU.
+    """
+    if not target.gpus:
+        raise BuildRefusedError("the target has no NVIDIA GPU")
+    fused_submodel = fused_submodel_of(submodel, ranges)
+    places, constants = _constant_places(fused_submodel)
+    files: dict[str, bytes] = {CONSTANTS_FILE: constants}
+    capabilities = {gpu.compute_capability: gpu for gpu in reversed(target.gpus)}
+    for gpu in capabilities.values():
+        files.update(_files_for(fused_submodel, gpu, places, len(constants), compiler, choose_tile))
+    wanted = sorted(capabilities)
+    return Artifact(
+        files=files,
+        metadata={"format": FORMAT},
+        requires={"compute_capability": wanted[0] if len(wanted) == 1 else wanted},
+        native_code=True,
+    )
+
+
+def fused_submodel_of(submodel: ir.Model, ranges: Mapping[str, DimRange]) -> FusedSubmodel:
+    """Returns the submodel as fused steps.
+
+    Raises:
+        BuildRefusedError: a node has no rule, or its rule says no.
+    """
+    lowered, inputs, outputs = lower(submodel, ranges)
+    kept = {view.name for view in outputs.values()}
+    return FusedSubmodel(tuple(fused(lowered.steps, kept)), lowered, inputs, outputs)
+
+
+def folder_of(capability: str) -> str:
+    """Returns the folder of an artifact that holds what is made for a compute capability: "sm_89" for 8.9."""
+    return f"sm_{capability.replace('.', '')}"
+
+
+def _constant_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], bytes]:
+    """Returns where each constant that is read lies, and the bytes of all, in the order of their first use."""
+    constants = submodel.lowered.constants
+    used = [view.name for step in submodel.steps for view in step.inputs]
+    used += [view.name for view in submodel.outputs.values()]
+    places: dict[str, Place] = {}
+    data = bytearray()
+    for name in dict.fromkeys(used):
+        if name in constants:
+            places[name] = Place("constants", len(data))
+            raw = constants[name].tobytes()
+            data += raw + bytes(aligned(len(raw)) - len(raw))
+    return places, bytes(data)
+
+
+def _files_for(
+    submodel: FusedSubmodel,
+    gpu: Gpu,
+    constants: Mapping[str, Place],
+    constants_bytes: int,
+    compiler: Compiler,
+    choose_tile: ChooseTile,
+) -> dict[str, bytes]:
+    facts, folder = facts_of(gpu), folder_of(gpu.compute_capability)
+    roots, arena_bytes = _arena_places(submodel)
+    roots.update(constants)
+    launches = [planned(step.request(facts, choose_tile(step, facts)), roots) for step in submodel.steps]
+    launches = [launch for launch in launches if _has_work(launch)]
+    compiled = {spec.name: compiler(spec, facts) for spec in {one.spec.name: one.spec for one in launches}.values()}
+    plan = Plan(
+        arena_bytes,
+        constants_bytes,
+        _borders(submodel.inputs, roots),
+        _borders(submodel.outputs, roots),
+        {one.spec.name: kernel_of(one, compiled[one.spec.name]) for one in launches},
+        tuple(Launch(one.spec.name, one.tensors, one.sizes) for one in launches),
+    )
+    _check_grids(plan)
+    cubins = {f"{folder}/{name}.cubin": kernel.cubin for name, kernel in compiled.items()}
+    return {f"{folder}/{PLAN_FILE}": plan_to_json(plan), **cubins}
+
+
+def _arena_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], int]:
+    """Returns where each value lies that is no constant, and the bytes of the arena.
+
+    Inputs are written before the first step, outputs are read after the last one.
+    """
+    lowered, end = submodel.lowered, len(submodel.steps)
+    first = {step.output.name: number for number, step in reversed(list(enumerate(submodel.steps)))}
+    first.update(dict.fromkeys((view.name for view in submodel.inputs.values()), -1))
+    last = {name: numbers[-1] for name, numbers in readers_of(submodel.steps).items()}
+    last.update(dict.fromkeys((view.name for view in submodel.outputs.values()), end))
+    lifetimes = {
+        name: Lifetime(_num_bytes(lowered.roots[name]), moment, max(moment, last.get(name, moment)))
+        for name, moment in first.items()
+        if name not in lowered.constants
+    }
+    offsets, arena_bytes = placed(lifetimes)
+    return {name: Place("arena", offset) for name, offset in offsets.items()}, arena_bytes
+
+
+def _num_bytes(view: View) -> int:
+    return view.size * DTYPE_BYTES[view.dtype]
+
+
+def _borders(views: Mapping[str, View], roots: Mapping[str, Place]) -> tuple[Border, ...]:
+    found = []
+    for name, view in views.items():
+        root = roots[view.name]
+        place = Place(root.memory, root.offset + view.offset * DTYPE_BYTES[view.dtype])
+        found.append(Border(name, place, view.dtype, view.shape))
+    return tuple(found)
+
+
+def _has_work(launch: Planned) -> bool:
+    """Whether any block runs; a tensor without elements needs none."""
+    sizes = dict(launch.sizes)
+    return all(sizes[name] > 0 for axis in launch.grid for name, _ in axis)
+
+
+def kernel_of(launch: Planned, compiled: CompiledKernel) -> Kernel:
+    """Returns what a plan says of a compiled kernel."""
+    return Kernel(
+        file=f"{launch.spec.name}.cubin",
+        symbol=compiled.symbol,
+        parameters=compiled.parameters,
+        num_null=compiled.num_null,
+        grid=launch.grid,
+        num_warps=launch.spec.num_warps,
+        shared_bytes=compiled.shared_bytes,
+    )
+
+
+def _check_grids(plan: Plan) -> None:
+    for launch in plan.launches:
+        blocks = grid_of(plan.kernels[launch.kernel], launch)
+        if any(number > most for number, most in zip(blocks, MAX_GRID, strict=True)):
+            raise BuildRefusedError(f"{launch.kernel} would need a grid of {blocks}, a GPU takes {MAX_GRID}")

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GPU whose memory is on the host, for every test of this folder that asks for `driver`."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from nndeploy.cuda.driver import injected_driver
+from nndeploy.cuda.host_driver import HostDriver
+
+
+@pytest.fixture
+def driver() -> Iterator[HostDriver]:
+    found = HostDriver()
+    with injected_driver(found):
+        yield found

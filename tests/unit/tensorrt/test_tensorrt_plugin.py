@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin itself: found by its entry point, quick to probe, clear where it cannot."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from nndeploy_tensorrt import probe as probing
+from nndeploy_tensorrt import serving
+from nndeploy_tensorrt.plugin import Plugin
+
+from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.plugin.registry import backend
+from nndeploy.target import Target, host_target
+
+_PROBES = """
+import sys
+from nndeploy_tensorrt.plugin import Plugin
+from nndeploy.target import host_target
+Plugin().probe(host_target())
+print(sorted({"onnx", "onnx_ir", "tensorrt", "tensorrt_rtx_bindings", "numpy.linalg"} & sys.modules.keys()))
+"""
+
+Box = Callable[..., Target]
+
+
+def test_entry_point_gives_the_plugin() -> None:
+    found = backend("tensorrt")
+    assert (found.name, found.tier) == ("tensorrt", 1)
+
+
+def test_probe_loads_no_library() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROBES], capture_output=True, text=True, check=True)
+    assert "tensorrt" not in done.stdout
+    assert "onnx" not in done.stdout
+
+
+@pytest.mark.usefixtures("library")
+def test_box_with_an_rtx_gpu_can_be_built_for_anywhere(rtx4090: Target) -> None:
+    found = Plugin().probe(rtx4090)
+    assert found.can_build
+    assert "TensorRT-RTX 1." in found.version
+
+
+def test_target_without_a_gpu_can_not(with_gpu: Box) -> None:
+    found = Plugin().probe(with_gpu())
+    assert not found.can_build
+    assert found.reason == "the target has no NVIDIA GPU"
+
+
+def test_missing_library_says_what_to_install(rtx4090: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (probing, serving):
+        monkeypatch.setattr(module, "is_installed", lambda _flavour: False)
+    found = Plugin().probe(rtx4090)
+    assert not found.can_build
+    assert not found.can_run
+    assert found.reason == "TensorRT-RTX is not installed"
+    assert "nndeploy-toolchain[tensorrt-rtx]" in found.hint
+
+
+def test_machine_without_a_driver_says_so_rather_than_that_it_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "cuda_unavailable", lambda: "no NVIDIA driver on this machine")
+    found = Plugin().probe(Target("host", "x86_64", is_host=True))
+    assert (found.can_build, found.can_run, found.reason) == (False, False, "no NVIDIA driver on this machine")
+
+
+@pytest.mark.usefixtures("library", "driver")
+def test_machine_with_a_gpu_can_do_both() -> None:
+    host_target.cache_clear()
+    try:
+        found = Plugin().probe(host_target())
+    finally:
+        host_target.cache_clear()
+    assert (found.can_build, found.can_run, found.reason) == (True, True, "")
+
+
+def test_pretended_gpu_is_the_tests_own(driver: HostDriver) -> None:
+    assert driver.device_count() == 1
+
+
+def test_transforms_are_offered_only_where_there_is_a_gpu(rtx4090: Target, with_gpu: Box) -> None:
+    assert [transform.name for transform in Plugin().transforms(rtx4090)] == ["lower-quantised", "expand-function"]
+    assert list(Plugin().transforms(with_gpu())) == []
+
+
+def test_turing_gets_its_matrix_products_as_convolutions(with_gpu: Box) -> None:
+    assert "matmul-as-convolution" in [transform.name for transform in Plugin().transforms(with_gpu("8.9", "7.5"))]

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the numerical checks of the kernels in processes where Triton interprets instead of compiling.
+
+Triton decides that when a kernel is defined, so the checks cannot share a process with the tests of the compiler.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SLOW = ("check_real_models", "check_onnx_suite")
+CHECKS = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+    for path in sorted((Path(__file__).parent / "interpreted").glob("check_*.py"))
+]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("check", CHECKS)
+def test_kernels_in_the_interpreter(check: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-x", str(check)]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "ORT_DISABLE_TELEMETRY": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
