@@ -15,14 +15,16 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nndeploy.backend_order import TargetBackends, backends_for, check_all_used
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.writer import write_bundle
-from nndeploy.errors import CheckError, UnavailableError, UsageError, did_you_mean
+from nndeploy.errors import CheckError, UsageError, did_you_mean
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import InProcessWorkers, Workers
+from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, settle, with_fallbacks
 from nndeploy.objective import fastest
 from nndeploy.options import CompileOptions
@@ -35,6 +37,7 @@ from nndeploy.plugin.interface import Backend, BuildOptions, BuildRefusedError, 
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import Target, host_target, target_from_toml
+from nndeploy.target_chains import plan_chains, settle_chains
 from nndeploy.value_types import Value
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
 from nndeploy.verify.incomparable import incomparable_values
@@ -113,20 +116,26 @@ def compile_model(
 
 @dataclass(slots=True)
 class _Flow:
-    """One compile: the options, and what was learnt on the way."""
+    """One compile: the options, and what was learnt on the way.
+
+    `host` is this machine without its GPUs: what the portable chain is built for and checked on.
+    """
 
     options: CompileOptions
     workers: Workers
     events: Events
-    host: Target = field(default_factory=host_target)
+    host: Target = field(default_factory=lambda: replace(host_target(), gpus=()))
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
-        order = self._backends()
+        portable, *others = self._backends()
+        order = portable.backends
         with self._stage("load"):
-            loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(order))
+            loaded = load_model(
+                source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
+            )
             _check_image_input(self.options.image_input, loaded)
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
@@ -136,7 +145,7 @@ class _Flow:
             if not self._passes_are_right(setting, loaded, original, passes):
                 loaded, passes = replace(loaded, model=unoptimised), (NO_OPTIMISATION,)
         if self.options.dry_run:
-            return self._dry_report(setting, loaded, passes, order)
+            return self._dry_report(setting, loaded, passes, order, others)
         with self._stage("build"):
             settled = settle(setting, loaded.model, order, self.options.pins)
         bundle = Packing(loaded, original, passes, self.options, order, setting)
@@ -147,31 +156,33 @@ class _Flow:
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
-        self._check_gates(settled.plan, order)
+        if others:
+            with self._stage("targets"):
+                bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
+        self._check_gates([(settled.plan, order), *((c.plan, c.backends.backends) for c in bundle.chains)])
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
         return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
 
-    def _backends(self) -> list[Backend]:
-        usable = []
-        if self.options.backends is None:
-            self.warnings += [reason for name, reason in broken_backends().items() if name not in self.options.without]
-        for backend in backends_in_order(self.options.backends, self.options.without):
-            probe = backend.probe(self.host)
-            if probe.can_build:
-                usable.append(backend)
-            elif self.options.backends is not None:
-                raise UnavailableError(f"{backend.name} cannot build here: {probe.reason}", hint=probe.hint)
-            else:
-                self.warnings.append(f"{backend.name} is left out: {probe.reason}")
-        return usable
+    def _backends(self) -> list[TargetBackends]:
+        """Returns who builds for the portable chain, then for each target with GPUs: those asked for, or this box's."""
+        names, without = self.options.backends, self.options.without
+        if names is None:
+            self.warnings += [reason for name, reason in broken_backends().items() if name not in without]
+        here = host_target()
+        targets = self.options.targets or ((here,) if here.gpus else ())
+        wanted = [self.host, *(target for target in targets if target.gpus)]
+        found = [backends_for(target, names, without) for target in wanted]
+        check_all_used(names, without, found)
+        self.warnings += found[0].warnings
+        return found
 
-    def _extra_domains(self, order: Sequence[Backend]) -> Set[str]:
+    def _extra_domains(self, chains: Sequence[TargetBackends]) -> Set[str]:
         """Returns the operator domains beyond ONNX's own that may be there."""
         if self.options.custom_op_libraries:
             return ANY_DOMAIN
-        return frozenset(domain for backend in order for domain in backend.extra_domains)
+        return frozenset(domain for chain in chains for b in chain.backends for domain in b.extra_domains)
 
     def _reference(
         self, loaded: LoadedModel, samples: Sequence[Mapping[str, Value]] | None
@@ -188,8 +199,8 @@ class _Flow:
         first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
-            targets=self.options.targets,
-            host=self.host,
+            target=self.host,
+            others=tuple(target for target in self.options.targets if not target.gpus),
             build_options=build_options,
             reference=reference,
             samples=original.samples,
@@ -263,17 +274,31 @@ class _Flow:
         return report
 
     def _dry_report(
-        self, setting: Setting, loaded: LoadedModel, passes: tuple[PassReport, ...], order: Sequence[Backend]
+        self,
+        setting: Setting,
+        loaded: LoadedModel,
+        passes: tuple[PassReport, ...],
+        order: Sequence[Backend],
+        others: Sequence[TargetBackends],
     ) -> Report:
         with self._stage("partition"):
             plan = plan_for(setting, loaded.model, order, self.options.pins)
-        self._check_gates(plan, order)
+            chains = plan_chains(setting, loaded.model, others, self.options.pins)
+        self._check_gates([(plan, order), *((chain.plan, chain.backends.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, order, setting)
-        report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)))
+        report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
         return replace(report, seconds=dict(self.seconds))
 
-    def _check_gates(self, plan: Plan, order: Sequence[Backend]) -> None:
-        check_gates(plan.backend_of, plan.costs, order, self.options.require, self.options.max_fallback)
+    def _check_gates(self, chains: Sequence[tuple[Plan, Sequence[Backend]]]) -> None:
+        """Checks each chain by the gates that name its backends; one that names nobody's is an error."""
+        known = {backend.name for _, order in chains for backend in order}
+        for name in self.options.require:
+            if name not in known:
+                raise UsageError(f"--require names the backend {name!r}", hint=did_you_mean(name, known))
+        for plan, order in chains:
+            here = {backend.name for backend in order}
+            require = {name: share for name, share in self.options.require.items() if name in here}
+            check_gates(plan.backend_of, plan.costs, order, require, self.options.max_fallback)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -300,7 +325,7 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _target(target: Target | str | PathLike[str]) -> Target:
-    return target if isinstance(target, Target) else target_from_toml(Path(target))
+    return target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
 
 
 def _check_image_input(image: ImageInput | None, loaded: LoadedModel) -> None:

@@ -41,11 +41,15 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What stays the same during one compile."""
+    """What stays the same while one chain is made.
+
+    The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
+    `prefix` begins the ids of its submodels.
+    """
 
     workers: Workers
-    targets: tuple[Target, ...]
-    host: Target
+    target: Target
+    others: tuple[Target, ...]
     build_options: BuildOptions
     reference: Reference
     samples: tuple[Mapping[str, Value], ...]
@@ -53,12 +57,14 @@ class Setting:
     tolerances: Mapping[str, Tolerance]
     shapes_of: ConcreteShapes
     events: Events
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Who runs what: the placement, the regions in running order, and what the nodes cost."""
 
+    prefix: str
     placement: Placement
     regions: tuple[Region, ...]
     backend_of: Mapping[str, str]
@@ -69,6 +75,10 @@ class Plan:
     def model(self) -> ir.Model:
         """The model after the backends' transforms."""
         return self.placement.model
+
+    def submodel_id(self, index: int) -> str:
+        """Returns the id of the submodel made of a region."""
+        return f"{self.prefix}s{index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +138,7 @@ def plan_for(
 
     def ask(name: str, asked: ir.Model) -> Any:
         setting.events("partition", f"asking {name}")
-        return setting.workers.supports(name, asked, setting.host, setting.build_options)
+        return setting.workers.supports(name, asked, setting.target, setting.build_options)
 
     def costs_of(asked: ir.Model) -> Costs:
         return estimate_costs(asked, setting.shapes_of(asked))
@@ -137,14 +147,14 @@ def plan_for(
         model,
         list(by_name),
         ask,
-        transforms=lambda name: by_name[name].transforms(setting.host),
+        transforms=lambda name: by_name[name].transforms(setting.target),
         seconds=lambda asked: costs_of(asked).seconds,
         pins=pins,
         banned=banned,
     )
     costs = costs_of(placement.model)
     regions, backend_of, moved = merge_islands(placement, costs)
-    return Plan(placement, tuple(regions), backend_of, moved, costs)
+    return Plan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
 
 
 def settle(
@@ -164,7 +174,7 @@ def settle(
         outcomes = _build_all(setting, pieces, boundaries, note, memo)
         failed = [outcome for outcome in outcomes if outcome.failure]
         if not failed:
-            built = tuple(_with_targets(setting, outcome) for outcome in outcomes)
+            built = tuple(_with_others(setting, outcome) for outcome in outcomes)
             checks = tuple(check for outcome in outcomes for check in outcome.checks)
             return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, tuple(dropped))
         for outcome in failed:
@@ -183,7 +193,7 @@ def pieces_of(plan: Plan) -> list[Piece]:
     between = values_between(list(plan.regions), plan.model.graph)
     return [
         Piece(
-            id=f"s{i}",
+            id=plan.submodel_id(i),
             backend=region.backend,
             nodes=tuple(node_name(node) for node in region.nodes),
             model=submodel_of(plan.model, region, between),
@@ -239,7 +249,7 @@ def _build(
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
-        built = setting.workers.build(backend, piece.model, setting.host, setting.build_options, fed)
+        built = setting.workers.build(backend, piece.model, setting.target, setting.build_options, fed)
     except BuildRefusedError as err:
         return _Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
@@ -258,13 +268,11 @@ def _build(
     return _Outcome(piece, built, tuple(checks), "" if wrong is None else f"wrong numbers: {describe_failure(wrong)}")
 
 
-def _with_targets(setting: Setting, outcome: _Outcome) -> BuiltPiece:
-    """Returns the piece built for every target; what is the same for several targets is kept once."""
+def _with_others(setting: Setting, outcome: _Outcome) -> BuiltPiece:
+    """Returns the piece built for the other targets too; what is the same for several targets is kept once."""
     assert outcome.built is not None
-    variants = [BuiltVariant(outcome.piece.backend, setting.host, outcome.built.artifact)]
-    for target in setting.targets:
-        if target == setting.host:
-            continue
+    variants = [BuiltVariant(outcome.piece.backend, setting.target, outcome.built.artifact)]
+    for target in setting.others:
         setting.events("build", f"{outcome.piece.id} for {target.name}")
         artifact = setting.workers.build(
             outcome.piece.backend, outcome.piece.model, target, setting.build_options, ()
@@ -283,7 +291,7 @@ def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> Bui
         note = "" if settled.boundaries else "no sample that the reference can run"
         outcome = _build(setting, piece, backend, settled.boundaries, note)
         if outcome.built is not None and not outcome.failure:
-            variant = BuiltVariant(backend, setting.host, outcome.built.artifact)
+            variant = BuiltVariant(backend, setting.target, outcome.built.artifact)
             return BuiltPiece(piece, (*built.variants, variant))
     return built
 

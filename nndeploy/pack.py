@@ -14,14 +14,24 @@ import onnx
 import onnx_ir as ir
 
 import nndeploy
-from nndeploy.bundle.manifest import Golden, Manifest, Submodel, Variant
+from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled
 from nndeploy.options import CompileOptions, options_to_json
 from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
-from nndeploy.report import Candidate, CheckReport, NodeReport, PassReport, Report, SubmodelReport
+from nndeploy.report import (
+    TRANSFORMS,
+    Candidate,
+    ChainReport,
+    CheckReport,
+    NodeReport,
+    PassReport,
+    Report,
+    SubmodelReport,
+)
+from nndeploy.target_chains import PlannedChain, SettledChain
 from nndeploy.value_types import Value
 from nndeploy.verify.original import Original
 
@@ -39,6 +49,7 @@ class Packing:
     order: Sequence[Backend]
     setting: Setting
     candidates: tuple[Candidate, ...] = ()
+    chains: tuple[SettledChain, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,44 +79,97 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
     loaded, members = packing.loaded, _Members()
     graph = settled.plan.model.graph
     inputs = {named.name for named in loaded.inputs}
-    produced = {name for built in settled.pieces for name in built.piece.outputs}
-    constants = _constant_outputs(graph, produced | inputs)
+    made_by_all = [
+        {name for built in chain.pieces for name in built.piece.outputs}
+        for chain in (settled, *(chain.settled for chain in packing.chains))
+    ]
+    constants = _constant_outputs(graph, set.intersection(*made_by_all) | inputs)
+    interface = {named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}
     manifest = Manifest(
         model_name=loaded.name,
         model_sha256=loaded.sha256,
         inputs=loaded.inputs,
         outputs=loaded.outputs,
         submodels=tuple(_submodel(built, members) for built in settled.pieces),
-        values={**settled.types, **{named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}},
+        values={**settled.types, **interface},
+        target_chains=tuple(
+            TargetChain(
+                chain.id,
+                chain.backends.target.name,
+                tuple(_submodel(built, members) for built in chain.settled.pieces),
+                {**chain.settled.types, **interface},
+            )
+            for chain in packing.chains
+            if chain.uses_gpu
+        ),
         ranges=loaded.ranges,
         aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
         constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
         goldens=_goldens(packing, settled, members),
         tolerances=packing.setting.tolerances,
-        checks=tuple(_check_to_json(check) for check in (*findings.checks, *settled.checks)),
+        checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),
         image_input=packing.options.image_input,
         provenance=_provenance(packing),
     )
-    return manifest, members.contents, report_of(packing, settled.plan, settled, findings)
+    return manifest, members.contents, report_of(packing, settled.plan, settled, findings, packing.chains)
 
 
-def report_of(packing: Packing, plan: Plan, settled: Settled | None, findings: Findings) -> Report:
+def report_of(
+    packing: Packing,
+    plan: Plan,
+    settled: Settled | None,
+    findings: Findings,
+    chains: Sequence[PlannedChain | SettledChain],
+) -> Report:
     """Returns the report of a compile, or of a dry run (`settled` None)."""
     nodes = tuple(_node_reports(plan))
-    transforms = [PassReport(f"transforms of {backend}", count) for backend, count in plan.placement.transformed]
     return Report(
         model=packing.loaded.name,
         objective=packing.options.objective,
         backends=tuple(backend.name for backend in packing.order),
         nodes=nodes,
         submodels=tuple(_submodel_reports(plan, nodes)),
-        passes=(*packing.passes, *transforms),
+        passes=(*packing.passes, *_transforms(plan)),
         checks=findings.checks + (settled.checks if settled else ()),
         candidates=packing.candidates,
         dropped=settled.dropped if settled else (),
         warnings=findings.warnings + plan.placement.warnings,
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
+        target_chains=tuple(_chain_report(chain) for chain in chains),
     )
+
+
+def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
+    settled = chain.settled if isinstance(chain, SettledChain) else None
+    nodes = tuple(_node_reports(chain.plan))
+    return ChainReport(
+        id=chain.id,
+        target=chain.backends.target.name,
+        backends=tuple(backend.name for backend in chain.backends.backends),
+        nodes=nodes,
+        submodels=tuple(_submodel_reports(chain.plan, nodes)),
+        passes=_transforms(chain.plan),
+        checks=settled.checks if settled else (),
+        dropped=settled.dropped if settled else (),
+        warnings=(*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain)),
+        nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
+    )
+
+
+def _no_gpu(chain: PlannedChain | SettledChain) -> list[str]:
+    if not isinstance(chain, SettledChain) or chain.uses_gpu:
+        return []
+    target = chain.backends.target.name
+    return [f"no backend for GPUs takes a part of the model: the portable chain serves {target} too"]
+
+
+def _transforms(plan: Plan) -> tuple[PassReport, ...]:
+    return tuple(PassReport(f"{TRANSFORMS}{backend}", count) for backend, count in plan.placement.transformed)
+
+
+def _all_checks(packing: Packing, settled: Settled, findings: Findings) -> list[CheckReport]:
+    chains = [settled, *(chain.settled for chain in packing.chains)]
+    return [*findings.checks, *(check for chain in chains for check in chain.checks)]
 
 
 def _submodel(built: BuiltPiece, members: _Members) -> Submodel:
@@ -169,10 +233,17 @@ def _check_to_json(check: CheckReport) -> dict[str, Any]:
 def _provenance(packing: Packing) -> dict[str, Any]:
     return {
         "tools": {"nndeploy": nndeploy.__version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
-        "backends": {backend.name: backend.probe(packing.setting.host).version for backend in packing.order},
+        "backends": _versions(packing),
         "options": options_to_json(packing.options),
         "passes": {report.name: report.count for report in packing.passes},
     }
+
+
+def _versions(packing: Packing) -> dict[str, str]:
+    """Returns the version of each backend's library that built something."""
+    builders = [(packing.setting.target, packing.order)]
+    builders += [(chain.backends.target, chain.backends.backends) for chain in packing.chains]
+    return {backend.name: backend.probe(target).version for target, order in builders for backend in order}
 
 
 def _node_reports(plan: Plan) -> list[NodeReport]:
@@ -190,7 +261,7 @@ def _node_reports(plan: Plan) -> list[NodeReport]:
                 name,
                 operator(node),
                 backend,
-                f"s{region_of[name]}",
+                plan.submodel_id(region_of[name]),
                 round(plan.costs.share(name), 6),
                 tuple(value.name or "" for value in values_read(node) if not value.is_initializer()),
                 tuple(value.name or "" for value in node.outputs if value.name),
@@ -203,9 +274,10 @@ def _node_reports(plan: Plan) -> list[NodeReport]:
 def _submodel_reports(plan: Plan, nodes: Sequence[NodeReport]) -> list[SubmodelReport]:
     reports = []
     for i, region in enumerate(plan.regions):
-        inside = [node for node in nodes if node.submodel == f"s{i}"]
+        name = plan.submodel_id(i)
+        inside = [node for node in nodes if node.submodel == name]
         share = round(sum(node.share for node in inside), 6)
-        reports.append(SubmodelReport(f"s{i}", region.backend, len(inside), share, _main_refusals(inside)))
+        reports.append(SubmodelReport(name, region.backend, len(inside), share, _main_refusals(inside)))
     return reports
 
 

@@ -78,8 +78,31 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What a compile did for one target with GPUs; the fields mean what those of `Report` mean."""
+
+    id: str
+    target: str
+    backends: tuple[str, ...]
+    nodes: tuple[NodeReport, ...]
+    submodels: tuple[SubmodelReport, ...]
+    passes: tuple[PassReport, ...] = ()
+    checks: tuple[CheckReport, ...] = ()
+    dropped: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    nondeterministic: tuple[str, ...] = ()
+
+    def share_of(self, backend: str) -> float:
+        """Returns the part of the compute, 0..1, that `backend` took."""
+        return sum(s.share for s in self.submodels if s.backend == backend)
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle."""
+    """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
+
+    The fields are of the portable chain; `target_chains` holds those of the others.
+    """
 
     model: str
     objective: str
@@ -92,6 +115,7 @@ class Report:
     dropped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     nondeterministic: tuple[str, ...] = ()
+    target_chains: tuple[ChainReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -100,10 +124,31 @@ class Report:
         """Returns the part of the compute, 0..1, that `backend` took."""
         return sum(s.share for s in self.submodels if s.backend == backend)
 
+    def of_chain(self, chain: ChainReport) -> "Report":
+        """Returns the report with what is said of a target's chain in the place of the portable one's."""
+        return dataclasses.replace(
+            self,
+            nodes=chain.nodes,
+            submodels=chain.submodels,
+            backends=chain.backends,
+            passes=(*(p for p in self.passes if not p.name.startswith(TRANSFORMS)), *chain.passes),
+            checks=(*(check for check in self.checks if check.scope in WHOLE_SCOPES), *chain.checks),
+            dropped=chain.dropped,
+            warnings=chain.warnings,
+            nondeterministic=chain.nondeterministic,
+            target_chains=(),
+        )
+
+
+TRANSFORMS = "transforms of "
+"""Begins the name of the pass that stands for a backend's transforms."""
+
+WHOLE_SCOPES = ("whole", "passes")
+"""Scopes of checks that are no submodel's id."""
 
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
-    "candidates": Candidate,
+    "candidates": Candidate, "target_chains": ChainReport,
 }  # fmt: skip
 _ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
 
@@ -125,19 +170,20 @@ def report_from_json(data: Mapping[str, Any]) -> Report:
         BundleError: `data` is not a report.
     """
     try:
-        parts: dict[str, Any] = {
-            key: tuple(_part(_PARTS[key], item) for item in value) if key in _PARTS else _tuples(value)
-            for key, value in data.items()
-        }
-        report = Report(**parts)
-        _check_fields(report)
+        report: Report = _part(Report, data)
         return report
     except (TypeError, AttributeError, ValueError) as err:
         raise BundleError(f"not a report: {err}", where="report.json") from err
 
 
 def _part(kind: Any, item: Mapping[str, Any]) -> Any:
-    part = kind(**{key: _tuples(value) for key, value in item.items()})
+    """Returns a `kind` of plain data; a list of parts under a known name becomes a tuple of them."""
+    part = kind(
+        **{
+            key: tuple(_part(_PARTS[key], each) for each in value) if key in _PARTS else _tuples(value)
+            for key, value in item.items()
+        }
+    )
     _check_fields(part)
     return part
 

@@ -77,7 +77,7 @@ class Target:
 def unmet(requires: Mapping[str, Any], host: Target) -> str:
     """Returns why `host` does not meet an artifact's `requires`, or "" when it does.
 
-    `compute_capability` is one ("8.9") or a list of which one must match exactly, `compute_capability_min` allows later
+    `compute_capability` lists those ("8.9") of which a GPU must have one exactly, `compute_capability_min` allows later
     ones too. Of several GPUs one that fits is enough.
     """
     if (arch := requires.get("arch")) not in (None, host.arch):
@@ -100,10 +100,9 @@ def capability_number(text: object) -> tuple[int, int]:
 
 
 def _unmet_by_gpus(requires: Mapping[str, Any], host: Target) -> str:
-    exactly, at_least = requires.get("compute_capability"), requires.get("compute_capability_min")
-    if exactly is None and at_least is None:
+    one_of, at_least = requires.get("compute_capability", ()), requires.get("compute_capability_min")
+    if not one_of and at_least is None:
         return ""
-    one_of = exactly if isinstance(exactly, list) else [] if exactly is None else [exactly]
     try:
         wanted = [capability_number(text) for text in one_of]
         fits = [gpu for gpu in host.gpus if _gpu_fits(gpu, wanted, at_least)]

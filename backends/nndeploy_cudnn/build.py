@@ -78,7 +78,7 @@ def _artifact(lowered: Lowered, gpu: Gpu, cudnn_version: int) -> Artifact:
             CONSTANTS_FILE: _safetensors(emission, constants),
         },
         metadata={"cudnn_version": cudnn_version, "gpu": gpu.name},
-        requires={"compute_capability": gpu.compute_capability},
+        requires={"compute_capability": [gpu.compute_capability]},
         native_code=True,
         deterministic=not any(step.planned.is_compiled for step in steps),
         log=_log(emission, program),

@@ -31,6 +31,7 @@ class Plugin:
 
     name = "cudnn"
     tier = 2
+    device_kind = "cuda"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
 

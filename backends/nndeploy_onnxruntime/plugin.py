@@ -35,6 +35,7 @@ class Plugin:
 
     name = "onnxruntime"
     tier = 4
+    device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft",)
 

@@ -36,6 +36,7 @@ class Plugin:
 
     name = "openvino"
     tier = 1
+    device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft", "org.openvinotoolkit")
 

@@ -34,6 +34,7 @@ class Plugin:
 
     name = "reference"
     tier = 5
+    device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
 

@@ -15,6 +15,7 @@ from nndeploy.target import capability_number
 from nndeploy.value_types import DTYPES
 from nndeploy_tensorrt.library import LIBRARIES
 
+PORTABLE_FROM = "8.0"
 MAX_BINDINGS = 4096
 MAX_RANK = 8  # Source: TensorRT, Dims::MAX_DIMS
 MAX_CAPABILITIES = 64

@@ -30,6 +30,7 @@ class Plugin:
 
     name = "tensorrt"
     tier = 1
+    device_kind = "cuda"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft",)
 

@@ -11,7 +11,9 @@ Source: TensorRT-RTX 1.7, Support Matrix and "CPU-Only AOT and TensorRT-RTX Engi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nndeploy.plugin.interface import Json
 from nndeploy.target import Gpu, Target, capability_number
+from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM
 from nndeploy_tensorrt.library import CLASSIC, RTX, is_installed
 
 RTX_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
@@ -37,12 +39,11 @@ class Serving:
     hint: str = ""
 
     @property
-    def requires(self) -> dict[str, str]:
+    def requires(self) -> dict[str, Json]:
         """What a host must have to take the engine, in the form of `Artifact.requires`."""
-        if len(self.capabilities) == 1:
-            return {"compute_capability": self.capabilities[0]}
-        lowest = min(self.capabilities, key=capability_number, default="8.0")
-        return {"compute_capability_min": lowest}
+        if self.capabilities:
+            return {"compute_capability": list(self.capabilities)}
+        return {"compute_capability_min": PORTABLE_FROM}
 
 
 def serving_for(target: Target, capabilities_here: Callable[[], Sequence[str]]) -> Serving:

@@ -17,15 +17,13 @@ from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.target import capability_number
 from nndeploy.value_types import Value
-from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts, facts_from_metadata
+from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM, Binding, EngineFacts, facts_from_metadata
 from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import LIBRARIES, RTX, Log, TensorRt, loaded, log_of
 from nndeploy_tensorrt.reason import library_reason
 from nndeploy_tensorrt.runner import Runner
 from nndeploy_tensorrt.runtime_cache import cache_path, read_cache, write_cache
 from nndeploy_tensorrt.tensor_types import dtype_name
-
-PORTABLE_FROM = "8.0"
 
 
 def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:

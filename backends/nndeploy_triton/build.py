@@ -79,7 +79,7 @@ def build(
     return Artifact(
         files=files,
         metadata={"format": FORMAT},
-        requires={"compute_capability": wanted[0] if len(wanted) == 1 else wanted},
+        requires={"compute_capability": wanted},
         native_code=True,
     )
 

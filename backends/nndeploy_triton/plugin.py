@@ -27,6 +27,7 @@ class Plugin:
 
     name = "triton"
     tier = 3
+    device_kind = "cuda"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from nndeploy.value_types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 0
+FORMAT_MINOR = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,19 @@ class Submodel:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChain:
+    """Another way to run the program, for boxes of one kind: submodels of their own, cut where that kind wants it.
+
+    `id` is unique in the bundle, `target` the name of the box; `values` gives the type of every value in this chain.
+    """
+
+    id: str
+    target: str
+    submodels: tuple[Submodel, ...]
+    values: Mapping[str, ValueType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,8 @@ class ImageInput:
 class Manifest:
     """All that the run half must know, and where a bundle came from.
 
+    `submodels` and `values` are the portable chain, which runs on any box; `target_chains` stand before it where they
+    fit, the best first. The ids of submodels are unique over all chains.
     `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
     values member of outputs that do not depend on any input, "" where there are none. `values` gives the type of
     every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `provenance` is plain data:
@@ -124,6 +139,7 @@ class Manifest:
     outputs: tuple[NamedType, ...]
     submodels: tuple[Submodel, ...]
     values: Mapping[str, ValueType]
+    target_chains: tuple[TargetChain, ...] = ()
     ranges: Mapping[str, DimRange] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     constants: str = ""

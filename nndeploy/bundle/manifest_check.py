@@ -5,7 +5,7 @@ Between `manifest_json`, which knows the form alone, and everybody who uses a ma
 writes and the reader before it hands out anything, so nobody else need ask again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from nndeploy.bundle.container import MAX_MEMBERS
 from nndeploy.bundle.manifest import ImageInput, Manifest, Submodel
@@ -28,11 +28,16 @@ def check_manifest(manifest: Manifest) -> None:
     """
     _check_unique((value.name for value in manifest.inputs), "input")
     _check_unique((value.name for value in manifest.outputs), "output")
-    _check_unique((submodel.id for submodel in manifest.submodels), "submodel")
-    produced = _check_chain(manifest)
-    _check_outputs(manifest, produced)
-    _check_types(manifest)
-    for submodel in manifest.submodels:
+    _check_unique((chain.id for chain in manifest.target_chains), "chain")
+    _check_unique((submodel.id for submodel in all_submodels(manifest)), "submodel")
+    _check_chain(manifest, manifest.submodels, manifest.values)
+    for chain in manifest.target_chains:
+        try:
+            _check_chain(manifest, chain.submodels, chain.values)
+        except BundleError as err:
+            err.within(f"chain {chain.id}")
+            raise
+    for submodel in all_submodels(manifest):
         _check_variants(submodel)
     _check_members(manifest)
     _check_ranges(manifest)
@@ -48,11 +53,22 @@ def _check_unique(names: Iterable[str], what: str) -> None:
         seen.add(name)
 
 
-def _check_chain(manifest: Manifest) -> dict[str, str]:
+def all_submodels(manifest: Manifest) -> tuple[Submodel, ...]:
+    """Returns the submodels of all chains, the portable one first."""
+    return (*manifest.submodels, *(submodel for chain in manifest.target_chains for submodel in chain.submodels))
+
+
+def _check_chain(manifest: Manifest, submodels: tuple[Submodel, ...], types: Mapping[str, ValueType]) -> None:
+    producers = _producers(manifest, submodels)
+    _check_outputs(manifest, producers)
+    _check_types(manifest, submodels, types)
+
+
+def _producers(manifest: Manifest, submodels: tuple[Submodel, ...]) -> dict[str, str]:
     """Returns the producer of each value, and refuses a chain that could not be run from first to last."""
-    later = {name: submodel.id for submodel in manifest.submodels for name in submodel.outputs}
+    later = {name: submodel.id for submodel in submodels for name in submodel.outputs}
     producers = {value.name: "the program's inputs" for value in manifest.inputs}
-    for submodel in manifest.submodels:
+    for submodel in submodels:
         for name in submodel.inputs:
             if name not in producers:
                 raise _not_produced(name, submodel.id, later.get(name, ""))
@@ -88,19 +104,19 @@ def _check_outputs(manifest: Manifest, producers: dict[str, str]) -> None:
             raise BundleError(f"nothing produces the output {name!r:.80}", where="outputs")
 
 
-def _check_types(manifest: Manifest) -> None:
-    for name in _names_in_chain(manifest):
-        if name not in manifest.values:
-            raise BundleError(f"the value {name!r:.80} has no type", hint=did_you_mean(name, manifest.values))
+def _check_types(manifest: Manifest, submodels: tuple[Submodel, ...], types: Mapping[str, ValueType]) -> None:
+    for name in _names_in_chain(manifest, submodels):
+        if name not in types:
+            raise BundleError(f"the value {name!r:.80} has no type", hint=did_you_mean(name, types))
     for value in (*manifest.inputs, *manifest.outputs):
-        if not _same_elements(value.type, manifest.values[value.name]):
+        if not _same_elements(value.type, types[value.name]):
             raise BundleError(f"the value {value.name!r:.80} has two types", where="values")
 
 
-def _names_in_chain(manifest: Manifest) -> Iterator[str]:
+def _names_in_chain(manifest: Manifest, submodels: tuple[Submodel, ...]) -> Iterator[str]:
     for value in (*manifest.inputs, *manifest.outputs):
         yield value.name
-    for submodel in manifest.submodels:
+    for submodel in submodels:
         yield from submodel.inputs
         yield from submodel.outputs
 
@@ -141,7 +157,7 @@ def _check_members(manifest: Manifest) -> None:
 
 
 def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    for submodel in manifest.submodels:
+    for submodel in all_submodels(manifest):
         for variant in submodel.variants:
             for name in variant.files.values():
                 yield f"variant {variant.id} of submodel {submodel.id}", name

@@ -25,6 +25,7 @@ from nndeploy.bundle.manifest import (
     Member,
     NamedType,
     Submodel,
+    TargetChain,
     Tolerance,
     Variant,
 )
@@ -46,9 +47,11 @@ MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 << 20  # the names and types of all values in the chain are in it, so more than other JSON
 MAX_INT = (1 << 63) - 1
 MAP_KEYS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")
+GPU_NEEDS = frozenset(("compute_capability", "compute_capability_min"))
 ORIGINS = ("sample", "generated")
 CHANNELS = ("RGB", "BGR", "L")
 LAYOUTS = ("NCHW", "NHWC")
+FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs in what a variant requires
 MAX_PIXELS = 65535  # of one side of an image
 
 _ID = re.compile(r"[a-z0-9_.-]{1,64}")
@@ -77,15 +80,17 @@ def decode_manifest(text: bytes | memoryview) -> Manifest:
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     """Returns the manifest as plain data."""
-    image = manifest.image_input
+    image, minor = manifest.image_input, _least_minor(manifest)
+    chains = [_target_chain_to_json(chain) for chain in manifest.target_chains]
     return {
-        "format": {"name": FORMAT_NAME, "major": FORMAT_MAJOR, "minor": FORMAT_MINOR},
+        "format": {"name": FORMAT_NAME, "major": FORMAT_MAJOR, "minor": minor},
         "model_name": manifest.model_name,
         "model_sha256": manifest.model_sha256,
         "inputs": [_named_type_to_json(value) for value in manifest.inputs],
         "outputs": [_named_type_to_json(value) for value in manifest.outputs],
         "submodels": [_submodel_to_json(submodel) for submodel in manifest.submodels],
-        "values": {name: type_to_json(value_type) for name, value_type in manifest.values.items()},
+        "values": _types_to_json(manifest.values),
+        **({"target_chains": chains} if minor >= FIRST_WITH_TARGETS else {}),
         "ranges": {name: {"min": r.min, "max": r.max, "best": r.best} for name, r in manifest.ranges.items()},
         "aliases": dict(manifest.aliases),
         "constants": manifest.constants,
@@ -104,15 +109,18 @@ def manifest_from_json(data: object) -> Manifest:
     Raises:
         BundleError: the data are of a newer format, or not of the form of a manifest.
     """
-    fields = _Fields(data, "", _is_newer_minor(data))
+    minor = _minor(data)
+    fields = _Fields(data, "", ignore_unknown=minor > FORMAT_MINOR)
     fields.take("format")
+    chains = () if minor < FIRST_WITH_TARGETS else fields.list_of_fields("target_chains")
     manifest = Manifest(
         model_name=fields.text("model_name"),
         model_sha256=fields.sha256("model_sha256"),
         inputs=tuple(_named_type(item) for item in fields.list_of_fields("inputs")),
         outputs=tuple(_named_type(item) for item in fields.list_of_fields("outputs")),
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
-        values={name: _value_type(item, fields.at(f"values[{name!r}]")) for name, item in fields.named("values")},
+        values=_types(fields),
+        target_chains=tuple(_target_chain(item) for item in chains),
         ranges={name: _dim_range(item) for name, item in fields.named_fields("ranges")},
         aliases=fields.names_by_name("aliases"),
         constants=fields.member_or_empty("constants"),
@@ -264,15 +272,17 @@ class _Fields:
         found = needs.plain()
         if "arch" in found:
             needs.name("arch")
-        for listed in ("cpu_features", "custom_ops"):
+        for listed in ("cpu_features", "custom_ops", "compute_capability"):
             if listed in found:
-                needs.names(listed)
+                needs.names(listed, least=int(listed in GPU_NEEDS))
+        if "compute_capability_min" in found:
+            needs.name("compute_capability_min")
         needs.end()
         return found
 
 
-def _is_newer_minor(data: object) -> bool:
-    """Returns whether the data are of a newer minor version; refuses those of another format or major version."""
+def _minor(data: object) -> int:
+    """Returns the minor version that the data are of; refuses those of another format or major version."""
     version = _Fields(data, "", ignore_unknown=False).fields("format")
     if version.take("name") != FORMAT_NAME:
         raise version.refuse("name", FORMAT_NAME)
@@ -286,7 +296,7 @@ def _is_newer_minor(data: object) -> bool:
         raise BundleError(f"format {major} was never released; this nndeploy reads format {FORMAT_MAJOR}")
     if minor <= FORMAT_MINOR:
         version.end()
-    return minor > FORMAT_MINOR
+    return minor
 
 
 def _named_type(fields: _Fields) -> NamedType:
@@ -325,6 +335,21 @@ def _submodel(fields: _Fields) -> Submodel:
     )
     fields.end()
     return result
+
+
+def _target_chain(fields: _Fields) -> TargetChain:
+    result = TargetChain(
+        id=fields.identifier("id"),
+        target=fields.name("target"),
+        submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
+        values=_types(fields),
+    )
+    fields.end()
+    return result
+
+
+def _types(fields: _Fields) -> dict[str, ValueType]:
+    return {name: _value_type(item, fields.at(f"values[{name!r}]")) for name, item in fields.named("values")}
 
 
 def _variant(fields: _Fields) -> Variant:
@@ -431,6 +456,25 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
         "outputs": list(submodel.outputs),
         "variants": [_variant_to_json(variant) for variant in submodel.variants],
     }
+
+
+def _least_minor(manifest: Manifest) -> int:
+    """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    needs = {key for submodel in manifest.submodels for variant in submodel.variants for key in variant.requires}
+    return FIRST_WITH_TARGETS if manifest.target_chains or needs & GPU_NEEDS else 0
+
+
+def _target_chain_to_json(chain: TargetChain) -> dict[str, Any]:
+    return {
+        "id": chain.id,
+        "target": chain.target,
+        "submodels": [_submodel_to_json(submodel) for submodel in chain.submodels],
+        "values": _types_to_json(chain.values),
+    }
+
+
+def _types_to_json(types: Mapping[str, ValueType]) -> dict[str, Any]:
+    return {name: type_to_json(value_type) for name, value_type in types.items()}
 
 
 def _variant_to_json(variant: Variant) -> dict[str, Any]:

@@ -7,25 +7,29 @@ import click
 
 from nndeploy.cli.console import print_json, print_table
 from nndeploy.errors import UnavailableError
+from nndeploy.known_targets import target_file
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.select import install_hint
-from nndeploy.target import host_target
+from nndeploy.target import Target, host_target, target_from_toml
 
 EXAMPLES = """\b
 Examples:
   nndeploy backends
+  nndeploy backends --target rtx4090
   nndeploy backends --json
 """
 
 
 @click.command("backends", epilog=EXAMPLES)
+@click.option("--target", metavar="BOX", help="Ask for a box by name (rtx4090) or by its file; default: this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
-def backends(as_json: bool) -> None:
-    """List the backends and what they can do here.
+def backends(target: str | None, as_json: bool) -> None:
+    """List the backends and what they can do here: build for a target, and run.
 
     They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
     """
-    found = sorted((_row(name) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
+    box = host_target() if target is None else target_from_toml(target_file(target))
+    found = sorted((_row(name, box) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
     if as_json:
         print_json({"backends": found})
         return
@@ -44,11 +48,11 @@ def backends(as_json: bool) -> None:
     print_table("backends", columns, rows, right=("tier",))
 
 
-def _row(name: str) -> dict[str, Any]:
+def _row(name: str, target: Target) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "tier": None, "version": "", "can_build": False, "can_run": False}
     try:
         plugin = backend(name)
-        probe = plugin.probe(host_target())
+        probe = plugin.probe(target)
     except UnavailableError as err:
         return row | {"reason": err.what, "hint": err.hint or install_hint(name)}
     except Exception as err:  # a third party's probe should refuse by a value, but may fail

@@ -11,7 +11,7 @@ import click
 
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.load_options import BUNDLE, load, load_options
-from nndeploy.cli.run_view import choice_to_json
+from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import MissingInputError
 from nndeploy.runtime.latency import Latencies
@@ -67,6 +67,7 @@ def bench(
         latencies, seconds = _measure(program, samples, iterations, duration)
         report = {
             "bundle": str(bundle),
+            "chain": chain_to_json(program.chain),
             "choices": [choice_to_json(choice) for choice in program.choices],
             "threads": options["threads"],
             "inputs": origin,
@@ -85,7 +86,7 @@ def bench(
     print_line(f"rate      {report['calls_per_second']:,.1f} calls/s")
     print_line(f"load      {load_ms:.1f} ms, first call {first_ms:.3f} ms")
     for choice in program.choices:
-        print_line(f"submodel  {choice.submodel}: {choice.backend} ({choice.variant})")
+        print_line(f"submodel  {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}")
 
 
 def _samples(program: Program, texts: Sequence[str]) -> tuple[list[dict[str, Value]], str]:

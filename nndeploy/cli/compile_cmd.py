@@ -19,6 +19,7 @@ Examples:
   nndeploy compile model.onnx -o model.nnd
   nndeploy compile model.onnx -o model.nnd --shape x=1..8,3,224,224:4,3,224,224
   nndeploy compile model.onnx -o model.nnd --backends openvino,onnxruntime --require openvino=95%
+  nndeploy compile model.onnx -o model.nnd --target rtx4090 --target t4 --target x86-64-v3
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
 """
@@ -51,7 +52,7 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
 @click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
-@click.option("--target", multiple=True, type=click.Path(path_type=Path), help="Target file (repeatable).")
+@click.option("--target", multiple=True, metavar="BOX", help="A box by name (rtx4090), or its file (repeatable).")
 @click.option(
     "--objective", type=click.Choice(OBJECTIVES), default="priority", show_default=True, help="How to place nodes."
 )
@@ -118,11 +119,13 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options as the plain data that `nndeploy.compile_job` takes."""
+    from nndeploy.known_targets import target_file
+
     return {
         "source": str(options["model"].absolute()),
         "out": None if options["output"] is None else str(options["output"].absolute()),
         "backends": options["backends"],
-        "targets": [str(path.absolute()) for path in options["target"]],
+        "targets": [str(target_file(text).absolute()) for text in options["target"]],
         "objective": options["objective"],
         "samples": None if options["samples"] is None else str(options["samples"].absolute()),
         "shape_texts": list(options["shape"]),

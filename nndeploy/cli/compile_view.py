@@ -53,11 +53,9 @@ class CompileProgress:
 def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     """Prints the tables of a report for a person."""
     console = Console(highlight=False)
-    console.print(_submodel_table(report))
-    if verbose:
-        console.print(_node_table(report))
-    for line in (*report.dropped, *report.warnings):
-        console.print(f"warning: {line}", markup=False, style="yellow")
+    _print_chain(console, report, report.model, verbose)
+    for chain in report.target_chains:
+        _print_chain(console, report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
     for line in _measured(report):
         console.print(line, markup=False)
     changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)
@@ -67,9 +65,16 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
         console.print(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)", markup=False)
 
 
-def _submodel_table(report: Report) -> Table:
+def _print_chain(console: Console, report: Report, title: str, verbose: bool) -> None:
     count = len(report.submodels)
-    title = f"{report.model}: {count} submodel{'s' * (count != 1)}"
+    console.print(_submodel_table(report, f"{title}: {count} submodel{'s' * (count != 1)}"))
+    if verbose:
+        console.print(_node_table(report))
+    for line in (*report.dropped, *report.warnings):
+        console.print(f"warning: {line}", markup=False, style="yellow")
+
+
+def _submodel_table(report: Report, title: str) -> Table:
     table = Table(title=escape(title), title_justify="left")
     for name in ("submodel", "backend", "nodes", "compute", "why no tier above took it", "max error"):
         table.add_column(name, justify="right" if name in ("nodes", "compute") else "left", overflow="fold")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
@@ -95,10 +96,17 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         "submodel": _submodels(manifest),
         "variant": {
             f"{submodel['id']}/{variant['id']}": variant
-            for submodel in plain["submodels"]
+            for chain in (plain, *plain.get("target_chains", ()))
+            for submodel in chain["submodels"]
             for variant in submodel["variants"]
         },
-        "node": {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes},
+        "chain": {chain.id: f"{len(chain.submodels)} submodels for {chain.target}" for chain in manifest.target_chains},
+        "node": {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes}
+        | {
+            f"{c.id}: {node.name}": f"{node.backend} in {node.submodel}"
+            for c in report.target_chains
+            for node in c.nodes
+        },
         "max error": _errors(report),
         "tolerance": plain["tolerances"],
         "image input": {"how": plain["image_input"]},
@@ -107,17 +115,24 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
     }
 
 
+def _nodes(report: Report) -> dict[str, Any]:
+    found = {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes}
+    for chain in report.target_chains:
+        found |= {f"{chain.id}: {node.name}": f"{node.backend} in {node.submodel}" for node in chain.nodes}
+    return found
+
+
 def _submodels(manifest: Manifest) -> dict[str, Any]:
     return {
         submodel.id: ", ".join(f"{variant.backend} for {variant.target}" for variant in submodel.variants)
-        for submodel in manifest.submodels
+        for submodel in all_submodels(manifest)
     }
 
 
 def _errors(report: Report) -> dict[str, Any]:
     """Returns the largest absolute error of each output, by scope and backend."""
     worst: dict[str, float] = {}
-    for check in report.checks:
+    for check in (*report.checks, *(check for chain in report.target_chains for check in chain.checks)):
         if check.max_abs is not None:
             name = f"{check.scope} {check.backend} {check.output}"
             worst[name] = max(worst.get(name, 0.0), check.max_abs)

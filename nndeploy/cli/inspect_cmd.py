@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nndeploy.bundle.manifest import Manifest, Submodel
+from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.load_options import BUNDLE
-from nndeploy.cli.run_view import choice_to_json
+from nndeploy.cli.run_view import chain_to_json, choice_to_json
+from nndeploy.errors import UsageError
 from nndeploy.report import CheckReport, Report, report_from_json
-from nndeploy.runtime.select import LoadOptions, choose
+from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
+from nndeploy.runtime.select import Choice, LoadOptions, choose
 
 EXAMPLES = """\b
 Examples:
   nndeploy inspect model.nnd
   nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
-  nndeploy inspect model.nnd --here                which variant this machine would take, and why
+  nndeploy inspect model.nnd --here                which chain and variants this machine would take, and why
+  nndeploy inspect model.nnd --chain rtx4090 -v    who runs each node on that target, and why nobody before took it
   nndeploy inspect model.nnd --json
 """
 
@@ -28,19 +32,29 @@ Examples:
 @click.command("inspect", epilog=EXAMPLES)
 @BUNDLE
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with the graph to this file.")
-@click.option("--here", is_flag=True, help="Show which variant this machine would take, and why.")
+@click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
+@click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
 @click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check and member.")
-def inspect(bundle: Path, page: Path | None, here: bool, as_json: bool, verbose: bool) -> None:
+def inspect(bundle: Path, page: Path | None, here: bool, chain_id: str | None, as_json: bool, verbose: bool) -> None:
     """Show what a BUNDLE holds, who runs what, and why."""
     with open_bundle(bundle) as opened:
-        report = report_from_json(opened.report())
+        chains = _chains(report_from_json(opened.report()))
+        if chain_id is not None:
+            if chain_id not in chains:
+                raise UsageError(f"the bundle has no chain {chain_id!r:.80}", hint=f"it has {', '.join(chains)}")
+            chains = {chain_id: chains[chain_id]}
         if page is not None:
-            _write_page(page, opened, report)
+            _write_page(page, opened, next(iter(chains.values())))
         if as_json:
             print_json(_to_json(opened, here))
         else:
-            _print(opened, report, here, verbose)
+            _print(opened, chains, here, verbose)
+
+
+def _chains(report: Report) -> dict[str, Report]:
+    """Returns the report as it is seen from each chain, the portable one first."""
+    return {PORTABLE: report, **{chain.id: report.of_chain(chain) for chain in report.target_chains}}
 
 
 def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
@@ -51,8 +65,17 @@ def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
         "report": bundle.report(),
     }
     if here:
-        data["here"] = [choice_to_json(choose(submodel, LoadOptions())) for submodel in bundle.manifest.submodels]
+        chain = choose_chain(bundle.manifest, LoadOptions())
+        data["here"] = {
+            "chain": chain_to_json(chain),
+            "choices": [choice_to_json(choice) for choice in _choices(chain)],
+        }
     return data
+
+
+def _choices(chain: ChainChoice) -> list[Choice]:
+    """Returns what each submodel of a chain would get here; nothing is opened."""
+    return [choose(submodel, LoadOptions(), chain.place.host, chain.place.gpu) for submodel in chain.submodels]
 
 
 def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
@@ -65,18 +88,20 @@ def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
     folder.close()
 
 
-def _print(bundle: Bundle, report: Report, here: bool, verbose: bool) -> None:
-    manifest = bundle.manifest
+def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bool) -> None:
+    manifest, report = bundle.manifest, next(iter(chains.values()))
     print_line(f"{bundle.path}: {manifest.model_name}, {size_text(bundle.size_bytes)}, {len(report.nodes):,} nodes")
     print_line(f"model sha256 {manifest.model_sha256}")
     _print_values(manifest)
-    _print_submodels(report)
+    for name, seen in chains.items():
+        _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")
     if here:
         _print_here(manifest)
-    _print_variants(manifest)
-    _print_checks(report, verbose)
+    _print_variants(manifest, {submodel.id for seen in chains.values() for submodel in seen.submodels})
+    _print_checks(chains, verbose)
     if verbose:
-        _print_nodes(report)
+        for name, seen in chains.items():
+            _print_nodes(seen, f" of the chain {name}" if manifest.target_chains else "")
         _print_members(bundle)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
     print_line(f"passes: {changed or 'nothing to change'}")
@@ -99,7 +124,7 @@ def _print_values(manifest: Manifest) -> None:
     print_table("inputs and outputs", ("", "name", "type"), rows)
 
 
-def _print_submodels(report: Report) -> None:
+def _print_submodels(report: Report, of_chain: str) -> None:
     rows = [
         (
             submodel.id,
@@ -111,22 +136,30 @@ def _print_submodels(report: Report) -> None:
         for submodel in report.submodels
     ]
     columns = ("submodel", "backend", "nodes", "compute", "why no backend above took it")
-    print_table("submodels", columns, rows, right=("nodes", "compute"))
+    print_table(f"submodels{of_chain}", columns, rows, right=("nodes", "compute"))
 
 
 def _print_here(manifest: Manifest) -> None:
+    chain = choose_chain(manifest, LoadOptions())
+    if manifest.target_chains:
+        passed = [(other.chain, other.reason) for other in chain.passed_over]
+        rows = [*passed, (chain.id, f"TAKEN, on {chain.place.gpu or 'the CPU'}")]
+        print_table("on this machine", ("chain", ""), rows)
+    _print_choices(_choices(chain))
+
+
+def _print_choices(choices: Sequence[Choice]) -> None:
     rows = []
-    for submodel in manifest.submodels:
-        choice = choose(submodel, LoadOptions())
+    for choice in choices:
         passed = [
             f"{other.variant}: {other.reason}" + (f" ({other.hint})" if other.hint else "")
             for other in choice.passed_over
         ]
-        rows.append((submodel.id, choice.variant or "NONE", choice.backend, "\n".join(passed) or "-"))
+        rows.append((choice.submodel, choice.variant or "NONE", choice.backend, "\n".join(passed) or "-"))
     print_table("on this machine", ("submodel", "takes", "backend", "passed over"), rows)
 
 
-def _print_variants(manifest: Manifest) -> None:
+def _print_variants(manifest: Manifest, shown: Set[str]) -> None:
     rows = [
         (
             submodel.id,
@@ -144,7 +177,8 @@ def _print_variants(manifest: Manifest) -> None:
             ),
             size_text(_size(manifest, submodel, number)),
         )
-        for submodel in manifest.submodels
+        for submodel in all_submodels(manifest)
+        if submodel.id in shown
         for number, variant in enumerate(submodel.variants)
     ]
     columns = ("submodel", "variant", "backend", "target", "requires", "notes", "size")
@@ -164,10 +198,10 @@ def _size(manifest: Manifest, submodel: Submodel, number: int) -> int:
     return sum(manifest.members[name].size_bytes for name in members if name in manifest.members)
 
 
-def _print_checks(report: Report, verbose: bool) -> None:
+def _print_checks(chains: Mapping[str, Report], verbose: bool) -> None:
     """Prints the largest error of each output; of the whole alone, or with `verbose` of every submodel too."""
     groups: dict[tuple[str, str, str], list[CheckReport]] = {}
-    for check in report.checks:
+    for check in dict.fromkeys(check for report in chains.values() for check in report.checks):
         if verbose or check.scope == "whole":
             groups.setdefault((check.scope, check.backend, check.output), []).append(check)
     rows = [
@@ -194,7 +228,7 @@ def _worst(pick: Callable[[list[float]], float], figures: list[float | None], fo
     return format(pick(known), form) if known else "-"
 
 
-def _print_nodes(report: Report) -> None:
+def _print_nodes(report: Report, of_chain: str) -> None:
     rows = [
         (
             node.name,
@@ -207,7 +241,7 @@ def _print_nodes(report: Report) -> None:
         for node in report.nodes
     ]
     columns = ("node", "operator", "submodel", "backend", "compute", "why no backend above took it")
-    print_table("nodes", columns, rows, right=("compute",))
+    print_table(f"nodes{of_chain}", columns, rows, right=("compute",))
 
 
 def _print_members(bundle: Bundle) -> None:

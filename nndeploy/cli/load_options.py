@@ -17,8 +17,9 @@ BUNDLE = click.argument("bundle", type=click.Path(path_type=Path))
 
 _OPTIONS = (
     click.option("--threads", type=click.IntRange(min=1), help="Threads for each submodel; default: its library's."),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda:N."),
-    click.option("--strict", is_flag=True, help="Fail where a submodel cannot get the best variant for this machine."),
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, or cuda:N: that GPU or an error."),
+    click.option("--strict", is_flag=True, help="Fail where this machine cannot take the best chain or variant."),
+    click.option("--cache", metavar="FOLDER", help="For what a GPU compiles; default: BUNDLE.cache; '' for none."),
     click.option(
         "--custom-ops",
         multiple=True,
@@ -53,6 +54,7 @@ def load(bundle: Path, options: dict[str, Any]) -> Program:
         strict=options["strict"],
         custom_op_libraries=[library.absolute() for library in options["custom_ops"]],
         allow_native_code=not options["no_native_code"],
+        cache_dir=options["cache"],
     )
     for line in program.warnings:
         warn(line)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees of a run: results and failures as they come, progress, and the figures at the end."""
 
+import dataclasses
 import sys
 import time
 from types import TracebackType
@@ -12,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from nndeploy.cli.console import err, print_line
 from nndeploy.errors import NndeployError, one_line
+from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
 from nndeploy.stream.images import best_label
@@ -43,6 +45,7 @@ class RunView:
         self._console = err()
         self._bar = None if shows_items or not self._console.is_terminal else _bar(self._console)
         if verbose:
+            _tell_chain(program.chain)
             for choice in program.choices:
                 _tell_choice(choice)
 
@@ -85,6 +88,7 @@ class RunView:
         """Returns the summary that `--json` prints."""
         return {
             "bundle": str(self._program.path),
+            "chain": chain_to_json(self._program.chain),
             "choices": [choice_to_json(choice) for choice in self._program.choices],
             "items": summary.num_items,
             "failed": summary.num_failed,
@@ -137,8 +141,20 @@ def _bar(console: Console) -> Progress:
     )
 
 
+def _tell_chain(chain: ChainChoice) -> None:
+    err().print(f"nndeploy: chain {chain.id}{f' on {chain.place.gpu}' * bool(chain.place.gpu)}", markup=False)
+    for other in chain.passed_over:
+        err().print(f"nndeploy:   not {other.chain}: {other.reason}", markup=False)
+
+
+def chain_to_json(chain: ChainChoice) -> dict[str, Any]:
+    """Returns the chain that was chosen as plain data."""
+    passed_over = [dataclasses.asdict(other) for other in chain.passed_over]
+    return {"id": chain.id, "gpu": chain.place.gpu, "passed_over": passed_over}
+
+
 def _tell_choice(choice: Choice) -> None:
-    text = f"nndeploy: submodel {choice.submodel}: {choice.backend} ({choice.variant})"
+    text = f"nndeploy: submodel {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}"
     for other in choice.passed_over:
         text += f"; not {other.backend} ({other.variant}): {other.reason}"
     print(one_line(text), file=sys.stderr)
@@ -150,6 +166,7 @@ def choice_to_json(choice: Choice) -> dict[str, Any]:
         "submodel": choice.submodel,
         "variant": choice.variant,
         "backend": choice.backend,
+        "device": choice.device,
         "passed_over": [
             {"variant": other.variant, "backend": other.backend, "reason": other.reason, "hint": other.hint}
             for other in choice.passed_over

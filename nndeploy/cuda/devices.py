@@ -2,8 +2,9 @@
 """One GPU of this machine: its memory, its stream, its modules, kernels and graphs.
 
 Backends' sessions come in through `device(index)`. Several threads may use a device: each call makes the device's
-context current first. Law: all work of a thread goes to `Device.stream`, in order; a thread that captures a graph has
-a stream of its own for that time, so the others are not recorded.
+context current first. Law: all work of a thread goes to `Device.stream`, in order; that is one stream for all unless a
+program borrowed its own and the thread is `on` it. A thread that captures a graph has a stream of its own for that
+time, so the others are not recorded.
 """
 
 import ctypes
@@ -58,6 +59,7 @@ class Device:
         self.gpu_name = driver.device_name(ordinal)
         self.compute_capability = compute_capability(driver, ordinal)
         self._main_stream = Stream(self, driver.create_stream())
+        self._idle_streams: list[Stream] = []
         self._staging = PinnedPool(driver)
         self._thread = threading.local()
         self._num_captures = 0
@@ -72,6 +74,33 @@ class Device:
         """The stream that this thread's work goes to."""
         own: Stream | None = getattr(self._thread, "stream", None)
         return own or self._main_stream
+
+    def borrow_stream(self) -> Stream:
+        """Returns a stream that nobody else has, until `give_back_stream`.
+
+        Raises:
+            CudaError: the device has no room for another.
+        """
+        with self._lock:
+            if self._idle_streams:
+                return self._idle_streams.pop()
+        with self.entered() as driver:
+            return Stream(self, driver.create_stream())
+
+    def give_back_stream(self, stream: Stream) -> None:
+        """Takes a borrowed stream back; it is kept, because memory may still be freed in its order."""
+        with self._lock:
+            self._idle_streams.append(stream)
+
+    @contextmanager
+    def on(self, stream: Stream) -> Iterator[None]:
+        """Makes `stream` the one that this thread's work goes to."""
+        before = getattr(self._thread, "stream", None)
+        self._thread.stream = stream
+        try:
+            yield
+        finally:
+            self._thread.stream = before
 
     @contextmanager
     def entered(self) -> Iterator[Driver]:
@@ -198,11 +227,10 @@ class Device:
         """Makes `stream` the one of this thread; what is dropped meanwhile is freed afterwards."""
         with self._lock:
             self._num_captures += 1
-        self._thread.stream = stream
         try:
-            yield
+            with self.on(stream):
+                yield
         finally:
-            self._thread.stream = None
             with self._lock:
                 self._num_captures -= 1
                 dropped, self._freed_during_capture = self._freed_during_capture, []

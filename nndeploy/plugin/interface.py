@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nndeploy.target import Target
 
 API_VERSION = 1
+DEVICE_KINDS = ("cpu", "cuda")
 
 Json: TypeAlias = Any
 """Plain data: None, bool, int, float, str, list and dict with str keys."""
@@ -72,7 +73,8 @@ class Artifact:
     `files`: relative name (letters a-z, digits, `_`, `-`, `.`; at most one folder) -> bytes.
     `metadata`: plain data handed back to `open` as it is.
     `requires`: what a host must offer to take it: `arch` ("x86_64"), `cpu_features` (list of Linux flag names),
-    `custom_ops` (list of operator domains that need a library given at load). A missing key means "anything".
+    `custom_ops` (list of operator domains that need a library given at load), `compute_capability` (list of those
+    ("8.9") of which a GPU must have one), `compute_capability_min`. A missing key means "anything".
     `native_code`: the files are executable code or an engine. `deterministic`: the same input gives the same bytes.
     """
 
@@ -98,7 +100,11 @@ class OpenOptions:
 
 
 class Session(Protocol):
-    """One submodel, loaded on its device."""
+    """One submodel, loaded on its device.
+
+    A session on a GPU takes arrays of the host or of that GPU and returns `nndeploy.cuda.DeviceArray`, which the core
+    copies to the host where a session on the CPU or the caller reads them.
+    """
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
@@ -124,11 +130,13 @@ class Backend(Protocol):
     """A toolchain that puts a network on a device.
 
     `tier` is the default priority: 1 inference library, 2 operator library, 3 own operators, 4 fallback, 5 last
-    resort. `extra_domains` are operator domains beyond ONNX's own that it may take.
+    resort. `device_kind` is where its sessions run: "cpu", or "cuda" for NVIDIA GPUs; it is asked only for targets that
+    have such a device. `extra_domains` are operator domains beyond ONNX's own that it may take.
     """
 
     name: str
     tier: int
+    device_kind: str
     api_version: int
     extra_domains: tuple[str, ...]
 

@@ -4,7 +4,8 @@
 In: the submodels in an order in which every input is produced before it is used, and their sessions. A chain in
 which each submodel needs the one before runs as a plain loop on the caller's thread. Where submodels do not depend
 on each other they run on several threads, by counting what each still waits for; nothing then waits for anything
-else than its own inputs. Values pass between sessions as they are, without a copy.
+else than its own inputs. Values pass between sessions as they are, without a copy, also on a GPU; from there to a
+session on the CPU they are copied.
 
 Law: the outputs do not depend on which of the two ways was taken.
 """
@@ -12,11 +13,12 @@ Law: the outputs do not depend on which of the two ways was taken.
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Submodel
+from nndeploy.cuda.array import DeviceArray
 from nndeploy.errors import BundleError, DataError, NndeployError, one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.value_types import TensorType, Value, ValueType, numpy_dtype
@@ -27,14 +29,35 @@ if TYPE_CHECKING:
 MAX_THREADS = 8
 
 
-class Step:
-    """One submodel of the chain; `label` names submodel and backend in messages."""
+class Runnable(Protocol):
+    """What a chain runs: something that makes the values `outputs` from the values `inputs`."""
 
-    def __init__(self, submodel: Submodel, session: Session, backend: str, types: Mapping[str, ValueType]) -> None:
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Returns the outputs; `values` holds at least the inputs."""
+
+
+class Step:
+    """One submodel of the chain; `label` names submodel and backend in messages.
+
+    `from_device` are those of its inputs that arrive on a GPU although it runs on the CPU: they are copied to the host.
+    """
+
+    def __init__(
+        self,
+        submodel: Submodel,
+        session: Session,
+        backend: str,
+        types: Mapping[str, ValueType],
+        from_device: Iterable[str] = (),
+    ) -> None:
         self.inputs = submodel.inputs
         self.outputs = submodel.outputs
         self.label = f"submodel {submodel.id} ({backend})"
         self._run = session.run
+        self._from_device = tuple(from_device)
         self._types = types
         self._is_checked = False
 
@@ -46,7 +69,10 @@ class Step:
             BundleError: the submodel is not what the manifest says.
         """
         try:
-            results = self._run({name: values[name] for name in self.inputs})
+            given = {name: values[name] for name in self.inputs}
+            if self._from_device:
+                given |= on_host(given, self._from_device)
+            results = self._run(given)
         except NndeployError as err:
             err.within(self.label)
             raise
@@ -65,11 +91,17 @@ class Step:
         self._is_checked = True
 
 
+def on_host(values: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:
+    """Returns the values called `names`, those on a GPU as copies on the host."""
+    found = {name: values[name] for name in names}
+    return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in found.items()}
+
+
 def _misfit(value: Value, value_type: ValueType | None) -> str:
     """Returns how a tensor breaks its declared dtype or rank, or ""."""
     if not isinstance(value_type, TensorType):
         return ""
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | DeviceArray):
         return f"a {type(value).__name__}, the manifest says {value_type}"
     want = numpy_dtype(value_type.dtype)
     is_text = want.kind == "O" and value.dtype.kind in "OSUT"
@@ -82,7 +114,7 @@ def _misfit(value: Value, value_type: ValueType | None) -> str:
 class Chain:
     """The steps of a program, ready to run; several threads may call `run` at once."""
 
-    def __init__(self, steps: Sequence[Step], kept: Iterable[str]) -> None:
+    def __init__(self, steps: Sequence[Runnable], kept: Iterable[str]) -> None:
         """Makes a chain that returns the values named `kept`."""
         self._steps = tuple(steps)
         self._kept = tuple(kept)
@@ -124,7 +156,7 @@ def _pool(num_steps: int) -> "ThreadPoolExecutor":
 class _Plan:
     """What depends on what: for each step the steps that wait for it, and the values that nobody needs after it."""
 
-    def __init__(self, steps: Sequence[Step], kept: Sequence[str]) -> None:
+    def __init__(self, steps: Sequence[Runnable], kept: Sequence[str]) -> None:
         producer = {name: i for i, step in enumerate(steps) for name in step.outputs}
         needs = [{producer[name] for name in step.inputs if name in producer} for step in steps]
         self.num_needs = [len(need) for need in needs]
@@ -140,7 +172,7 @@ class _Plan:
         self.dead_after = _dead_after(steps, self.kept)
 
 
-def _dead_after(steps: Sequence[Step], kept: frozenset[str]) -> list[tuple[str, ...]]:
+def _dead_after(steps: Sequence[Runnable], kept: frozenset[str]) -> list[tuple[str, ...]]:
     last: dict[str, int] = {}
     for i, step in enumerate(steps):
         for name in (*step.inputs, *step.outputs):
@@ -152,7 +184,7 @@ class _WideRun:
     """One run of a chain whose submodels are not all in one line."""
 
     def __init__(
-        self, steps: Sequence[Step], plan: _Plan, values: dict[str, Value], pool: "ThreadPoolExecutor"
+        self, steps: Sequence[Runnable], plan: _Plan, values: dict[str, Value], pool: "ThreadPoolExecutor"
     ) -> None:
         self._steps = steps
         self._plan = plan

@@ -9,7 +9,8 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,8 +21,10 @@ from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
 from nndeploy.plugin.interface import Session
-from nndeploy.runtime.chain import Chain, Step
+from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
+from nndeploy.runtime.lane import Lane, LaneStep
+from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
 
@@ -29,21 +32,18 @@ from nndeploy.value_types import Value
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: Bundle, sessions: Sequence[Session], choices: Sequence[Choice]) -> None:
-        """Takes over the bundle and the sessions, one for each submodel in order."""
+    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain") -> None:
+        """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
-        self.choices: tuple[Choice, ...] = tuple(choices)
+        self.chain: ChainChoice = chain
+        self.choices: tuple[Choice, ...] = opened.choices
         self._bundle = bundle
-        self._sessions = tuple(sessions)
+        self._opened = opened
         self._checks = InputChecks(manifest.inputs, manifest.ranges)
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
-        steps = [
-            Step(submodel, session, choice.backend, manifest.values)
-            for submodel, session, choice in zip(manifest.submodels, sessions, choices, strict=True)
-        ]
-        self._chain = Chain(steps, self._produced())
+        self._chain = Chain(_steps(chain, opened), self._produced())
         self._has_only_produced = not manifest.aliases and not self._constants
         self._idle = threading.Condition()
         self._num_running = 0
@@ -66,8 +66,9 @@ class Program:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each variant that this machine should have taken and could not."""
-        return tuple(
+        """One line for each chain and variant that this machine should have taken and could not."""
+        chain = (self.chain.warning,) if self.chain.warning else ()
+        return chain + tuple(
             f"submodel {choice.submodel} runs on {choice.backend} ({choice.variant}), "
             f"not on {loss.backend} ({loss.variant}): {loss.reason}"
             for choice in self.choices
@@ -90,7 +91,7 @@ class Program:
         self._enter()
         try:
             if self._has_only_produced:
-                return self._chain.run(values)
+                return self._made(values)
             return self._with_others(values)
         finally:
             self._leave()
@@ -103,8 +104,7 @@ class Program:
             self._is_closed = True
             self._idle.wait_for(lambda: self._num_running == 0)
         self._chain.close()
-        for session in self._sessions:
-            session.close()
+        self._opened.close()
         self._constants = {}
         self._bundle.close()
 
@@ -122,16 +122,21 @@ class Program:
         Raises:
             BundleError: an output comes from nowhere.
         """
-        made = {name for submodel in self.manifest.submodels for name in submodel.outputs}
+        made = {name for submodel in self.chain.submodels for name in submodel.outputs}
         for name in self._output_names:
             if name not in made and name not in self.manifest.aliases and name not in self._constants:
                 raise BundleError(f"nothing gives the output {name!r}", where=str(self._bundle.path))
         return [name for name in self._output_names if name in made]
 
+    def _made(self, values: dict[str, Value]) -> dict[str, Value]:
+        """Returns the outputs that submodels produce, on the host."""
+        made = self._chain.run(values)
+        return made if self._opened.lane is None else self._opened.lane.on_host(made)
+
     def _with_others(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns all outputs where some are inputs handed through, or constants; those are copied."""
         passed = {name: _copied(values[source]) for name, source in self.manifest.aliases.items()}
-        made = self._chain.run(values)
+        made = self._made(values)
         constant = {name: _copied(value) for name, value in self._constants.items() if name not in made}
         found = {**constant, **passed, **made}
         return {name: found[name] for name in self._output_names}
@@ -157,12 +162,15 @@ def load_bundle(
     strict: bool = False,
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
     allow_native_code: bool = True,
+    cache_dir: str | os.PathLike[str] | None = None,
 ) -> Program:
-    """Returns the program of a bundle, with one session open for each submodel.
+    """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
-    `threads` is what each session may use, None its library's default. `device` is "auto", "cpu" or "cuda:N".
-    `custom_op_libraries` are shared libraries with operators that the bundle says it needs; they are code, and only
-    this argument names them. With `strict` a submodel must get the first variant that is meant for this machine.
+    `threads` is what each session may use, None its library's default. `device` is "auto" (a GPU where a chain of the
+    bundle is for it, else the CPU), "cpu", or "cuda:N" (that GPU or an error). `custom_op_libraries` are shared
+    libraries with operators that the bundle says it needs; they are code, and only this argument names them. With
+    `strict` the first chain and variants that are meant for this machine must be taken. `cache_dir` is where a library
+    keeps what it compiled for this GPU: None means `<bundle>.cache` beside the bundle, "" nowhere.
 
     Raises:
         MissingInputError: there is no such file.
@@ -171,7 +179,12 @@ def load_bundle(
         UsageError: an argument has no meaning.
     """
     options = LoadOptions(
-        device, threads, strict, tuple(os.fspath(library) for library in custom_op_libraries), allow_native_code
+        device,
+        threads,
+        strict,
+        tuple(os.fspath(library) for library in custom_op_libraries),
+        allow_native_code,
+        os.fspath(path) + ".cache" if cache_dir is None else os.fspath(cache_dir),
     )
     bundle = open_bundle(Path(path))
     try:
@@ -183,38 +196,101 @@ def load_bundle(
         raise
 
 
+class OpenedChain:
+    """The sessions of a chain, in order, the choices behind them, and the stream that they share on a GPU, if any."""
+
+    def __init__(self, lane: Lane | None, opened: Sequence[tuple[Session, Choice]]) -> None:
+        """Takes the lane and the sessions over."""
+        self.lane = lane
+        self.sessions = tuple(session for session, _ in opened)
+        self.choices = tuple(choice for _, choice in opened)
+
+    def close(self) -> None:
+        """Closes the sessions and gives the stream back."""
+        if self.lane is None:
+            for session in self.sessions:
+                session.close()
+            return
+        with self.lane.entered():
+            for session in self.sessions:
+                session.close()
+        self.lane.close()
+
+
 def _program(bundle: Bundle, options: LoadOptions) -> Program:
-    opened = _open_all(bundle, options)
-    sessions = [session for session, _ in opened]
+    def opened(choice: ChainChoice) -> OpenedChain:
+        return _open_all(bundle, choice, options)
+
+    chain, sessions = open_chain(bundle.manifest, options, opened)
     try:
-        return Program(bundle, sessions, [choice for _, choice in opened])
+        return Program(bundle, chain, sessions)
     except BaseException:
-        for session in sessions:
-            session.close()
+        sessions.close()
         raise
 
 
-def _open_all(bundle: Bundle, options: LoadOptions) -> list[tuple[Session, Choice]]:
+def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> OpenedChain:
+    """Opens the sessions of a chain, several at once.
+
+    Raises:
+        UnavailableError: a submodel has no variant that opens, or the GPU cannot be used.
+        BundleError: a file of the chain is damaged.
+    """
+    lane = Lane(chain.place.gpu) if chain.place.gpu else None
+
     def files_of(variant: Variant) -> dict[str, memoryview]:
         return {name: bundle.member(member) for name, member in variant.files.items()}
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
-        return open_submodel(submodel, files_of, options)
+        with lane.entered() if lane is not None else nullcontext():
+            return open_submodel(submodel, files_of, options, chain.place.host, chain.place.gpu)
 
-    submodels = bundle.manifest.submodels
+    results = _all_of(opened, chain.submodels)
+    sessions = [result for result in results if not isinstance(result, BaseException)]
+    if error := next((result for result in results if isinstance(result, BaseException)), None):
+        OpenedChain(lane, sessions).close()
+        raise error
+    return OpenedChain(lane, sessions)
+
+
+def _all_of(
+    opened: Callable[[Submodel], tuple[Session, Choice]], submodels: Sequence[Submodel]
+) -> list[tuple[Session, Choice] | BaseException]:
+    """Returns what `opened` gives or raises for each submodel, in order."""
+
+    def attempt(submodel: Submodel) -> tuple[Session, Choice] | BaseException:
+        try:
+            return opened(submodel)
+        except BaseException as err:  # whatever it is, the sessions that did open are closed first
+            return err
+
     if len(submodels) < 2:
-        return [opened(submodel) for submodel in submodels]
+        return [attempt(submodel) for submodel in submodels]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(len(submodels), os.cpu_count() or 1)) as pool:
-        waiting = [pool.submit(opened, submodel) for submodel in submodels]
-    failed = [future.exception() for future in waiting]
-    if error := next((err for err in failed if err is not None), None):
-        for future in waiting:
-            if future.exception() is None:
-                future.result()[0].close()
-        raise error
-    return [future.result() for future in waiting]
+        return list(pool.map(attempt, submodels))
+
+
+def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
+    """Returns the submodels as steps; those on the CPU get what arrives on a GPU as copies."""
+    every = list(zip(chain.submodels, opened.sessions, opened.choices, strict=True))
+    if opened.lane is None:
+        return [Step(submodel, session, choice.backend, chain.values) for submodel, session, choice in every]
+    on_gpu = {name for submodel, _, choice in every if choice.device != "cpu" for name in submodel.outputs}
+    return [
+        LaneStep(
+            Step(
+                submodel,
+                session,
+                choice.backend,
+                chain.values,
+                from_device=on_gpu.intersection(submodel.inputs) if choice.device == "cpu" else (),
+            ),
+            opened.lane,
+        )
+        for submodel, session, choice in every
+    ]
 
 
 def _copied(value: Value) -> Value:

@@ -14,7 +14,7 @@ from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
-from nndeploy.target import host_target, unmet
+from nndeploy.target import Target, unmet
 
 EXTRAS = {
     "onnxruntime": "cpu",
@@ -34,7 +34,8 @@ class LoadOptions:
     """What the operator of this machine asks for and allows.
 
     `device` is "auto", "cpu" or "cuda:N". `custom_op_libraries` are shared libraries to load; a bundle cannot name
-    any. With `strict` the first variant that is meant for this machine must be taken.
+    any. With `strict` the first variant that is meant for this machine must be taken. `cache_dir` is a folder for what
+    a library compiles on this machine, "" for none.
     """
 
     device: str = "auto"
@@ -42,6 +43,7 @@ class LoadOptions:
     strict: bool = False
     custom_op_libraries: tuple[str, ...] = ()
     allow_native_code: bool = True
+    cache_dir: str = ""
 
     def __post_init__(self) -> None:
         kind, _, number = self.device.partition(":")
@@ -50,10 +52,9 @@ class LoadOptions:
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
 
-    def for_backend(self) -> OpenOptions:
-        """Returns the part that a backend's `open` is told."""
-        device = "cpu" if self.device == "auto" else self.device
-        return OpenOptions(device, self.threads, self.custom_op_libraries)
+    def for_backend(self, device: str) -> OpenOptions:
+        """Returns what a backend's `open` is told."""
+        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,16 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The variant that a submodel got ("" when none can be taken), and the better ones that it did not get."""
+    """The variant that a submodel got ("" when none can be taken), and the better ones that it did not get.
+
+    `device` is where it runs: "cpu" or "cuda:N".
+    """
 
     submodel: str
     variant: str
     backend: str
     passed_over: tuple[PassedOver, ...] = ()
+    device: str = "cpu"
 
     @property
     def losses(self) -> tuple[PassedOver, ...]:
@@ -89,13 +94,13 @@ def install_hint(name: str) -> str:
     return f"install the plugin that offers the backend {name!r}"
 
 
-def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
-    """Returns why `variant` cannot be taken here, or None when nothing speaks against opening it."""
+def why_not(variant: Variant, options: LoadOptions, host: Target) -> PassedOver | None:
+    """Returns why `variant` cannot be taken on `host`, or None when nothing speaks against opening it."""
 
     def passed(reason: str, hint: str = "", *, is_loss: bool = True) -> PassedOver:
         return PassedOver(variant.id, variant.backend, one_line(reason), hint, is_loss)
 
-    if reason := unmet(variant.requires, host_target()):
+    if reason := unmet(variant.requires, host):
         return passed(reason, is_loss=False)
     if not is_installed(variant.backend):
         return passed(f"the backend {variant.backend} is not installed here", install_hint(variant.backend))
@@ -104,7 +109,7 @@ def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
     if (domains := variant.requires.get("custom_ops")) and not options.custom_op_libraries:
         return passed(f"needs an operator library for {', '.join(domains)}", "name it with --custom-ops")
     try:
-        probe = backend(variant.backend).probe(host_target())
+        probe = backend(variant.backend).probe(host)
     except UnavailableError as err:
         return passed(err.what, err.hint)
     except Exception as err:  # a third party's probe should refuse by a value, but may fail
@@ -114,19 +119,21 @@ def why_not(variant: Variant, options: LoadOptions) -> PassedOver | None:
     return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))
 
 
-def choose(submodel: Submodel, options: LoadOptions) -> Choice:
+def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = "") -> Choice:
     """Returns the choice that would be made, without opening anything."""
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options)
+        refusal = why_not(variant, options, host)
         if refusal is None:
-            return Choice(submodel.id, variant.id, variant.backend, tuple(passed_over))
+            return Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), _device_of(variant, gpu))
         passed_over.append(refusal)
     return Choice(submodel.id, "", "", tuple(passed_over))
 
 
-def open_submodel(submodel: Submodel, files_of: FilesOf, options: LoadOptions) -> tuple[Session, Choice]:
-    """Returns a session over the best variant that opens, and the choice.
+def open_submodel(
+    submodel: Submodel, files_of: FilesOf, options: LoadOptions, host: Target, gpu: str = ""
+) -> tuple[Session, Choice]:
+    """Returns a session over the best variant that opens, and the choice; `gpu` is the GPU to use ("cuda:0").
 
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
@@ -134,11 +141,12 @@ def open_submodel(submodel: Submodel, files_of: FilesOf, options: LoadOptions) -
     """
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options)
+        refusal = why_not(variant, options, host)
         if refusal is None:
-            opened = _open(variant, files_of(variant), options)
+            device = _device_of(variant, gpu)
+            opened = _open(variant, files_of(variant), options.for_backend(device))
             if not isinstance(opened, PassedOver):
-                return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over))
+                return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), device)
             refusal = opened
         passed_over.append(refusal)
         if options.strict and refusal.is_loss:
@@ -148,9 +156,13 @@ def open_submodel(submodel: Submodel, files_of: FilesOf, options: LoadOptions) -
     raise UnavailableError(_nothing_left(passed_over), where=submodel.id, hint=_hints(passed_over))
 
 
-def _open(variant: Variant, files: Mapping[str, memoryview], options: LoadOptions) -> Session | PassedOver:
+def _device_of(variant: Variant, gpu: str) -> str:
+    return gpu if gpu and backend(variant.backend).device_kind == "cuda" else "cpu"
+
+
+def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:
     try:
-        return backend(variant.backend).open(files, variant.metadata, options.for_backend())
+        return backend(variant.backend).open(files, variant.metadata, options)
     except (BundleError, PolicyError):
         raise
     except UnavailableError as err:

@@ -22,6 +22,7 @@ from nndeploy.compare import compare_values
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import (
     API_VERSION,
+    DEVICE_KINDS,
     Artifact,
     Backend,
     BuildOptions,
@@ -40,7 +41,7 @@ REQUIREMENTS = {
     "arch": str,
     "cpu_features": list,
     "custom_ops": list,
-    "compute_capability": str,
+    "compute_capability": list,
     "compute_capability_min": str,
 }
 NUM_THREADS = 4
@@ -115,6 +116,7 @@ class BackendConformance:
         assert re.fullmatch(r"[a-z][a-z0-9_-]*", self.backend.name)
         assert self.backend.tier in range(1, 6)
         assert self.backend.api_version == API_VERSION
+        assert self.backend.device_kind in DEVICE_KINDS
         assert all(isinstance(domain, str) and domain for domain in self.backend.extra_domains)
 
     def test_probe_gives_a_reason_where_it_says_no(self) -> None:

@@ -115,7 +115,7 @@ def test_same_plan_serves_equal_steps() -> None:
 
 def test_artifact_is_for_one_kind_of_gpu_and_says_what_it_is() -> None:
     artifact = built(filled(CONV_BLOCK), target="t4")
-    assert artifact.requires == {"compute_capability": "7.5"}
+    assert artifact.requires == {"compute_capability": ["7.5"]}
     assert artifact.native_code
     assert artifact.metadata == {"cudnn_version": cudnn_library().version, "gpu": "Tesla T4"}
     assert set(artifact.files) == {"program.json", "plans.bin", "constants.safetensors"}

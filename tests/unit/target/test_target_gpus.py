@@ -117,14 +117,14 @@ def test_reading_what_was_written_gives_an_equal_target(
     [
         ((ADA,), {}, ""),
         ((), {}, ""),
-        ((ADA,), {"compute_capability": "8.9"}, ""),
-        ((TURING, ADA), {"compute_capability": "8.9"}, ""),
+        ((ADA,), {"compute_capability": ["8.9"]}, ""),
+        ((TURING, ADA), {"compute_capability": ["8.9"]}, ""),
         ((ADA,), {"compute_capability_min": "8.0"}, ""),
         ((BLACKWELL,), {"compute_capability_min": "8.0"}, ""),
         ((ADA,), {"compute_capability_min": "8.9"}, ""),
         (
             (ADA,),
-            {"compute_capability": "8.6"},
+            {"compute_capability": ["8.6"]},
             "needs an NVIDIA GPU of compute capability 8.6, this machine has 8.9 (NVIDIA GeForce RTX 4090)",
         ),
         (
@@ -139,7 +139,7 @@ def test_reading_what_was_written_gives_an_equal_target(
         ),
         (
             (),
-            {"compute_capability": "8.9"},
+            {"compute_capability": ["8.9"]},
             "needs an NVIDIA GPU of compute capability 8.9, this machine has none",
         ),
         ((ADA,), {"compute_capability": ["8.6", "8.9"]}, ""),
@@ -149,7 +149,7 @@ def test_reading_what_was_written_gives_an_equal_target(
             "needs an NVIDIA GPU of compute capability 8.6 or 8.9, this machine has 7.5 (Tesla T4)",
         ),
         ((ADA,), {"compute_capability": ["8.9", 7]}, "not a compute capability: 7"),
-        ((ADA,), {"compute_capability": 8.9}, "not a compute capability: 8.9"),
+        ((ADA,), {"compute_capability": [8.9]}, "not a compute capability: 8.9"),
         ((ADA,), {"compute_capability_min": "new"}, "not a compute capability: 'new'"),
     ],
 )
@@ -159,7 +159,7 @@ def test_says_why_a_host_cannot_take_gpu_code(gpus: tuple[Gpu, ...], requires: d
 
 def test_says_why_this_machine_can_use_no_gpu() -> None:
     with injected_driver(HostDriver(gpus=())):
-        reason = unmet({"compute_capability": "8.9"}, Target("host", "x86_64", is_host=True))
+        reason = unmet({"compute_capability": ["8.9"]}, Target("host", "x86_64", is_host=True))
     assert reason.endswith("this machine has none: there is an NVIDIA driver but no GPU")
 
 

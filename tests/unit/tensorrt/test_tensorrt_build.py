@@ -60,7 +60,7 @@ def built(rtx4090: Target, tmp_path: Path) -> Build:
 def test_artifact_is_one_engine_with_what_it_needs(model: Model, built: Build) -> None:
     artifact = built(model(SIMPLE))
     assert list(artifact.files) == [ENGINE_FILE]
-    assert artifact.requires == {"arch": "x86_64", "compute_capability": "8.9"}
+    assert artifact.requires == {"arch": "x86_64", "compute_capability": ["8.9"]}
     assert artifact.native_code
     facts = facts_from_metadata(json.loads(json.dumps(artifact.metadata)))
     assert (facts.library, facts.version, facts.capabilities) == ("rtx", installed_version("rtx"), ("8.9",))

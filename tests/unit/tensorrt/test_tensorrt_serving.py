@@ -31,7 +31,7 @@ def test_rtx_builds_for_each_capability_that_it_names(
     installed("rtx")
     found = served(with_gpu(capability))
     assert (found.flavour, found.capabilities) == ("rtx", (capability,))
-    assert found.requires == {"compute_capability": capability}
+    assert found.requires == {"compute_capability": [capability]}
 
 
 def test_gpu_of_a_later_generation_gets_the_portable_engine(with_gpu: Box, installed: Callable[..., None]) -> None:

@@ -37,6 +37,7 @@ class Plugin:
 
     name = "numpy-example"
     tier = 5
+    device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
 

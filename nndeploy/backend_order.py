@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which backends build for a target, in which order, and which of those that were asked for cannot, with the reason.
+
+Every bundle has a portable chain, for the CPU of any box, and one chain more for each target with GPUs. The portable
+chain is built by backends of the CPU; a target's by those of its GPU first and then by those of the CPU, so that what
+a GPU backend refuses is taken in the middle of the chain.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.interface import Backend, Probe
+from nndeploy.plugin.registry import backends_in_order
+from nndeploy.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class TargetBackends:
+    """The backends that build for `target`, best first, and the probes of those that were left out, by name."""
+
+    target: Target
+    backends: tuple[Backend, ...]
+    left_out: Mapping[str, Probe]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each backend that was left out."""
+        return tuple(f"{name} is left out: {probe.reason}" for name, probe in self.left_out.items())
+
+
+def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[str]) -> TargetBackends:
+    """Returns the backends of `names` (all installed ones where None) for a target; those for no device of it aside.
+
+    Raises:
+        UsageError: a name is unknown or given twice.
+        UnavailableError: a backend of `names` cannot be loaded.
+    """
+    kinds = ("cuda", "cpu") if target.gpus else ("cpu",)
+    candidates = [backend for backend in backends_in_order(names, without) if backend.device_kind in kinds]
+    if names is None:
+        candidates.sort(key=lambda backend: kinds.index(backend.device_kind))  # by tier and name within a kind
+    probes = {backend.name: backend.probe(target) for backend in candidates}
+    return TargetBackends(
+        target,
+        tuple(backend for backend in candidates if probes[backend.name].can_build),
+        {name: probe for name, probe in probes.items() if not probe.can_build},
+    )
+
+
+def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: Sequence[TargetBackends]) -> None:
+    """Checks that every backend that the user named builds for some target, and that the portable chain has one.
+
+    `chains` begins with the portable chain.
+
+    Raises:
+        UnavailableError: a backend builds for no target, or none is left that builds for a CPU.
+    """
+    used = {backend.name for chain in chains for backend in chain.backends}
+    for backend in backends_in_order(names, without) if names is not None else ():
+        if backend.name in used:
+            continue
+        refusals = [chain.left_out[backend.name] for chain in chains if backend.name in chain.left_out]
+        if not refusals:
+            hint = "name a box: --target rtx4090"
+            raise UnavailableError(f"{backend.name} builds for NVIDIA GPUs, and no target has one", hint=hint)
+        raise UnavailableError(f"{backend.name} cannot build here: {refusals[0].reason}", hint=refusals[0].hint)
+    if not chains[0].backends:
+        raise UnavailableError(
+            "no backend is left that builds for a CPU, and every bundle runs on one if need be",
+            hint="add onnxruntime to --backends",
+        )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The boxes that nndeploy knows by name: the files of configs/targets, which travel in the package."""
+
+from functools import cache
+from pathlib import Path
+
+from nndeploy.errors import UsageError, did_you_mean
+
+_HERE = Path(__file__).resolve().parent
+_FOLDERS = (_HERE / "targets", _HERE.parent / "configs" / "targets")
+"""In an installed package, and in the tree of the project."""
+
+
+@cache
+def known_targets() -> dict[str, Path]:
+    """Returns name -> target file of every known box, sorted by name."""
+    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
+    return {} if folder is None else {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def target_file(text: str) -> Path:
+    """Returns the target file that `text` means: the path of one, or the name of a known box.
+
+    Raises:
+        UsageError: no box of that name is known, and it is no path of a file.
+    """
+    path = Path(text)
+    if path.is_file() or path.suffix == ".toml" or len(path.parts) > 1:
+        return path
+    if text not in known_targets():
+        names = ", ".join(known_targets())
+        hint = did_you_mean(text, known_targets()) or f"known: {names}; `nndeploy probe -o box.toml` describes a box"
+        raise UsageError(f"no target is called {text!r:.80}", hint=hint)
+    return known_targets()[text]

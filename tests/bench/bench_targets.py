@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One bundle for several boxes, built here without their GPUs: every real network and ONNX's light ones.
+
+    python tests/bench/bench_targets.py [--models FOLDER] [--target BOX ...] [--only NAME ...]
+
+One row a network and target: which share of the compute each backend took and in how many submodels; then seconds and
+bytes of the whole bundle, and whether a second build, in another process and folder, gave the same bytes, or which
+members differ. The command is the one that a user types; a real network gets its recorded sample, and sizes from it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+
+MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+TARGETS = ("rtx4090", "t4", "x86-64-v3")
+ANY_SIZES = ("silero_vad_v5",)
+"""Networks that are malformed at fixed sizes: a branch for another sampling rate fits other ones."""
+
+
+class Network(NamedTuple):
+    """A model file and its recorded inputs, by name; none means generated ones."""
+
+    name: str
+    path: Path
+    sample: dict[str, Any]
+
+    def options(self, folder: Path) -> list[str]:
+        """Returns the options that tell the sample and its sizes; writes the sample into a new folder."""
+        if not self.sample:
+            return []
+        folder.mkdir()
+        np.savez(folder / "sample.npz", **self.sample)
+        sizes = {name: value.shape for name, value in self.sample.items() if value.ndim and self.name not in ANY_SIZES}
+        shapes = [f"--shape={name}={','.join(map(str, shape))}" for name, shape in sizes.items()]
+        return ["--samples", str(folder), *shapes]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description="one bundle for several boxes, without their GPUs")
+    parser.add_argument("--models", type=Path, default=MODELS)
+    parser.add_argument("--target", action="append")
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    targets = options.target or TARGETS
+    print("| network | target | compute by backend (submodels) | seconds | bytes | second build |")
+    print("| --- | --- | --- | ---: | ---: | --- |")
+    for network in _networks(options.models):
+        if not options.only or network.name in options.only:
+            for row in _rows(network, targets):
+                print(row, flush=True)
+
+
+def _networks(models: Path) -> Iterator[Network]:
+    if (models / "index.json").exists():
+        for entry in json.loads((models / "index.json").read_text())["models"]:
+            yield Network(entry["name"], models / f"{entry['name']}.onnx", _sample(models, entry))
+    for path in sorted(LIGHT.glob("light_*.onnx")):
+        yield Network(path.stem, path, {})
+
+
+def _sample(models: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    with np.load(models / "samples" / f"{entry['name']}.npz") as arrays:
+        keys = {key: name for key, name in entry["sample_keys"].items() if key.startswith("in") and key in arrays.files}
+        return {name: arrays[key] for key, name in keys.items()}
+
+
+def _rows(network: Network, targets: tuple[str, ...]) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = Path(folder) / "a" / "m.nnd", Path(folder) / "elsewhere" / "m.nnd"
+        began = time.perf_counter()
+        report, refusal = _compile(network, targets, first)
+        seconds = time.perf_counter() - began
+        if report is None:
+            yield f"| {network.name} | | {refusal} | | | |"
+            return
+        _compile(network, targets, second)
+        same = _compared(first, second)
+        chains = [("portable", report), *((chain["target"], chain) for chain in report["target_chains"])]
+        for i, (target, chain) in enumerate(chains):
+            whole = f"{seconds:.1f} | {first.stat().st_size:,} | {same}" if i == 0 else "| |"
+            yield f"| {network.name if i == 0 else ''} | {target} | {_shares(chain)} | {whole} |"
+
+
+def _compile(network: Network, targets: tuple[str, ...], out: Path) -> tuple[dict[str, Any] | None, str]:
+    out.parent.mkdir()
+    line = [sys.executable, "-m", "nndeploy", "compile", str(network.path), "-o", str(out), "--json"]
+    line += network.options(out.parent / "samples")
+    line += [word for target in targets for word in ("--target", target)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["?"])[-1].replace(str(network.path.parent), "")
+        return None, f"refused, exit {done.returncode}: {last[:160]}"
+    return json.loads(done.stdout), ""
+
+
+def _compared(first: Path, second: Path) -> str:
+    if not second.exists():
+        return "FAILED"
+    if first.read_bytes() == second.read_bytes():
+        return "same bytes"
+    members = [_members(path) for path in (first, second)]
+    a, b = members
+    differing = sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
+        name for name in members[0].keys() | members[1].keys() if members[0].get(name) != members[1].get(name)
+    )
+    return "differs: " + ", ".join(differing)
+
+
+def _members(path: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "nndeploy", "inspect", str(path), "--json"], capture_output=True, text=True, check=True
+    )
+    members: dict[str, Any] = json.loads(done.stdout)["manifest"]["members"]
+    return members
+
+
+def _shares(chain: dict[str, Any]) -> str:
+    shares: dict[str, list[float]] = {}
+    for submodel in chain["submodels"]:
+        shares.setdefault(submodel["backend"], []).append(submodel["share"])
+    ordered = sorted(shares.items(), key=lambda item: -sum(item[1]))
+    return ", ".join(f"{backend} {sum(parts):.1%} ({len(parts)})" for backend, parts in ordered)
+
+
+if __name__ == "__main__":
+    main()
