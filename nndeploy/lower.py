@@ -21,6 +21,7 @@ from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.jobs.tasks import Built
 from nndeploy.jobs.workers import Workers
 from nndeploy.partition.cost import Costs, estimate_costs
+from nndeploy.partition.derived_ranges import derived_ranges
 from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
 from nndeploy.partition.graph import node_name
 from nndeploy.partition.islands import merge_islands
@@ -138,7 +139,7 @@ def plan_for(
 
     def ask(name: str, asked: ir.Model) -> Any:
         setting.events("partition", f"asking {name}")
-        return setting.workers.supports(name, asked, setting.target, setting.build_options)
+        return setting.workers.supports(name, asked, setting.target, _options_for(setting, asked))
 
     def costs_of(asked: ir.Model) -> Costs:
         return estimate_costs(asked, setting.shapes_of(asked))
@@ -171,16 +172,25 @@ def settle(
         plan = plan_for(setting, model, order, pins, banned)
         pieces = pieces_of(plan)
         boundaries, note = _boundaries(setting, pieces)
-        outcomes = _build_all(setting, pieces, boundaries, note, memo)
+        here = replace(setting, build_options=_options_for(setting, plan.model))
+        outcomes = _build_all(here, pieces, boundaries, note, memo)
         failed = [outcome for outcome in outcomes if outcome.failure]
         if not failed:
-            built = tuple(_with_others(setting, outcome) for outcome in outcomes)
+            built = tuple(_with_others(here, outcome) for outcome in outcomes)
             checks = tuple(check for outcome in outcomes for check in outcome.checks)
             return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, tuple(dropped))
         for outcome in failed:
             piece = outcome.piece
             banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
             dropped.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+
+
+def _options_for(setting: Setting, model: ir.Model) -> BuildOptions:
+    """Returns the build options with the ranges of sizes inside `model`, which backends of GPUs must know."""
+    options = setting.build_options
+    if not setting.target.gpus or not options.ranges:
+        return options
+    return replace(options, ranges={**derived_ranges(model, options.ranges), **options.ranges})
 
 
 def with_fallbacks(setting: Setting, settled: Settled) -> Settled:

@@ -24,7 +24,7 @@ Examples:
 @click.option("--target", metavar="BOX", help="Ask for a box by name (rtx4090) or by its file; default: this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def backends(target: str | None, as_json: bool) -> None:
-    """List the backends and what they can do here: build for a target, and run.
+    """List the backends and what they can do here.
 
     They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
     """

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -28,10 +28,20 @@ POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
 
 
+Starter = Callable[[Callable[[], "subprocess.Popen[bytes]"]], "subprocess.Popen[bytes]"]
+"""Runs a function that starts a process in a thread that outlives the process.
+
+A child dies with its parent, and for Linux the parent is the thread that started it: one of a pool that ends with a
+stage of the compile would take its children along, between two tasks.
+"""
+
+
 class Child:
     """One child process; `call` starts it where it is not running."""
 
-    def __init__(self) -> None:
+    def __init__(self, starter: Starter = lambda start: start()) -> None:
+        """Makes a child that is not running yet."""
+        self._starter = starter
         self._folder = tempfile.TemporaryDirectory(prefix="nndeploy-job-")
         self._process: subprocess.Popen[bytes] | None = None
         self._log = bytearray()
@@ -73,7 +83,8 @@ class Child:
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            self._process = start_child("nndeploy.jobs.main", (), Path(self._folder.name), subprocess.PIPE)
+            folder = Path(self._folder.name)
+            self._process = self._starter(lambda: start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE))
             assert self._process.stderr is not None
             self._reader, self._log = drained(self._process.stderr)
         return self._process

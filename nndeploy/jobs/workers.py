@@ -5,8 +5,10 @@
 command, where a library that crashes or hangs on a hostile model must cost that one job only.
 """
 
+import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -66,6 +68,7 @@ class ChildWorkers:
         self._seconds_limit = seconds_limit
         self._idle: list[Child] = []
         self._lock = threading.Lock()
+        self._starter = ThreadPoolExecutor(1, "nndeploy-starter")
 
     def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
         request = Request("supports", {"backend": name}, target, options, model=messages.model_bytes(model))
@@ -102,10 +105,14 @@ class ChildWorkers:
             children, self._idle = self._idle, []
         for child in children:
             child.close()
+        self._starter.shutdown()
+
+    def _start(self, start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
+        return self._starter.submit(start).result()
 
     def _call(self, request: Request) -> Response:
         with self._lock:
-            child = self._idle.pop() if self._idle else Child()
+            child = self._idle.pop() if self._idle else Child(self._start)
         try:
             return child.call(request, self._seconds_limit)
         finally:

@@ -110,11 +110,8 @@ def _compared(first: Path, second: Path) -> str:
         return "FAILED"
     if first.read_bytes() == second.read_bytes():
         return "same bytes"
-    members = [_members(path) for path in (first, second)]
-    a, b = members
+    a, b = _members(first), _members(second)
     differing = sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
-        name for name in members[0].keys() | members[1].keys() if members[0].get(name) != members[1].get(name)
-    )
     return "differs: " + ", ".join(differing)
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import nndeploy.bundle.manifest_json as manifest_json
-from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest import FORMAT_MINOR, Manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError
@@ -240,14 +240,16 @@ def test_refuses_data_without_a_format() -> None:
 
 
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
-    data["format"].update(minor=1, codename="x")
+    data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
+    data["target_chains"] = []
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
     assert manifest_from_json(data) == full_manifest
 
 
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
-    data["format"]["minor"] = 1
+    data["format"]["minor"] = FORMAT_MINOR + 1
+    data["target_chains"] = []
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"
 

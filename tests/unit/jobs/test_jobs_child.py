@@ -5,11 +5,14 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
+import onnx_ir as ir
 import pytest
 
 from nndeploy.errors import InputError, NndeployError, UsageError
@@ -17,6 +20,7 @@ from nndeploy.jobs import child, messages
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
+from nndeploy.jobs.workers import ChildWorkers
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Gpu, Target, host_target
 from nndeploy.value_types import DimRange
@@ -135,6 +139,23 @@ def test_a_child_is_kept_for_the_next_job_and_replaced_after_a_crash(library, mo
         with pytest.raises(UsageError, match="no backend is called"):
             process.call(Request("evaluate", {"backend": "no-such-backend"}, model=b""), 60.0)
         assert process._process is not first
+
+
+def test_a_child_outlives_the_thread_that_first_asked_it() -> None:
+    with closing(ChildWorkers(1, 60.0)) as workers:
+        asked = threading.Thread(target=lambda: workers.supports("reference", relu(), host_target(), BuildOptions()))
+        asked.start()
+        asked.join()
+        time.sleep(0.1)  # the kernel ends a child a moment after the thread that started it
+        assert all(answer.ok for answer in workers.supports("reference", relu(), host_target(), BuildOptions()))
+
+
+def relu() -> ir.Model:
+    return ir.from_proto(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+        )
+    )
 
 
 def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:

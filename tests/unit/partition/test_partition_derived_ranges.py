@@ -47,22 +47,6 @@ def test_nothing_follows_where_an_input_has_an_undeclared_size() -> None:
     assert derived_ranges(_model(_HALVED), {"N": DimRange(1, 8, 4)}) == {}
 
 
-def test_size_that_falls_when_the_input_grows_has_a_range_in_order() -> None:
-    model = _model("""
-        <ir_version: 10, opset_import: ["" : 21]>
-        g (float[H,4] x) => (float[K] y)
-        <int64[1] to = {10}, float[1] one = {1.0}>
-        {
-            s = Shape<start=0, end=1>(x)
-            rest = Sub(to, s)
-            tail = Expand(one, rest)
-            y = Relu(tail)
-        }
-    """)
-    found = derived_ranges(model, {"H": DimRange(2, 7, 5)})
-    assert found[_symbol(model, "tail", 0)] == DimRange(3, 8, 5)
-
-
 def test_symbol_with_two_sizes_is_left_out() -> None:
     model = _model(_HALVED)
     relu = model.graph.outputs[0]

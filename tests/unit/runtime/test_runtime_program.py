@@ -12,7 +12,8 @@ from nndeploy.bundle.manifest import Manifest, NamedType, Submodel
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Probe
 from nndeploy.runtime import program as program_module
-from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.runtime.places import ChainChoice, portable_place
+from nndeploy.runtime.program import OpenedChain, Program, load_bundle
 from nndeploy.runtime.select import Choice
 from nndeploy.value_types import TensorType
 
@@ -157,7 +158,9 @@ def test_arguments_without_meaning_are_refused_before_the_file_is_read() -> None
 def test_program_takes_over_what_it_is_given(fake_bundle, fake_session) -> None:
     sub = Submodel("s0", ("x",), ("y",), ())
     session = fake_session(lambda x: {"y": x})
-    with Program(fake_bundle(manifest([sub])), [session], [Choice("s0", "v", "fake")]) as program:
+    chain = ChainChoice("portable", (sub,), manifest([sub]).values, portable_place())
+    opened = OpenedChain(None, [(session, Choice("s0", "v", "fake"))])
+    with Program(fake_bundle(manifest([sub])), chain, opened) as program:
         assert program.run({"x": [1.0]})["y"].tolist() == [1]
         assert [item.name for item in (*program.inputs, *program.outputs)] == ["x", "y"]
     assert session.num_closed == 1
