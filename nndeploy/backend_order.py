@@ -6,10 +6,10 @@ chain is built by backends of the CPU; a target's by those of its GPU first and 
 a GPU backend refuses is taken in the middle of the chain.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import UnavailableError, UsageError, did_you_mean
 from nndeploy.plugin.interface import Backend, Probe
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target import Target
@@ -46,6 +46,28 @@ def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[
         tuple(backend for backend in candidates if probes[backend.name].can_build),
         {name: probe for name, probe in probes.items() if not probe.can_build},
     )
+
+
+Pins = Sequence[tuple[str, str]]
+"""(glob of node names, backend)."""
+
+
+def pins_for(pins: Pins, backends: Sequence[Backend]) -> Pins:
+    """Returns the pins that a chain built by `backends` can follow: one to a GPU means nothing where there is none."""
+    names = {backend.name for backend in backends}
+    return [(glob, name) for glob, name in pins if name in names]
+
+
+def check_known(option: str, names: Iterable[str], chains: Sequence[TargetBackends]) -> None:
+    """Checks that each of the backends that an option names builds for some chain.
+
+    Raises:
+        UsageError: one does not.
+    """
+    known = {backend.name for chain in chains for backend in chain.backends}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{option} names the backend {name!r}", hint=did_you_mean(name, known))
 
 
 def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: Sequence[TargetBackends]) -> None:

@@ -15,7 +15,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used
+from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import CheckError, UsageError, did_you_mean
@@ -147,7 +147,7 @@ class _Flow:
         if self.options.dry_run:
             return self._dry_report(setting, loaded, passes, order, others)
         with self._stage("build"):
-            settled = settle(setting, loaded.model, order, self.options.pins)
+            settled = settle(setting, loaded.model, order, pins_for(self.options.pins, order))
         bundle = Packing(loaded, original, passes, self.options, order, setting)
         if self.options.objective != "priority":
             with self._stage("measure"):
@@ -175,6 +175,8 @@ class _Flow:
         wanted = [self.host, *(target for target in targets if target.gpus)]
         found = [backends_for(target, names, without) for target in wanted]
         check_all_used(names, without, found)
+        check_known("--require", self.options.require, found)
+        check_known("--pin", [name for _, name in self.options.pins], found)
         self.warnings += found[0].warnings
         return found
 
@@ -256,16 +258,23 @@ class _Flow:
         with tempfile.TemporaryDirectory(prefix="nndeploy-check-") as folder:
             trial = Path(folder) / "trial.nnd"
             self._write(bundle, settled, (), trial)
-            run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries)
-            try:
-                got = self.workers.run_bundle(trial, original.samples, run)
-            except BuildRefusedError as err:
-                raise CheckError(f"the bundle does not run: {err}") from err
-        checks = _compare(bundle.setting, "whole", bundle.loaded, got, original)
+            checks = self._checked(bundle, trial, "cpu")
+            if bundle.chains and host_target().gpus:
+                checks += self._checked(bundle, trial, "auto")
+        return self._write(bundle, settled, checks, out)
+
+    def _checked(self, bundle: Packing, trial: Path, device: str) -> list[CheckReport]:
+        """Runs a bundle on a device of this machine and compares it with the original model."""
+        run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries, device=device)
+        try:
+            got = self.workers.run_bundle(trial, bundle.original.samples, run)
+        except BuildRefusedError as err:
+            raise CheckError(f"the bundle does not run: {err}") from err
+        checks = _compare(bundle.setting, "whole", bundle.loaded, got, bundle.original)
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is not None:
             raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
-        return self._write(bundle, settled, checks, out)
+        return checks
 
     def _write(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport], path: Path) -> Report:
         findings = Findings((*checks, *self.checks), tuple(self.warnings))
@@ -282,7 +291,7 @@ class _Flow:
         others: Sequence[TargetBackends],
     ) -> Report:
         with self._stage("partition"):
-            plan = plan_for(setting, loaded.model, order, self.options.pins)
+            plan = plan_for(setting, loaded.model, order, pins_for(self.options.pins, order))
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
         self._check_gates([(plan, order), *((chain.plan, chain.backends.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, order, setting)
@@ -290,11 +299,7 @@ class _Flow:
         return replace(report, seconds=dict(self.seconds))
 
     def _check_gates(self, chains: Sequence[tuple[Plan, Sequence[Backend]]]) -> None:
-        """Checks each chain by the gates that name its backends; one that names nobody's is an error."""
-        known = {backend.name for _, order in chains for backend in order}
-        for name in self.options.require:
-            if name not in known:
-                raise UsageError(f"--require names the backend {name!r}", hint=did_you_mean(name, known))
+        """Checks each chain by the gates that name its backends."""
         for plan, order in chains:
             here = {backend.name for backend in order}
             require = {name: share for name, share in self.options.require.items() if name in here}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from nndeploy.backend_order import TargetBackends
+from nndeploy.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.lower import Plan, Setting, Settled, plan_for, settle
 
 MAX_ID = 40
@@ -48,17 +48,16 @@ class SettledChain:
         return any(built.piece.backend in on_gpu for built in self.settled.pieces)
 
 
-Pins = Sequence[tuple[str, str]]
-
-
 def plan_chains(
     setting: Setting, model: ir.Model, targets: Sequence[TargetBackends], pins: Pins
 ) -> tuple[PlannedChain, ...]:
     """Returns for each target who would run what; nothing is built."""
-    return tuple(
-        PlannedChain(name, target, plan_for(_setting(setting, name, target), model, target.backends, pins))
-        for name, target in _with_ids(targets)
-    )
+
+    def planned(name: str, who: TargetBackends) -> PlannedChain:
+        plan = plan_for(_setting(setting, name, who), model, who.backends, pins_for(pins, who.backends))
+        return PlannedChain(name, who, plan)
+
+    return tuple(planned(name, who) for name, who in _with_ids(targets))
 
 
 def settle_chains(
@@ -69,10 +68,12 @@ def settle_chains(
     Raises:
         ModelError: a node has no backend left on a target.
     """
-    return tuple(
-        SettledChain(name, target, settle(_setting(setting, name, target), model, target.backends, pins))
-        for name, target in _with_ids(targets)
-    )
+
+    def settled(name: str, who: TargetBackends) -> SettledChain:
+        found = settle(_setting(setting, name, who), model, who.backends, pins_for(pins, who.backends))
+        return SettledChain(name, who, found)
+
+    return tuple(settled(name, who) for name, who in _with_ids(targets))
 
 
 def _setting(setting: Setting, name: str, backends: TargetBackends) -> Setting:

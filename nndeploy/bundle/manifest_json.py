@@ -75,7 +75,11 @@ def decode_manifest(text: bytes | memoryview) -> Manifest:
     Raises:
         BundleError: the text is no canonical JSON, of a newer format, or not of the form of a manifest.
     """
-    return manifest_from_json(parse_json(text, MAX_MANIFEST_BYTES))
+    data = parse_json(text, MAX_MANIFEST_BYTES)
+    manifest = manifest_from_json(data)
+    if (minor := _minor(data)) <= FORMAT_MINOR and minor != (least := _least_minor(manifest)):
+        raise BundleError(f"says that it is of format 1.{minor}, what it holds makes it 1.{least}", where="format")
+    return manifest
 
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:

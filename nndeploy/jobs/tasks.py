@@ -27,11 +27,15 @@ from nndeploy.plugin.interface import (
     Support,
 )
 from nndeploy.plugin.registry import backend
-from nndeploy.target import Target, unmet
+from nndeploy.runtime.chain import on_host
+from nndeploy.runtime.places import Place, place_for
+from nndeploy.target import Target
 from nndeploy.value_types import Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
+    from nndeploy.runtime.program import Program
 
 T = TypeVar("T")
 
@@ -52,12 +56,16 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class MeasureOptions:
-    """How to time a bundle: `seconds` long, in `inflight` threads at once, each call with `threads` inside."""
+    """How to run or time a bundle: `seconds` long, in `inflight` threads at once, each call with `threads` inside.
+
+    `device` is as for `load_bundle`.
+    """
 
     seconds: float = 0.3
     inflight: int = 1
     threads: int | None = None
     custom_op_libraries: tuple[str, ...] = field(default=())
+    device: str = "cpu"
 
 
 def reason_of(error: BaseException) -> str:
@@ -87,10 +95,11 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
     _check_file_names(name, artifact)
-    not_run = unmet(artifact.requires, target) or _why_not_run(name, target)
+    place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
+    not_run = unmet_here or _why_not_run(name, target)
     if not_run or not samples:
         return Built(artifact, (), not_run)
-    return Built(artifact, tuple(_refused_if_failing(lambda: _run(name, artifact, options, samples))))
+    return Built(artifact, tuple(_refused_if_failing(lambda: _run(name, artifact, options, samples, place))))
 
 
 def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildOptions) -> list[dict[str, Value]]:
@@ -107,22 +116,27 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
 
 def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:
     """Returns what a bundle gives on each sample."""
-    from nndeploy.runtime.program import load_bundle
-
-    with load_bundle(path, threads=options.threads, custom_op_libraries=options.custom_op_libraries) as program:
+    with _loaded(path, options) as program:
         return [program.run(sample) for sample in samples]
 
 
 def measure(path: Path, sample: Sample, options: MeasureOptions) -> float:
     """Returns the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item (more)."""
-    from nndeploy.runtime.program import load_bundle
-
-    with load_bundle(path, threads=options.threads, custom_op_libraries=options.custom_op_libraries) as program:
+    with _loaded(path, options) as program:
         for _ in range(2):
             program.run(sample)
         if options.inflight == 1:
             return _median_ms(lambda: program.run(sample), options.seconds)
         return _ms_an_item(lambda: program.run(sample), options.seconds, options.inflight)
+
+
+def _loaded(path: Path, options: MeasureOptions) -> "Program":
+    from nndeploy.runtime.program import load_bundle
+
+    libraries = options.custom_op_libraries
+    return load_bundle(
+        path, threads=options.threads, device=options.device, custom_op_libraries=libraries, cache_dir=""
+    )
 
 
 def _median_ms(call: Callable[[], object], seconds: float) -> float:
@@ -174,11 +188,13 @@ def _why_not_run(name: str, target: Target) -> str:
     return "" if probe.can_run else probe.reason or "it cannot run here"
 
 
-def _run(name: str, artifact: Artifact, options: BuildOptions, samples: Sequence[Sample]) -> list[dict[str, Value]]:
+def _run(
+    name: str, artifact: Artifact, options: BuildOptions, samples: Sequence[Sample], place: Place
+) -> list[dict[str, Value]]:
     files = {file: memoryview(data) for file, data in artifact.files.items()}
-    open_options = OpenOptions(threads=1, custom_op_libraries=options.custom_op_libraries)
+    open_options = OpenOptions(place.gpu or "cpu", 1, options.custom_op_libraries)
     session = backend(name).open(files, artifact.metadata, open_options)
     try:
-        return [session.run(sample) for sample in samples]
+        return [on_host(outputs, outputs) for outputs in map(session.run, samples)]
     finally:
         session.close()

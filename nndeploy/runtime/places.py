@@ -8,9 +8,9 @@ A chain for other GPUs than this machine's is not meant for it, as long as some 
 chain of the bundle can be taken the user is told that the portable one runs, or with `strict` that nothing does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from nndeploy.bundle.manifest import Manifest, Submodel, TargetChain
 from nndeploy.cuda.facts import cuda_unavailable
@@ -18,9 +18,6 @@ from nndeploy.errors import UnavailableError
 from nndeploy.runtime.select import LoadOptions, choose
 from nndeploy.target import Target, host_target, unmet
 from nndeploy.value_types import ValueType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PORTABLE = "portable"
 Opened = TypeVar("Opened")
@@ -50,7 +47,7 @@ class ChainChoice:
 
     id: str
     submodels: tuple[Submodel, ...]
-    values: "Mapping[str, ValueType]"
+    values: Mapping[str, ValueType]
     place: Place
     passed_over: tuple[ChainPassedOver, ...] = ()
 
@@ -117,6 +114,14 @@ def _places(device: str) -> Iterator[Place]:
         if number >= len(host.gpus):
             raise UnavailableError(f"there is no GPU {device}, this machine has {len(host.gpus)}")
         yield Place(replace(host, gpus=(host.gpus[number],)), f"cuda:{number}")
+
+
+def place_for(requires: Mapping[str, Any], kind: str) -> tuple[Place, str]:
+    """Returns where on this machine an artifact of a backend of that device kind runs, or any place and why not."""
+    places = list(_places("auto")) if kind == "cuda" else [portable_place()]
+    reasons = [unmet(requires, place.host) for place in places]
+    found = next((place for place, reason in zip(places, reasons, strict=True) if not reason), None)
+    return (places[0], reasons[0]) if found is None else (found, "")
 
 
 def _why_not(chain: TargetChain, options: LoadOptions, place: Place) -> ChainPassedOver | None:

@@ -42,7 +42,7 @@ def original_outputs(
     model = loaded.original.SerializeToString()
     if samples is None:
         return _on_generated(loaded, reference, model, 1 if seconds > LARGE_SECONDS else NUM_GENERATED)
-    given = given_samples(samples, loaded.inputs)
+    given = given_samples(samples, loaded.inputs, loaded.ranges)
     try:
         return Original(given, tuple(reference.evaluate(model, given)), "sample")
     except BuildRefusedError as err:

@@ -15,7 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.errors import InputError, MissingInputError, did_you_mean
+from nndeploy.errors import InputError, MissingInputError
+from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.value_types import (
     ML_DTYPES,
     DimRange,
@@ -44,30 +45,23 @@ SEQUENCE_LENGTH = 2
 _WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
 
 
-def given_samples(samples: Sequence[Mapping[str, Value]], inputs: Sequence[NamedType]) -> tuple[Sample, ...]:
-    """Returns the user's samples, checked by name; optional inputs may be missing.
+def given_samples(
+    samples: Sequence[Mapping[str, Value]], inputs: Sequence[NamedType], ranges: Mapping[str, DimRange]
+) -> tuple[Sample, ...]:
+    """Returns the user's samples, checked as the program will check its inputs; optional ones may be missing.
 
     Raises:
-        InputError: a sample has a name that is no input, or lacks one.
+        InputError: a name is unknown or missing, or a value has another type or size than was declared.
     """
-    names = {named.name: named.type for named in inputs}
+    checks = InputChecks(inputs, ranges)
+    found = []
     for i, sample in enumerate(samples):
-        for name in sample:
-            if name not in names:
-                raise InputError(
-                    f"{name!r} is no input of the model", where=f"sample {i}", hint=did_you_mean(name, names)
-                )
-        for name, kind in names.items():
-            if name not in sample and not isinstance(kind, OptionalType):
-                raise InputError(f"the input {name!r} is missing", where=f"sample {i}")
-    return tuple({name: _as_declared(sample.get(name), kind) for name, kind in names.items()} for sample in samples)
-
-
-def _as_declared(value: Value, kind: ValueType) -> Value:
-    if isinstance(kind, TensorType) and value is not None and not isinstance(value, list | dict):
-        array = np.asarray(value)
-        return array.astype(object) if kind.dtype == "string" and array.dtype.kind in "US" else array
-    return value
+        try:
+            found.append(checks(sample))
+        except InputError as err:
+            err.within(f"sample {i}")
+            raise
+    return tuple(found)
 
 
 def samples_from_folder(folder: Path) -> list[Sample]:

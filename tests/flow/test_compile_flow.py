@@ -160,9 +160,9 @@ def test_no_output_is_a_usage_error() -> None:
 
 
 def test_samples_with_wrong_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"sample 0: 'w' is no input.*did you mean|known"):
+    with pytest.raises(InputError, match=r"sample 0: .*'w'"):
         nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{"w": SAMPLE["x"]}])
-    with pytest.raises(InputError, match="the input 'x' is missing"):
+    with pytest.raises(InputError, match="sample 0: input 'x' is missing"):
         nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{}])
 
 

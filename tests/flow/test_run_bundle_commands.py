@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_picture
 
-from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Variant
+from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, TargetChain, Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.diff_cmd import differences
 from nndeploy.cli.main import run_command
@@ -17,7 +17,7 @@ from nndeploy.target import host_target, target_from_toml
 from nndeploy.value_types import TensorType
 
 FOREIGN = Variant("v0-far", "onnxruntime", "vax", {"a": "submodels/s0/v0-far/a"}, requires={"arch": "vax"})
-UNKNOWN = Variant("v0-tensorrt", "tensorrt", "host", {"a": "submodels/s0/v0-tensorrt/a"})
+UNKNOWN = Variant("v0-unknown", "unknown", "host", {"a": "submodels/s0/v0-unknown/a"})
 BROKEN = Variant("v0-broken", "onnxruntime", "host", {"model.onnx": "submodels/s0/v0-broken/a"})
 
 
@@ -101,12 +101,12 @@ def test_a_backend_that_is_not_installed_is_passed_over_with_a_warning(here, cap
     code, _, err = call(capsys, "run", "m.nnd", "--input", "x.npz")
     assert code == 0
     assert err.splitlines()[0] == (
-        "nndeploy: warning: submodel s0 runs on onnxruntime (v0-onnxruntime), not on tensorrt (v0-tensorrt): "
-        "the backend tensorrt is not installed here"
+        "nndeploy: warning: submodel s0 runs on onnxruntime (v0-onnxruntime), not on unknown (v0-unknown): "
+        "the backend unknown is not installed here"
     )
     code, _, err = call(capsys, "run", "m.nnd", "--input", "x.npz", "--strict")
     assert code == 69
-    assert "m.nnd: s0: variant v0-tensorrt cannot be taken: the backend tensorrt is not installed here" in err
+    assert "m.nnd: s0: variant v0-unknown cannot be taken: the backend unknown is not installed here" in err
     assert "install the plugin" in err
 
 
@@ -122,7 +122,7 @@ def test_inspect_tells_who_runs_what_and_why(here, capsys) -> None:
     code, out, _ = call(capsys, "inspect", "m.nnd", "--here", "-v")
     assert code == 0
     for part in (
-        "float32[N,3]", "1..8, best 2", "openvino: too small", "v0-tensorrt", "arch: vax", "needs vax",
+        "float32[N,3]", "1..8, best 2", "openvino: too small", "v0-unknown", "arch: vax", "needs vax",
         "s0_Mul", "whole", "submodels/s0/v0-onnxruntime/model.onnx", "options.objective: priority",
     ):  # fmt: skip
         assert part in out
@@ -135,7 +135,7 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     assert code == 0
     assert sorted(data) == ["bundle", "here", "manifest", "report", "size_bytes"]
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
-    assert data["here"][0]["variant"] == "v0-onnxruntime"
+    assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
 
 
 def test_inspect_writes_a_page(here, capsys) -> None:
@@ -216,6 +216,7 @@ CHANGES = {
     "outputs": (NamedType("y", TensorType("float32", None)),),
     "submodels": (),
     "values": {"image": TensorType("float32", None)},
+    "target_chains": (TargetChain("box", "box", (), {}),),
     "ranges": {},
     "aliases": {"z": "image"},
     "constants": "goldens/0/inputs.values",

@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, Tolerance, Variant
+from nndeploy.bundle.manifest import (
+    Golden,
+    ImageInput,
+    Manifest,
+    Member,
+    NamedType,
+    Submodel,
+    TargetChain,
+    Tolerance,
+    Variant,
+)
 from nndeploy.bundle.manifest_check import check_manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest
 from nndeploy.bundle.strict_json import canonical_json
@@ -26,6 +36,14 @@ NUM_MUTANTS = 20_000
 FLOAT = TensorType("float32", ("N", 3))
 MEMBERS = {name: Member("0" * 64, 1) for name in ("report.json", "f", "g", "c")}
 VARIANT = Variant("v", "onnxruntime", "host", {"f": "f"}, {"k": [1, None]}, {"arch": "x86_64", "cpu_features": ["avx"]})
+GPU_VARIANT = Variant("v", "tensorrt", "box", {"f": "f"}, requires={"compute_capability": ["8.9"]})
+CHAIN_VALUES = {
+    "x": FLOAT,
+    "o": OptionalType(FLOAT),
+    "p": FLOAT,
+    "c": FLOAT,
+    "y": SequenceType(MapType("int64", FLOAT)),
+}
 MANIFEST = Manifest(
     model_name="m",
     model_sha256="0" * 64,
@@ -34,6 +52,7 @@ MANIFEST = Manifest(
     submodels=(Submodel("a", ("x", "o"), ("h",), (VARIANT,)), Submodel("b", ("h",), ("y",), (VARIANT,))),
     values={"x": FLOAT, "o": OptionalType(FLOAT), "h": FLOAT, "p": FLOAT, "c": FLOAT,
             "y": SequenceType(MapType("int64", FLOAT))},
+    target_chains=(TargetChain("g", "box", (Submodel("g.a", ("x", "o"), ("y",), (GPU_VARIANT,)),), CHAIN_VALUES),),
     ranges={"N": DimRange(1, 8, 4)},
     aliases={"p": "x"},
     constants="c",
@@ -116,7 +135,7 @@ def read_manifest(text: bytes) -> bool:
         check_manifest(manifest)
     except BundleError as err:
         return refused(err)
-    if b'"minor":0' in text:
+    if b'"minor":0' in text or b'"minor":1' in text:
         assert json.loads(encode_manifest(manifest)) == json.loads(text)
     return True
 

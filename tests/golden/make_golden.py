@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes format-1.nnd: a bundle of format 1 with something of everything, so that every later reader is tried on it.
+"""Writes a bundle of each released format with something of everything, so that every later reader is tried on it.
 
     python tests/golden/make_golden.py
 
@@ -8,16 +8,18 @@ format has been released its file is never written again: a new format gets a ne
 """
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, Tolerance, Variant
+from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, TargetChain, Tolerance, Variant
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.value_types import DimRange, TensorType
 
 PATH = Path(__file__).resolve().parent / "format-1.nnd"
+PATH_1_1 = PATH.with_name("format-1.1.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -84,14 +86,38 @@ MANIFEST = Manifest(
     provenance={"tools": {"nndeploy": "0.1.0"}, "options": {"threads": None}},
 )
 
+ENGINE = Variant(
+    "v0-tensorrt", "tensorrt", "RTX 4090", {"engine.trt": "submodels/rtx4090.s0/v0-tensorrt/engine.trt"},
+    metadata={"library": "rtx"}, requires={"arch": "x86_64", "compute_capability": ["8.9"]}, native_code=True,
+)  # fmt: skip
+PORTABLE_ENGINE = replace(ENGINE, id="v1-tensorrt", requires={"compute_capability_min": "8.0"})
+MANIFEST_1_1 = replace(
+    MANIFEST,
+    target_chains=(
+        TargetChain(
+            "rtx4090",
+            "RTX 4090",
+            (Submodel("rtx4090.s0", ("x",), ("scores",), (ENGINE, PORTABLE_ENGINE)),),
+            {name: kind for name, kind in MANIFEST.values.items() if name != "r"},
+        ),
+    ),
+)
+MEMBERS_1_1 = {**MEMBERS, "submodels/rtx4090.s0/v0-tensorrt/engine.trt": b"an engine"}
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
-def make(path: Path) -> Manifest:
-    """Writes the bundle to `path` and returns its manifest."""
-    return write_bundle(path, MANIFEST, MEMBERS, REPORT)
+WRITTEN = {PATH.name: (MANIFEST, MEMBERS), PATH_1_1.name: (MANIFEST_1_1, MEMBERS_1_1)}
+
+
+def make(folder: Path, name: str) -> Manifest:
+    """Writes the bundle of a format into `folder` under its name and returns its manifest."""
+    manifest, members = WRITTEN[name]
+    return write_bundle(folder / name, manifest, members, REPORT)
 
 
 if __name__ == "__main__":
-    make(PATH)
-    print(f"{PATH.name}: {PATH.stat().st_size} bytes")
+    for released in WRITTEN:
+        if not (PATH.parent / released).exists():
+            make(PATH.parent, released)
+            print(released)

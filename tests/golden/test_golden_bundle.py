@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of every released format stay readable, and format 1 is still written to the same byte."""
+"""Bundles of every released format stay readable, and are still written to the same byte."""
 
 import dataclasses
 from pathlib import Path
@@ -16,7 +16,7 @@ GOLDENS = sorted(FOLDER.glob("*.nnd"))
 
 
 def test_there_is_a_bundle_of_each_format() -> None:
-    assert [path.name for path in GOLDENS] == ["format-1.nnd"]
+    assert [path.name for path in GOLDENS] == ["format-1.1.nnd", "format-1.nnd"]
 
 
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
@@ -29,26 +29,30 @@ def test_stays_readable(path: Path) -> None:
         assert report_from_json(bundle.report()).model == bundle.manifest.model_name
 
 
-def test_holds_what_was_put_into_it() -> None:
-    with open_bundle(make_golden.PATH) as bundle:
-        assert dataclasses.replace(bundle.manifest, members={}) == make_golden.MANIFEST
-        assert {name: bytes(bundle.member(name)) for name in make_golden.MEMBERS} == make_golden.MEMBERS
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+def test_holds_what_was_put_into_it(path: Path) -> None:
+    manifest, members = make_golden.WRITTEN[path.name]
+    with open_bundle(path) as bundle:
+        assert dataclasses.replace(bundle.manifest, members={}) == manifest
+        assert {name: bytes(bundle.member(name)) for name in members} == members
         assert bundle.report() == make_golden.REPORT
         constants = bundle.values(bundle.manifest.constants)
         assert np.array_equal(constants["table"], np.arange(1600).reshape(40, 40))
         assert constants["words"].tolist() == ["zero", "\N{GREEK SMALL LETTER ALPHA}"]
 
 
-def test_is_written_to_the_same_byte(tmp_path: Path) -> None:
-    make_golden.make(tmp_path / "again.nnd")
-    assert (tmp_path / "again.nnd").read_bytes() == make_golden.PATH.read_bytes()
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+def test_is_written_to_the_same_byte(tmp_path: Path, path: Path) -> None:
+    make_golden.make(tmp_path, path.name)
+    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
-def test_still_runs() -> None:
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+def test_still_runs(path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     from nndeploy.runtime.program import load_bundle
 
-    with load_bundle(make_golden.PATH) as program:
+    with load_bundle(path, device="cpu") as program:
         outputs = program.run({"x": make_golden.X})
     assert outputs.keys() == make_golden.OUTPUTS.keys()
     for name, expected in make_golden.OUTPUTS.items():

@@ -14,6 +14,7 @@ from nndeploy.bundle.manifest import (
     Member,
     NamedType,
     Submodel,
+    TargetChain,
     Tolerance,
     Variant,
 )
@@ -72,6 +73,17 @@ def small_manifest() -> Manifest:
     )
 
 
+def target_chain(manifest: Manifest) -> TargetChain:
+    """A chain of one submodel for a GPU, in the place of both of the portable one."""
+    engine = Variant(
+        "engine", "tensorrt", "RTX 4090", {"engine.trt": "weights/shared.bin"},
+        requires={"arch": "x86_64", "compute_capability": ["8.9"]}, native_code=True,
+    )  # fmt: skip
+    values = {name: kind for name, kind in manifest.values.items() if name != "features"}
+    submodel = Submodel("rtx.s0", ("image/:0", "mask"), ("scores", "labels"), (engine,))
+    return TargetChain("rtx", "RTX 4090", (submodel,), values)
+
+
 def small_members() -> dict[str, bytes]:
     return {
         "submodels/head/portable/model.onnx": bytes(range(256)) * 20,
@@ -86,6 +98,11 @@ def small_members() -> dict[str, bytes]:
 @pytest.fixture
 def manifest() -> Manifest:
     return small_manifest()
+
+
+@pytest.fixture
+def manifest_with_chains(full_manifest: Manifest) -> Manifest:
+    return replace(full_manifest, target_chains=(target_chain(full_manifest),))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, Variant
+from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, TargetChain, Variant
 from nndeploy.bundle.manifest_check import check_manifest
 from nndeploy.errors import BundleError
 from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
@@ -32,6 +32,12 @@ def chain(*submodels: tuple[str, tuple[str, ...], tuple[str, ...]], output: str 
 ONE = chain(("a", ("x",), ("y",)))
 
 
+def also(*chains: Manifest, ids: tuple[str, ...] = ("gpu", "gpu2")) -> Manifest:
+    """ONE with the submodels and types of others as chains for targets."""
+    found = [TargetChain(name, "box", one.submodels, one.values) for name, one in zip(ids, chains, strict=False)]
+    return replace(ONE, target_chains=tuple(found))
+
+
 @pytest.mark.parametrize(
     "manifest",
     [
@@ -43,6 +49,8 @@ ONE = chain(("a", ("x",), ("y",)))
         replace(chain(), aliases={"y": "x"}),
         replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
         replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
+        also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
+        also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
         replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
     ],
 )
@@ -66,6 +74,11 @@ def test_takes_a_manifest_with_everything_in_it(full_manifest: Manifest) -> None
         (chain(("a", ("x",), ("x", "y"))), "'x' is produced twice, by the program's inputs and by a"),
         (chain(("a", ("x",), ("y",)), ("a", ("x",), ("z",))), "the submodel 'a' stands twice"),
         (chain(), "outputs: nothing produces the output 'y'"),
+        (also(chain(("a", ("x",), ("y",)))), "the submodel 'a' stands twice"),
+        (also(ONE, ONE, ids=("g", "g")), "the chain 'g' stands twice"),
+        (also(chain(("b", ("lost",), ("y",)))), "chain gpu: submodel b: 'lost' is read, but nothing produces it"),
+        (also(chain(("b", ("x",), ("h",)))), "chain gpu: outputs: nothing produces the output 'y'"),
+        (also(replace(chain(("b", ("x",), ("y",))), values={"x": FLOAT})), "chain gpu: the value 'y' has no type"),
         (replace(ONE, inputs=ONE.inputs * 2), "the input 'x' stands twice"),
         (replace(ONE, outputs=ONE.outputs * 2), "the output 'y' stands twice"),
         (replace(ONE, aliases={"y": "x"}), "the alias 'y' is also produced by a"),

@@ -31,6 +31,28 @@ def test_a_manifest_comes_back_as_it_was(full_manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(full_manifest)) == full_manifest
 
 
+def test_a_manifest_with_chains_for_targets_comes_back(manifest_with_chains: Manifest) -> None:
+    assert decode_manifest(encode_manifest(manifest_with_chains)) == manifest_with_chains
+    plain = manifest_to_json(manifest_with_chains)
+    assert plain["format"]["minor"] == 1
+    VALIDATOR.validate(plain)
+
+
+@pytest.mark.parametrize("minor", [0, 1])
+def test_the_minor_version_is_the_least_that_can_say_it(
+    full_manifest: Manifest, manifest_with_chains: Manifest, minor: int
+) -> None:
+    data = manifest_to_json(manifest_with_chains if minor == 0 else full_manifest)
+    assert data["format"]["minor"] != minor
+    data["format"]["minor"] = minor
+    data.setdefault("target_chains", [])
+    if minor == 0:
+        del data["target_chains"]
+        data["submodels"][0]["variants"][0]["requires"] = {"compute_capability": ["8.9"]}
+    with pytest.raises(BundleError, match=f"format: says that it is of format 1.{minor}, what it holds makes it 1"):
+        decode_manifest(canonical_json(data))
+
+
 def test_a_manifest_without_the_optional_parts_comes_back() -> None:
     bare = Manifest("", "0" * 64, (), (), (), {})
     assert decode_manifest(encode_manifest(bare)) == bare
@@ -55,11 +77,15 @@ TYPES: dict[str, Json] = {
 }
 VARIANT_DATA: dict[str, Json] = {
     "id": "v", "backend": "onnxruntime", "target": "host", "files": {"a/b": "w/a"}, "metadata": {"k": [1]},
-    "requires": {"arch": "x86_64", "cpu_features": ["avx2"], "custom_ops": []},
+    "requires": {
+        "arch": "x86_64", "cpu_features": ["avx2"], "custom_ops": [],
+        "compute_capability": ["8.9"], "compute_capability_min": "8.0",
+    },
     "native_code": False, "deterministic": True,
 }  # fmt: skip
 ONE_OF_EACH: dict[str, Json] = {
-    "format": {"name": "nndeploy-bundle", "major": 1, "minor": 0},
+    "format": {"name": "nndeploy-bundle", "major": 1, "minor": 1},
+    "target_chains": [{"id": "rtx", "target": "RTX", "values": TYPES, "submodels": []}],
     "model_name": "", "model_sha256": "ab" * 32,
     "inputs": [{"name": "x", "type": TYPES["x"]}], "outputs": [], "values": TYPES,
     "submodels": [{"id": "a", "inputs": [], "outputs": ["y"], "variants": [VARIANT_DATA]}],

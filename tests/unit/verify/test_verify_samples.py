@@ -86,15 +86,20 @@ def test_a_mask_lets_everything_through() -> None:
     assert sample["mask"].all()
 
 
-def test_given_samples_are_checked_by_name_and_strings_become_objects() -> None:
+def test_given_samples_are_checked_as_the_program_will_check_its_inputs() -> None:
     inputs = [NamedType("text", TensorType("string", (1,))), NamedType("maybe", OptionalType(TensorType("bool", ())))]
-    (sample,) = given_samples([{"text": np.array(["a"])}], inputs)
+    (sample,) = given_samples([{"text": np.array(["a"])}], inputs, {})
     assert sample["text"].dtype == object
     assert sample["maybe"] is None
     with pytest.raises(InputError, match="did you mean 'text'"):
-        given_samples([{"texd": np.array(["a"])}], inputs)
-    with pytest.raises(InputError, match="the input 'text' is missing"):
-        given_samples([{}], inputs)
+        given_samples([{"texd": np.array(["a"])}], inputs, {})
+    with pytest.raises(InputError, match="sample 1: input 'text' is missing"):
+        given_samples([{"text": np.array(["a"])}, {}], inputs, {})
+    image = [NamedType("x", TensorType("float32", ("N", 4)))]
+    with pytest.raises(InputError, match=r"axis 0 \(N\) is 9, outside 1..8"):
+        given_samples([{"x": np.zeros((9, 4), np.float32)}], image, {"N": DimRange(1, 8, 1)})
+    with pytest.raises(InputError, match="axis 1 is 3 instead of 4"):
+        given_samples([{"x": np.zeros((1, 3), np.float32)}], image, {})
 
 
 def test_a_folder_of_npz_files_is_read_in_the_order_of_names(tmp_path: Path) -> None:

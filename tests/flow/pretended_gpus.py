@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes with GPUs that are not there: their memory is on the host, and a backend computes with ONNX Runtime.
+
+What is real is all that the core does: which chain is built and taken, where values lie, who copies them and when.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from faulty_backends import good_backend
+
+from nndeploy.cuda import Device, DeviceArray, device
+from nndeploy.cuda.driver import injected_driver
+from nndeploy.cuda.host_driver import HostDriver, HostGpu
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.interface import Artifact, OpenOptions, Probe, Session, Support
+from nndeploy.target import Gpu, Target, host_target
+
+Events = list[tuple[str, str]]
+
+
+def box(name: str, *capabilities: str) -> Target:
+    """Returns a target with a GPU of each compute capability."""
+    return Target(name, "x86_64", gpus=tuple(Gpu(f"Pretended {text}", text) for text in capabilities))
+
+
+@contextmanager
+def machine_with(*capabilities: str) -> Iterator[HostDriver]:
+    """This machine with a GPU of each compute capability; none means one without a driver's GPUs."""
+    gpus = [
+        HostGpu(attributes={**HostGpu().attributes, **dict(zip(_ATTRIBUTES, map(int, text.split(".")), strict=True))})
+        for text in capabilities
+    ]
+    driver = HostDriver(gpus)
+    host_target.cache_clear()
+    try:
+        with injected_driver(driver):
+            yield driver
+    finally:
+        host_target.cache_clear()
+
+
+_ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
+
+
+class PretendedSession:
+    """ONNX Runtime's results, on the memory of a pretended GPU; writes down what it was given."""
+
+    def __init__(self, session: Session, gpu: Device, events: Events) -> None:
+        self.device = gpu.name
+        self._session, self._gpu, self._events = session, gpu, events
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        self._events += [(name, type(value).__name__) for name, value in inputs.items()]
+        given = {name: v.numpy() if isinstance(v, DeviceArray) else v for name, v in inputs.items()}
+        return {name: self._gpu.to_device(value) for name, value in self._session.run(given).items()}
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def gpu_backend(name: str, *operators: str, opens: bool = True) -> Any:
+    """Returns a backend for GPUs that takes only some operators; `events` holds what its sessions were given."""
+
+    class OnGpu(good_backend()):  # type: ignore[misc]
+        events: Events = []  # noqa: RUF012 - of the class, as the registry makes the object
+
+        def probe(self, target: Target) -> Probe:
+            return Probe(bool(target.gpus), bool(target.gpus), "1", "" if target.gpus else "no GPU")
+
+        def supports(self, model: Any, target: Any, options: Any) -> list[Support]:
+            return [Support(n.op_type in operators, f"{name} has no {n.op_type}") for n in model.graph]
+
+        def build(self, submodel: Any, target: Target, options: Any, workdir: Any) -> Artifact:
+            built = super().build(submodel, target, options, workdir)
+            return replace(built, requires={"compute_capability": [gpu.compute_capability for gpu in target.gpus]})
+
+        def open(self, files: Any, metadata: Any, options: OpenOptions) -> Session:
+            if not opens:
+                raise UnavailableError("the engine is for version 1, here is 2", hint="install 1")
+            gpu = device(int(options.device.partition(":")[2]))
+            session = super().open(files, metadata, replace(options, device="cpu"))
+            return PretendedSession(session, gpu, self.events)
+
+    OnGpu.name, OnGpu.tier, OnGpu.device_kind = name, 1, "cuda"
+    return OnGpu

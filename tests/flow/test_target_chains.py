@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One bundle for boxes with and without GPUs: what is built for whom, which chain a box takes, where values lie."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from faulty_backends import Install
+from pretended_gpus import box, gpu_backend, machine_with
+
+import nndeploy
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import CheckError, UnavailableError, UsageError
+from nndeploy.report import Report
+
+NETWORK = """<ir_version: 8, opset_import: ["": 18]>
+network (float[2,64] x) => (float[2,64] y, float[2,64] z)
+<float[64,64] w> {
+    [enter] a = MatMul(x, w)
+    [middle] b = Sigmoid(a)
+    [leave] y = MatMul(b, w)
+    [aside] z = Tanh(a)
+}"""
+BACKENDS = "gpu,onnxruntime,reference"
+ADA, TURING = box("ada box", "8.9"), box("turing", "7.5")
+PINS = [("enter", "gpu"), ("middle", "onnxruntime"), ("leave", "gpu"), ("aside", "gpu")]
+"""So little would be merged into a neighbour otherwise."""
+
+WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) / 8
+SAMPLE = {"x": np.linspace(-2, 2, 128, dtype=np.float32).reshape(2, 64)}
+
+
+def model() -> onnx.ModelProto:
+    text = NETWORK.replace("<float[64,64] w>", "")
+    found = onnx.parser.parse_model(text)
+    found.graph.initializer.append(onnx.numpy_helper.from_array(WEIGHTS, "w"))
+    return found
+
+
+def compiled(path: Path, *targets: Any, **options: Any) -> Report:
+    return nndeploy.compile_model(model(), path, **{"backends": BACKENDS, "targets": targets, "pins": PINS, **options})
+
+
+def assert_right(outputs: dict[str, Any]) -> None:
+    a = SAMPLE["x"] @ WEIGHTS
+    np.testing.assert_allclose(outputs["y"], 1 / (1 + np.exp(-a)) @ WEIGHTS, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs["z"], np.tanh(a), rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def gpu(install: Install) -> Any:
+    """A backend for GPUs that has no Sigmoid."""
+    found = gpu_backend("gpu", "MatMul", "Tanh")
+    install(found)
+    return found
+
+
+@pytest.fixture
+def bundle(gpu: Any, tmp_path: Path) -> Path:
+    """Built for two boxes with GPUs, on a machine without one."""
+    with machine_with():
+        compiled(tmp_path / "m.nnd", ADA, TURING)
+    return tmp_path / "m.nnd"
+
+
+def test_each_target_gets_a_chain_with_the_reason_of_every_refusal(gpu: Any, tmp_path: Path) -> None:
+    with machine_with():
+        report = compiled(tmp_path / "m.nnd", ADA, TURING)
+    assert {submodel.backend for submodel in report.submodels} == {"onnxruntime"}
+    assert [(chain.id, chain.target) for chain in report.target_chains] == [
+        ("ada-box", "ada box"),
+        ("turing", "turing"),
+    ]
+    ada = report.target_chains[0]
+    assert [(s.id, s.backend) for s in ada.submodels] == [
+        ("ada-box.s0", "gpu"), ("ada-box.s1", "onnxruntime"), ("ada-box.s2", "gpu"),
+    ]  # fmt: skip
+    middle = next(node for node in ada.nodes if node.name == "middle")
+    assert middle.refusals == {"gpu": "gpu has no Sigmoid"}
+    assert any("GPU" in check.note for check in ada.checks if check.backend == "gpu")
+
+
+def test_two_builds_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    with machine_with():
+        compiled(tmp_path / "again.nnd", ADA, TURING)
+    assert (tmp_path / "again.nnd").read_bytes() == bundle.read_bytes()
+
+
+def test_values_stay_on_the_gpu_and_are_copied_at_the_border(bundle: Path, gpu: Any) -> None:
+    with machine_with("8.9") as driver:
+        with nndeploy.load_bundle(bundle) as program:
+            assert program.chain.id == "ada-box"
+            assert [choice.device for choice in program.choices] == ["cuda:0", "cpu", "cuda:0"]
+            assert program.warnings == ()
+            for _ in range(3):
+                gpu.events.clear()
+                assert_right(program.run(SAMPLE))
+                kinds = dict(gpu.events)
+                assert kinds["x"] == "ndarray"
+                assert kinds["b"] == "ndarray", "what the CPU computed is handed over as it is"
+        assert driver.live_bytes == 0
+
+
+def test_values_between_submodels_of_a_gpu_are_not_copied(install: Install, tmp_path: Path) -> None:
+    first, second = gpu_backend("gpu", "MatMul", "Tanh"), gpu_backend("gpu2", "Sigmoid")
+    install(first, second)
+    options = {"backends": "gpu,gpu2,onnxruntime", "pins": [*PINS, ("middle", "gpu2")]}
+    with machine_with("8.9"):
+        report = compiled(tmp_path / "m.nnd", **options)
+        assert [chain.id for chain in report.target_chains] == ["host"]
+        assert all(check.ok for check in report.target_chains[0].checks)
+        with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+            first.events.clear()
+            second.events.clear()
+            assert_right(program.run(SAMPLE))
+    assert second.events == [("a", "DeviceArray")]
+    assert ("b", "DeviceArray") in first.events
+
+
+def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle: Path) -> None:
+    with machine_with(), nndeploy.load_bundle(bundle) as program:
+        assert program.chain.id == "portable"
+        (line,) = program.warnings
+        assert "ada-box: needs an NVIDIA GPU of compute capability 8.9, this machine has none" in line
+        assert_right(program.run(SAMPLE))
+
+
+def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle: Path) -> None:
+    with machine_with("8.9"), nndeploy.load_bundle(bundle, device="cpu", strict=True) as program:
+        assert (program.chain.id, program.warnings) == ("portable", ())
+        assert_right(program.run(SAMPLE))
+
+
+@pytest.mark.parametrize("options", [{"strict": True}, {"device": "cuda:0"}], ids=str)
+def test_a_box_that_must_use_a_gpu_and_cannot_is_an_error(bundle: Path, options: dict[str, Any]) -> None:
+    with machine_with("9.0"), pytest.raises(UnavailableError, match=r"this machine has 9\.0") as caught:
+        nndeploy.load_bundle(bundle, **options)
+    assert caught.value.exit_code == 69
+
+
+def test_a_gpu_that_is_not_there_is_an_error(bundle: Path) -> None:
+    with machine_with("8.9"), pytest.raises(UnavailableError, match="there is no GPU cuda:3, this machine has 1"):
+        nndeploy.load_bundle(bundle, device="cuda:3")
+
+
+def test_a_bundle_without_a_chain_for_gpus_says_so(tmp_path: Path) -> None:
+    compiled(tmp_path / "m.nnd", backends="onnxruntime", pins=[])
+    with machine_with("8.9"), pytest.raises(UnavailableError, match="no chain for GPUs"):
+        nndeploy.load_bundle(tmp_path / "m.nnd", device="cuda:0")
+
+
+def test_a_chain_for_another_gpu_is_no_loss(bundle: Path) -> None:
+    with machine_with("7.5"), nndeploy.load_bundle(bundle, strict=True) as program:
+        assert (program.chain.id, program.warnings) == ("turing", ())
+        assert [other.chain for other in program.chain.passed_over] == ["ada-box"]
+        assert_right(program.run(SAMPLE))
+
+
+def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle: Path) -> None:
+    with machine_with("7.5", "8.9"):
+        with nndeploy.load_bundle(bundle) as program:
+            assert (program.chain.id, program.chain.place.gpu) == ("ada-box", "cuda:1")
+            assert_right(program.run(SAMPLE))
+        with nndeploy.load_bundle(bundle, device="cuda:0") as program:
+            assert (program.chain.id, program.chain.place.gpu) == ("turing", "cuda:0")
+            assert_right(program.run(SAMPLE))
+
+
+def test_a_chain_that_does_not_open_is_a_loss(bundle: Path, install: Install) -> None:
+    install(gpu_backend("gpu", opens=False))
+    with machine_with("8.9"):
+        with nndeploy.load_bundle(bundle) as program:
+            assert program.chain.id == "portable"
+            assert "the engine is for version 1, here is 2" in program.warnings[0]
+            assert_right(program.run(SAMPLE))
+        with pytest.raises(UnavailableError, match="here is 2"):
+            nndeploy.load_bundle(bundle, strict=True)
+
+
+def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
+    with machine_with("8.9"):
+        with nndeploy.load_bundle(bundle) as one, nndeploy.load_bundle(bundle) as other:
+            streams = [program._opened.lane._stream.handle for program in (one, other)]
+            assert streams[0] != streams[1]
+        with nndeploy.load_bundle(bundle) as again:
+            assert again._opened.lane._stream.handle in streams, "streams are used again"
+
+
+def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install: Install, tmp_path: Path) -> None:
+    install(gpu_backend("gpu"))
+    with machine_with():
+        report = compiled(tmp_path / "m.nnd", ADA, pins=[])
+    (chain,) = report.target_chains
+    assert "the portable chain serves ada box too" in " ".join(chain.warnings)
+    with open_bundle(tmp_path / "m.nnd") as opened:
+        assert opened.manifest.target_chains == ()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_backends_for_gpus_alone_are_not_enough(tmp_path: Path) -> None:
+    with machine_with():
+        with pytest.raises(UnavailableError, match="no backend is left that builds for a CPU"):
+            compiled(tmp_path / "m.nnd", ADA, backends="gpu", pins=[])
+        with pytest.raises(UnavailableError, match="gpu builds for NVIDIA GPUs, and no target has one"):
+            compiled(tmp_path / "m.nnd", pins=[])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_gates_hold_for_the_chains_that_have_the_backend(tmp_path: Path) -> None:
+    with machine_with():
+        compiled(tmp_path / "m.nnd", ADA, require={"gpu": 0.5})
+        with pytest.raises(CheckError, match="gpu takes"):
+            compiled(tmp_path / "m.nnd", ADA, require={"gpu": 1.0})
+        with pytest.raises(UsageError, match="--require names the backend 'gpus'"):
+            compiled(tmp_path / "m.nnd", ADA, require={"gpus": 0.5})
+
+
+def test_an_unknown_box_is_named_with_its_neighbour(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no target is called 'rtx409'") as caught:
+        compiled(tmp_path / "m.nnd", "rtx409")
+    assert caught.value.hint == "did you mean 'rtx4090'?"
