@@ -6,7 +6,7 @@ gives the same bytes. Members with equal content are stored once.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import (
     TRANSFORMS,
+    BuildLog,
     Candidate,
     ChainReport,
     CheckReport,
@@ -36,6 +37,7 @@ from nndeploy.value_types import Value
 from nndeploy.verify.original import Original
 
 MAX_GOLDEN_BYTES = 64 << 20
+MAX_LOG = 8192  # characters of a build log that travel in the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def report_of(
         dropped=settled.dropped if settled else (),
         warnings=findings.warnings + plan.placement.warnings,
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
+        logs=tuple(_logs(settled)) if settled else (),
         target_chains=tuple(_chain_report(chain) for chain in chains),
     )
 
@@ -153,6 +156,7 @@ def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
         dropped=settled.dropped if settled else (),
         warnings=(*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain)),
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
+        logs=tuple(_logs(settled)) if settled else (),
     )
 
 
@@ -179,7 +183,7 @@ def _submodel(built: BuiltPiece, members: _Members) -> Submodel:
 
 
 def _variant(submodel: str, index: int, variant: BuiltVariant, members: _Members) -> Variant:
-    name = f"v{index}-{variant.backend}"
+    name = _variant_id(index, variant)
     files = {
         file: members.add(f"submodels/{submodel}/{name}/{file}", content)
         for file, content in sorted(variant.artifact.files.items())
@@ -295,9 +299,21 @@ def _main_refusals(nodes: Sequence[NodeReport]) -> dict[str, str]:
     return summary
 
 
+def _logs(settled: Settled) -> Iterator[BuildLog]:
+    for built in settled.pieces:
+        for i, variant in enumerate(built.variants):
+            if text := variant.artifact.log:
+                kept = text if len(text) <= MAX_LOG else f"{text[:MAX_LOG]}\n[{len(text) - MAX_LOG} characters more]"
+                yield BuildLog(built.piece.id, _variant_id(i, variant), kept)
+
+
+def _variant_id(index: int, variant: BuiltVariant) -> str:
+    return f"v{index}-{variant.backend}"
+
+
 def _nondeterministic(settled: Settled) -> list[str]:
     return [
-        f"submodels/{built.piece.id}/v{i}-{variant.backend}"
+        f"submodels/{built.piece.id}/{_variant_id(i, variant)}"
         for built in settled.pieces
         for i, variant in enumerate(built.variants)
         if not variant.artifact.deterministic

@@ -78,6 +78,15 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildLog:
+    """What a library said while it built a variant; without times, so that it is the same every time."""
+
+    submodel: str
+    variant: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChainReport:
     """What a compile did for one target with GPUs; the fields mean what those of `Report` mean."""
 
@@ -91,6 +100,7 @@ class ChainReport:
     dropped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     nondeterministic: tuple[str, ...] = ()
+    logs: tuple[BuildLog, ...] = ()
 
     def share_of(self, backend: str) -> float:
         """Returns the part of the compute, 0..1, that `backend` took."""
@@ -115,6 +125,7 @@ class Report:
     dropped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     nondeterministic: tuple[str, ...] = ()
+    logs: tuple[BuildLog, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
@@ -136,6 +147,7 @@ class Report:
             dropped=chain.dropped,
             warnings=chain.warnings,
             nondeterministic=chain.nondeterministic,
+            logs=chain.logs,
             target_chains=(),
         )
 
@@ -148,7 +160,7 @@ WHOLE_SCOPES = ("whole", "passes")
 
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
-    "candidates": Candidate, "target_chains": ChainReport,
+    "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
 }  # fmt: skip
 _ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
 

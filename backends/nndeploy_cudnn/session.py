@@ -3,9 +3,11 @@
 
 The run half of the backend: numpy, the driver and cuDNN, never onnx. Outputs are fresh arrays on the device; what is in
 between lives in one arena that all calls share, which is safe because the work of all calls is in order on the
-device's stream. `enqueue` neither allocates nor waits, so it can be captured as a CUDA graph.
+program's stream. `enqueue` neither allocates nor waits, so after the first run it is captured as a CUDA graph, over
+arrays that the session keeps; where cuDNN does not allow that, every run queues its steps.
 """
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from nndeploy.cuda import Device, DeviceArray, cuda_unavailable, device
+from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray, cuda_unavailable, device
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
@@ -27,10 +29,13 @@ from nndeploy_cudnn.program import (
     Binding,
     Program,
     ProgramStep,
+    Tensor,
     program_from_json,
 )
 
 ALIGNMENT = 16  # bytes; what the plans were made for
+STEPS_WORTH_A_GRAPH = 4
+"""Below that, copying inputs and outputs to the arrays of a graph costs about what queueing the steps does."""
 
 Arrays = Mapping[str, Sequence[DeviceArray]]
 """The arrays of a call by kind of binding: "input" and "output"."""
@@ -64,7 +69,7 @@ class CudnnSession:
     def __init__(self, program: Program, files: Mapping[str, memoryview], library: Library, gpu: Device) -> None:
         self.device = gpu.name
         self._program, self._gpu = program, gpu
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         with gpu.entered():
             self._handle: Handle | None = _opened(library, gpu)
             self._plans = _loaded(self._handle, program, files[PLANS_FILE], gpu)
@@ -76,16 +81,33 @@ class CudnnSession:
         self._place_constants(files[CONSTANTS_FILE])
         self._scalars = [[(uid, ctypes.c_float(number)) for uid, number in step.scalars] for step in program.steps]
         self._packs = [self._fixed_pack(number) for number in range(len(program.steps))]
+        self._call: CapturedCall | None = None
+        self._may_capture = len(program.steps) >= STEPS_WORTH_A_GRAPH
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name, on the device.
 
         An input is an array of the host or of this device.
         """
-        given = [self._on_device(inputs[tensor.name]) for tensor in self._program.inputs]
-        made = [self._gpu.empty(tensor.shape, tensor.dtype) for tensor in self._program.outputs]
-        self.enqueue(given, made)
-        return {tensor.name: array for tensor, array in zip(self._program.outputs, made, strict=True)}
+        with self._lock:
+            if self._call is not None:
+                return self._call.run(inputs)
+            given = [self._on_device(inputs[tensor.name]) for tensor in self._program.inputs]
+            made = self._arrays(self._program.outputs)
+            self.enqueue(given, list(made.values()))
+            if self._may_capture:  # the first run has loaded the code, which a capture must not do
+                self._capture()
+            return dict(made)
+
+    def _arrays(self, tensors: Sequence[Tensor]) -> dict[str, DeviceArray]:
+        return {tensor.name: self._gpu.empty(tensor.shape, tensor.dtype) for tensor in tensors}
+
+    def _capture(self) -> None:
+        self._may_capture = False
+        inputs, outputs = self._arrays(self._program.inputs), self._arrays(self._program.outputs)
+        given, made = list(inputs.values()), list(outputs.values())
+        with contextlib.suppress(CudaError, UnavailableError):
+            self._call = CapturedCall(self._gpu, inputs, outputs, lambda: self.enqueue(given, made))
 
     def enqueue(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
         """Queues one run on the stream of this thread, in the order of the program's inputs and outputs.
@@ -106,7 +128,7 @@ class CudnnSession:
     def close(self) -> None:
         """Frees what the session holds; a second call does nothing."""
         with self._lock, self._gpu.entered():
-            handle, self._handle = self._handle, None
+            handle, self._handle, self._call = self._handle, None, None
             self._packs, self._plans, self._memory = [], [], {}
             if handle is not None:
                 handle.close()

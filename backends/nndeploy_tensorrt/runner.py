@@ -12,12 +12,13 @@ Law: nothing here waits for the GPU. Several threads may call; they take turns w
 Source: TensorRT-RTX 1.7, IExecutionContext, IOutputAllocator; CUDA C++ Programming Guide, CUDA Graphs.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from nndeploy.cuda import CudaError, Device, DeviceArray, Graph
+from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray
 from nndeploy.errors import DataError, NndeployError, UsageError
 from nndeploy.value_types import Value
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts
@@ -47,7 +48,7 @@ class Runner:
             if binding.is_dynamic
         }
         self._num_runs = 0
-        self._captured: _Captured | None = None
+        self._captured: CapturedCall | None = None
         self._may_capture = facts.is_static and _is_capturable(context, device)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -136,40 +137,12 @@ class Runner:
         }
         for name, array in (*own_inputs.items(), *own_outputs.items()):
             self._context.set_tensor_address(name, array.ptr or self._nowhere.ptr)
-        try:
-            graph = self._device.capture(self._queue_again)
-        except (CudaError, DataError):
-            return
-        self._captured = _Captured(self._device, graph, own_inputs, own_outputs)
+        with contextlib.suppress(CudaError, DataError):
+            self._captured = CapturedCall(self._device, own_inputs, own_outputs, self._queue_again)
 
     def _queue_again(self) -> None:
         if not self._context.execute_async_v3(self._device.stream.handle):
             raise DataError("the engine cannot be captured")
-
-
-class _Captured:
-    """A graph with the arrays that it reads and writes."""
-
-    def __init__(
-        self, device: Device, graph: Graph, inputs: Mapping[str, DeviceArray], outputs: Mapping[str, DeviceArray]
-    ) -> None:
-        self._device = device
-        self._graph = graph
-        self._inputs = inputs
-        self._outputs = outputs
-
-    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        for name, own in self._inputs.items():
-            value = inputs[name]
-            is_elsewhere = isinstance(value, DeviceArray) and value.device is not self._device
-            own.write(value.numpy() if is_elsewhere else value)
-        self._graph.launch()
-        return {name: self._copied(own) for name, own in self._outputs.items()}
-
-    def _copied(self, own: DeviceArray) -> DeviceArray:
-        copy = self._device.empty(own.shape, own.dtype.name)
-        self._device.copy(copy, own)
-        return copy
 
 
 def _is_capturable(context: TensorRt, device: Device) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nndeploy.cuda import Device, DeviceArray, Graph, device
+from nndeploy.cuda import CapturedCall, Device, DeviceArray, device
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
@@ -67,11 +67,8 @@ class TritonSession:
         self._launchers = _launchers(gpu, plan, files, folder, self._memories)
         self._inputs = {border.name: self._array(border) for border in plan.inputs}
         self._outputs = {border.name: self._array(border) for border in plan.outputs}
-        self._graph: Graph | None = None
-        if self._launchers:
-            self._launch_all()  # loads the code onto the GPU, which a capture must not do
-            self._graph = gpu.capture(self._launch_all)
-        self._is_closed = False
+        self._launch_all()  # loads the code onto the GPU, which a capture must not do
+        self._call: CapturedCall | None = CapturedCall(gpu, self._inputs, self._outputs, self._launch_all)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns a fresh device array for every output; the inputs are host arrays or arrays of this device.
@@ -81,30 +78,20 @@ class TritonSession:
             UsageError: the session is closed.
         """
         with self._lock:
-            if self._is_closed:
+            if self._call is None:
                 raise UsageError("the session is closed")
-            for name, place in self._inputs.items():
-                place.write(inputs[name])
-            if self._graph is not None:
-                self._graph.launch()
-            return {name: self._copy(place) for name, place in self._outputs.items()}
+            return self._call.run(inputs)
 
     def close(self) -> None:
         """Frees the memory and the code; a second call does nothing."""
         with self._lock:
-            self._is_closed = True
-            self._graph = None
+            self._call = None
             self._launchers = []
             self._inputs, self._outputs, self._memories = {}, {}, {}
 
     def _array(self, border: Border) -> DeviceArray:
         memory = self._memories[border.place.memory]
         return DeviceArray(memory, border.shape, numpy_dtype(border.dtype), border.place.offset)
-
-    def _copy(self, place: DeviceArray) -> DeviceArray:
-        fresh = self._gpu.empty(place.shape, place.dtype.name)
-        fresh.write(place)
-        return fresh
 
     def _launch_all(self) -> None:
         for launch in self._launchers:

@@ -102,6 +102,7 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
     if verbose:
         for name, seen in chains.items():
             _print_nodes(seen, f" of the chain {name}" if manifest.target_chains else "")
+            _print_logs(seen)
         _print_members(bundle)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
     print_line(f"passes: {changed or 'nothing to change'}")
@@ -242,6 +243,13 @@ def _print_nodes(report: Report, of_chain: str) -> None:
     ]
     columns = ("node", "operator", "submodel", "backend", "compute", "why no backend above took it")
     print_table(f"nodes{of_chain}", columns, rows, right=("compute",))
+
+
+def _print_logs(report: Report) -> None:
+    for log in report.logs:
+        print_line(f"build log of {log.submodel}/{log.variant}:")
+        for line in log.text.splitlines():
+            print_line(f"  {line}")
 
 
 def _print_members(bundle: Bundle) -> None:

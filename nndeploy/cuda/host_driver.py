@@ -147,18 +147,18 @@ class HostDriver:
     def copy_to_device(self, device: int, host: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyHtoDAsync")
         self._check_inside(device, num_bytes, "cuMemcpyHtoDAsync")
-        self._run(stream, lambda: ctypes.memmove(device, host, num_bytes))
+        self.queue(stream, lambda: ctypes.memmove(device, host, num_bytes))
 
     def copy_to_host(self, host: int, device: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyDtoHAsync")
         self._check_inside(device, num_bytes, "cuMemcpyDtoHAsync")
-        self._run(stream, lambda: ctypes.memmove(host, device, num_bytes))
+        self.queue(stream, lambda: ctypes.memmove(host, device, num_bytes))
 
     def copy_on_device(self, target: int, source: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyDtoDAsync")
         self._check_inside(target, num_bytes, "cuMemcpyDtoDAsync")
         self._check_inside(source, num_bytes, "cuMemcpyDtoDAsync")
-        self._run(stream, lambda: ctypes.memmove(target, source, num_bytes))
+        self.queue(stream, lambda: ctypes.memmove(target, source, num_bytes))
 
     def create_event(self) -> int:
         self._check_context("cuEventCreate")
@@ -211,7 +211,7 @@ class HostDriver:
         self._check_context("cuLaunchKernel")
         _check(all(n > 0 for n in (*grid, *block)), "cuLaunchKernel", "invalid argument")
         launch = Launch(self._functions[function], grid, block, shared_bytes, tuple(args))
-        self._run(stream, lambda: self._execute(launch))
+        self.queue(stream, lambda: self._execute(launch))
 
     def begin_capture(self, stream: int) -> None:
         self._check_context("cuStreamBeginCapture")
@@ -227,16 +227,21 @@ class HostDriver:
     def abandon_capture(self, stream: int) -> None:
         self._captures.pop(stream, None)
 
+    def is_capturing(self, stream: int) -> bool:
+        """Whether what is queued on a stream is recorded."""
+        return stream in self._captures
+
     def launch_graph(self, graph: int, stream: int) -> None:
         self._check_context("cuGraphLaunch")
         for step in self._graphs[graph]:
-            self._run(stream, step)
+            self.queue(stream, step)
 
     def destroy_graph(self, graph: int) -> None:
         self._check_context("cuGraphExecDestroy")
         _check(self._graphs.pop(graph, None) is not None, "cuGraphExecDestroy", "invalid handle")
 
-    def _run(self, stream: int, step: Callable[[], object]) -> None:
+    def queue(self, stream: int, step: Callable[[], object]) -> None:
+        """Runs a step, or records it where the stream is being captured; what stands for a library's kernels too."""
         if stream in self._captures:
             self._captures[stream].append(step)
         else:

@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from nndeploy.cuda.driver import current_driver
+
 DTYPES = {
     "CUDNN_DATA_FLOAT": np.dtype("f4"),
     "CUDNN_DATA_HALF": np.dtype("f2"),
@@ -68,7 +70,7 @@ class InterpretedHandle:
     def execute(self, plan: InterpretedPlan, pack: Mapping[int, int]) -> None:
         assert not self.is_closed
         self.num_executed += 1
-        run_graph(plan.graph, pack)
+        current_driver().queue(self.streams[-1], lambda: run_graph(plan.graph, pack))
 
     def close(self) -> None:
         self.is_closed = True

@@ -109,6 +109,42 @@ def test_what_only_touches_the_sessions_memory_is_bound_once(artifact: Artifact,
     session.close()
 
 
+@pytest.fixture
+def many_steps(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+    """The artifact, of which the session thinks that it has enough steps to be worth a graph."""
+    monkeypatch.setattr(session_module, "STEPS_WORTH_A_GRAPH", 1)
+    return artifact
+
+
+def test_after_the_first_run_all_steps_are_one_graph(many_steps: Artifact, host_gpu: SimpleNamespace) -> None:
+    session = opened(many_steps, host_gpu)
+    handle, num_steps = host_gpu.handles[-1], len(session._program.steps)
+    results = [session.run(inputs(seed)) for seed in range(4)]
+    assert handle.num_executed == 2 * num_steps, "once by itself, once while it was recorded"
+    for seed, found in enumerate(results):
+        np.testing.assert_allclose(found["y"].numpy(), expected(inputs(seed)), rtol=1e-6)
+        np.testing.assert_allclose(found["m"].numpy(), expected(inputs(seed)).mean(axis=(2, 3)), rtol=1e-5)
+    session.close()
+    assert host_gpu.driver.live_graphs == 0
+
+
+def test_steps_that_cannot_be_recorded_are_queued_each_time(
+    many_steps: Artifact, host_gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = opened(many_steps, host_gpu)
+    handle, execute = host_gpu.handles[-1], host_gpu.handles[-1].execute
+
+    def refusing(plan: object, pack: object) -> None:
+        if host_gpu.driver.is_capturing(handle.streams[-1]):
+            raise CudnnError("CUDNN_STATUS_NOT_SUPPORTED")
+        execute(plan, pack)
+
+    monkeypatch.setattr(handle, "execute", refusing)
+    for seed in range(3):
+        np.testing.assert_allclose(session.run(inputs(seed))["y"].numpy(), expected(inputs(seed)), rtol=1e-6)
+    session.close()
+
+
 def test_threads_may_call_at_once(artifact: Artifact, host_gpu: SimpleNamespace) -> None:
     session = opened(artifact, host_gpu)
     wrong: list[int] = []
