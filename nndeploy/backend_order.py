@@ -25,8 +25,16 @@ class TargetBackends:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each backend that was left out."""
-        return tuple(f"{name} is left out: {probe.reason}" for name, probe in self.left_out.items())
+        """One line for each backend that was left out, or whose library the box has in another version."""
+        left_out = [f"{name} is left out: {probe.reason}" for name, probe in self.left_out.items()]
+        there = dict(self.target.libraries)
+        here = {backend.name: backend.probe(self.target).version for backend in self.backends}
+        other = [
+            f"{self.target.name} has {name} {there[name]}, here is {version}: what it builds may not load there"
+            for name, version in here.items()
+            if there.get(name, version) != version
+        ]
+        return (*left_out, *other)
 
 
 def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[str]) -> TargetBackends:

@@ -51,7 +51,7 @@ class Gpu:
 class Target:
     """A box: `arch` as `uname -m` says, `cpu_features` Linux flag names sorted, `caches` level -> bytes a core.
 
-    `gpus` stand in the order of their CUDA device numbers.
+    `gpus` stand in the order of their CUDA device numbers. `libraries` gives backend -> version of its library there.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Target:
     num_cores: int = 0
     is_host: bool = False
     gpus: tuple[Gpu, ...] = ()
+    libraries: tuple[tuple[str, str], ...] = ()
 
     @property
     def level(self) -> str:
@@ -156,6 +157,9 @@ def target_from_toml(path: Path) -> Target:
     caches = data.get("caches", {})
     if not all(isinstance(v, int) and v > 0 for v in caches.values()):
         raise DataError("caches must map a level to bytes", where=where)
+    libraries = data.get("libraries", {})
+    if not all(isinstance(version, str) for version in libraries.values()):
+        raise DataError("libraries must map a backend to a version as text", where=where)
     gpus = data.get("gpus", [])
     if len(gpus) > MAX_GPUS or not all(isinstance(gpu, dict) for gpu in gpus):
         raise DataError(f"gpus must be at most {MAX_GPUS} tables", where=where, hint="one [[gpus]] for each GPU")
@@ -166,6 +170,7 @@ def target_from_toml(path: Path) -> Target:
         caches=tuple(sorted(caches.items())),
         num_cores=data.get("num_cores", 0),
         gpus=tuple(_gpu_from_table(gpu, f"{where}: gpus[{n}]") for n, gpu in enumerate(gpus)),
+        libraries=tuple(sorted(libraries.items())),
     )
 
 
@@ -178,6 +183,8 @@ def target_to_toml(target: Target) -> str:
         lines += ["cpu_features = [", *(f"    {_toml_text(feature)}," for feature in target.cpu_features), "]"]
     if target.caches:
         lines += ["", "[caches]", *(f"{level} = {size}" for level, size in target.caches)]
+    if target.libraries:
+        lines += ["", "[libraries]", *(f"{_toml_text(name)} = {_toml_text(text)}" for name, text in target.libraries)]
     for gpu in target.gpus:
         lines += ["", "[[gpus]]", *_toml_lines_of_gpu(gpu)]
     return "\n".join(lines) + "\n"
@@ -185,6 +192,7 @@ def target_to_toml(target: Target) -> str:
 
 _TARGET_KEYS: dict[str, type] = {
     "name": str, "arch": str, "level": str, "cpu_features": list, "caches": dict, "num_cores": int, "gpus": list,
+    "libraries": dict,
 }  # fmt: skip
 _GPU_KEYS: dict[str, type] = {"name": str, "compute_capability": str, "memory_bytes": int, "cudnn": dict}
 

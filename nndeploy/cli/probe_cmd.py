@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy probe`: this machine as a target file, for a compile on another machine."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
 from nndeploy.cli.console import print_json
+from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target import host_target, target_to_toml
 
 EXAMPLES = """\b
@@ -16,6 +17,12 @@ Examples:
 """
 
 
+def _libraries() -> tuple[tuple[str, str], ...]:
+    """Returns the version of the library of each backend that can run here."""
+    probes = {plugin.name: plugin.probe(host_target()) for plugin in backends_in_order()}
+    return tuple(sorted((name, probe.version) for name, probe in probes.items() if probe.can_run and probe.version))
+
+
 @click.command("probe", epilog=EXAMPLES)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
@@ -23,13 +30,15 @@ def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""
     from nndeploy.stream.files import OutputFolder
 
-    target = host_target()
+    target = replace(host_target(), libraries=_libraries())
     text = target_to_toml(target)
     if output is not None:
         folder = OutputFolder(output.parent)
         folder.write(output.name, lambda file: file.write(text.encode("utf-8")))
         folder.close()
     if as_json:
-        print_json(asdict(target) | {"level": target.level, "caches": dict(target.caches)})
+        print_json(
+            asdict(target) | {"level": target.level, "caches": dict(target.caches), "libraries": dict(target.libraries)}
+        )
     elif output is None:
         click.echo(text, nl=False)

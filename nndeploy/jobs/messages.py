@@ -97,6 +97,7 @@ def _target_from_json(data: Mapping[str, Any]) -> Target:
             "cpu_features": tuple(data["cpu_features"]),
             "caches": tuple((level, size) for level, size in data["caches"]),
             "gpus": tuple(_gpu_from_json(gpu) for gpu in data["gpus"]),
+            "libraries": tuple((name, version) for name, version in data["libraries"]),
         }
     )
 

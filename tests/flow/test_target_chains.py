@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One bundle for boxes with and without GPUs: what is built for whom, which chain a box takes, where values lie."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,12 @@ def test_gates_hold_for_the_chains_that_have_the_backend(tmp_path: Path) -> None
             compiled(tmp_path / "m.nnd", ADA, require={"gpu": 1.0})
         with pytest.raises(UsageError, match="--require names the backend 'gpus'"):
             compiled(tmp_path / "m.nnd", ADA, require={"gpus": 0.5})
+
+
+def test_a_box_with_another_version_of_a_library_is_told(gpu: Any, tmp_path: Path) -> None:
+    with machine_with():
+        report = compiled(tmp_path / "m.nnd", replace(ADA, libraries=(("gpu", "0.9"), ("unheard-of", "1"))))
+    assert report.target_chains[0].warnings == ("ada box has gpu 0.9, here is 1: what it builds may not load there",)
 
 
 def test_an_unknown_box_is_named_with_its_neighbour(tmp_path: Path) -> None:

@@ -88,6 +88,10 @@ def test_refuses_gpus_that_are_no_tables(tmp_path: Path) -> None:
     assert "gpus must be a list" in refusal(tmp_path, 'gpus = "rtx4090"')
 
 
+def test_refuses_versions_that_are_no_texts(tmp_path: Path) -> None:
+    assert "libraries must map a backend to a version as text" in refusal(tmp_path, "[libraries]\ncudnn = 9.28")
+
+
 def test_refuses_more_gpus_than_a_machine_has(tmp_path: Path) -> None:
     many = '[[gpus]]\nname = "A"\ncompute_capability = "8.0"\n' * 65
     assert "gpus must be at most 64 tables" in refusal(tmp_path, many)
@@ -102,11 +106,17 @@ descriptors = st.dictionaries(
 gpus = st.builds(Gpu, texts, st.from_regex(r"[0-9]{1,2}\.[0-9]", fullmatch=True), st.integers(0, 2**50), descriptors)
 
 
-@given(found=st.lists(gpus, max_size=3).map(tuple), name=texts)
+libraries = st.dictionaries(texts, texts, max_size=3).map(lambda found: tuple(sorted(found.items())))
+
+
+@given(found=st.lists(gpus, max_size=3).map(tuple), name=texts, versions=libraries)
 def test_reading_what_was_written_gives_an_equal_target(
-    tmp_path_factory: pytest.TempPathFactory, found: tuple[Gpu, ...], name: str
+    tmp_path_factory: pytest.TempPathFactory,
+    found: tuple[Gpu, ...],
+    name: str,
+    versions: tuple[tuple[str, str], ...],
 ) -> None:
-    target = Target(name, "aarch64", ("fp",), (("l1", 5),), 3, gpus=found)
+    target = Target(name, "aarch64", ("fp",), (("l1", 5),), 3, gpus=found, libraries=versions)
     path = tmp_path_factory.getbasetemp() / "round-trip.toml"
     path.write_text(target_to_toml(target), encoding="utf-8")
     assert target_from_toml(path) == target
