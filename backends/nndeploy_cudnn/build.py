@@ -2,8 +2,7 @@
 """Submodel -> artifact: the steps, their plans and constants as the files of `program.py`.
 
 A plan fits one cuDNN version and one kind of GPU (its architecture and number of multiprocessors), so the artifact
-requires that compute capability, and the session says the rest. Plans with code compiled for them hold bytes that
-cuDNN never set, so they differ from one build to the next; precompiled ones are the same.
+requires that compute capability, and the session says the rest.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from nndeploy_cudnn.emitter import Emission, Step
 from nndeploy_cudnn.lowering import Lowered, lower
 from nndeploy_cudnn.operations import Array, Value
 from nndeploy_cudnn.patterns.translation import NotTakenError
-from nndeploy_cudnn.planner import planner_for
+from nndeploy_cudnn.planner import Planner, planner_for
 from nndeploy_cudnn.program import (
     CONSTANTS_FILE,
     PLANS_FILE,
@@ -47,19 +46,19 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions) -> Artifact
     try:
         with planner_for(gpu) as planner:
             lowered = lower(list(graph), graph.inputs, graph.outputs, planner, options.ranges)
-            return _artifact(lowered, gpu, planner.version)
+            return _artifact(lowered, gpu, planner)
     except (NotTakenError, UnavailableError) as err:
         raise BuildRefusedError(one_line(str(err))) from err
 
 
-def _artifact(lowered: Lowered, gpu: Gpu, cudnn_version: int) -> Artifact:
+def _artifact(lowered: Lowered, gpu: Gpu, planner: Planner) -> Artifact:
     emission = lowered.emission
     steps, buffers = emission.steps, emission.memory.buffers
     constant_bytes, arena_bytes = lay_out(buffers, [_uses(step) for step in steps])
     texts = list(dict.fromkeys(step.planned.text for step in steps))
     constants = _constants(emission)
     program = Program(
-        cudnn_version=cudnn_version,
+        cudnn_version=planner.version,
         gpu=gpu.name,
         inputs=_tensors(lowered.inputs),
         outputs=_tensors(lowered.outputs),
@@ -77,10 +76,10 @@ def _artifact(lowered: Lowered, gpu: Gpu, cudnn_version: int) -> Artifact:
             PLANS_FILE: "".join(texts).encode(),
             CONSTANTS_FILE: _safetensors(emission, constants),
         },
-        metadata={"cudnn_version": cudnn_version, "gpu": gpu.name},
+        metadata={"cudnn_version": planner.version, "gpu": gpu.name},
         requires={"compute_capability": [gpu.compute_capability]},
         native_code=True,
-        deterministic=not any(step.planned.is_compiled for step in steps),
+        deterministic=planner.is_fixed or not any(step.planned.is_compiled for step in steps),
         log=_log(emission, program),
     )
 

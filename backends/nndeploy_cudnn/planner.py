@@ -45,11 +45,15 @@ class Plans(Protocol):
 
 
 class Planner:
-    """Makes plans for one GPU; `planner_for` hands it out."""
+    """Makes plans for one GPU; `planner_for` hands it out.
+
+    `is_fixed` says that the same questions in the same order get the same plans, byte for byte, in every process.
+    """
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.version = 0
+        self.is_fixed = False
         self._known: dict[tuple[str, bool], Planned] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._num_crashes = 0
@@ -87,7 +91,7 @@ class Planner:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-P", "-m", "nndeploy_cudnn.planner_child"],
+            [sys.executable, "-s", "-P", "-m", "nndeploy_cudnn.planner_child"],  # its environment is ours alone
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -97,7 +101,7 @@ class Planner:
         if "error" in answer:
             self.close()
             raise UnavailableError(f"cuDNN cannot make plans for {self.gpu.name}: {answer['error']}")
-        self.version = int(answer["version"])
+        self.version, self.is_fixed = int(answer["version"]), bool(answer["is_fixed"])
 
     def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         if self._process is None:
@@ -151,7 +155,7 @@ def child_environment() -> dict[str, str]:
     Raises:
         UnavailableError: there is no driver, and its stand-in cannot be built.
     """
-    environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
     if not has_driver():
         environment["LD_LIBRARY_PATH"] = str(stub_folder())
     return environment

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planner's side that knows cuDNN: `python -m nndeploy_cudnn.planner_child` answers one question a line.
 
-    first line in    the GPU's cuDNN descriptor (JSON)         first line out   {"version": 92800} or {"error": ...}
+    first line in    the GPU's cuDNN descriptor (JSON)         first line out   {"version": 92800, "is_fixed": true}
+                                                                                or {"error": ...}
     further lines    {"graph": ..., "modes": [...]}            each line out    {"plan": ...} or {"error": ...}
 
 One process serves one GPU: cuDNN 9.28 keeps compiled kernels by graph and not by architecture, so in a process that
 has made a plan for another GPU it puts that one's code into the next plan (seen: sm_89 code in a plan for sm_75).
+
+Into plans with code compiled for them cuDNN writes structures of which it set only a part; the rest is what the stack
+held before: addresses, and the guard that each process draws by lot. So the process lays its memory out as every other
+run does, and answers in a thread with a fixed guard: then the same questions get the same bytes.
 """
 
 import base64
+import contextlib
+import ctypes
 import json
 import os
 import struct
@@ -16,6 +23,7 @@ import sys
 from typing import Any
 
 from nndeploy.errors import UnavailableError, one_line
+from nndeploy.jobs.fixed_layout import is_layout_fixed, start_again_with_fixed_layout
 from nndeploy_cudnn.engines import build_plan
 from nndeploy_cudnn.graph import graph_from_json
 from nndeploy_cudnn.library import (
@@ -27,6 +35,7 @@ from nndeploy_cudnn.library import (
     cudnn_library,
 )
 
+DRIVER = "libcuda.so.1"
 _ELF_ABI_VERSION_AT, _ELF_FLAGS_AT = 8, 48
 _FIRST_ABI_WITH_WIDE_FLAGS = 8  # CUDA 13: the architecture is in bits 8 to 15, before in bits 0 to 7
 
@@ -67,7 +76,23 @@ def _architecture(cubin: bytes) -> int:
 
 
 def main() -> None:
-    """Answers questions until the input ends."""
+    """Answers questions until the input ends, from memory laid out as in every other run where that can be done."""
+    start_again_with_fixed_layout()
+    is_done = False
+
+    def work() -> None:
+        nonlocal is_done
+        is_done = True
+        answer_all(is_fixed=is_layout_fixed())
+
+    with contextlib.suppress(OSError, AttributeError):  # only the stand-in for the driver has the function
+        ctypes.CDLL(DRIVER).nnd_with_fixed_guard(ctypes.CFUNCTYPE(None)(work))
+    if not is_done:
+        answer_all(is_fixed=False)
+
+
+def answer_all(*, is_fixed: bool) -> None:
+    """Answers questions until the input ends; `is_fixed`: equal questions get equal bytes in every process."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
 
@@ -80,7 +105,7 @@ def main() -> None:
         except (CudnnError, UnavailableError) as err:
             say({"error": one_line(str(err))})
             return
-        say({"version": answerer.version})
+        say({"version": answerer.version, "is_fixed": is_fixed})
         for line in sys.stdin:
             say(answerer.answer(json.loads(line)))
 

@@ -89,7 +89,8 @@ def _build_into(folder: Path) -> None:
 def _compile(folder: Path) -> None:
     caches = {name: str(folder / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
     command = [
-        sys.executable, "-I", "-m", "ziglang", "cc", "-shared", "-fPIC", "-Os", "-s", "-target", _target(),
+        sys.executable, "-I", "-m", "ziglang", "cc", "-shared", "-fPIC", "-Os", "-s", "-pthread",
+        "-fno-stack-protector", "-target", _target(),
         f"-Wl,-soname,{LIBRARY}", "-o", str(folder / LIBRARY), str(SOURCE),
     ]  # fmt: skip
     environment = {"PATH": os.defpath, "HOME": str(folder), "LANG": "C.UTF-8", **caches}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cudnn_models import cudnn_target, inputs_of, model_from_text
 from nndeploy_cudnn import build as build_module
+from nndeploy_cudnn import planner as planner_module
 from nndeploy_cudnn.library import CudnnError, Handle, cudnn_library
 from nndeploy_cudnn.planner import child_environment
 from nndeploy_cudnn.plugin import Plugin
@@ -121,8 +122,27 @@ def test_artifact_is_for_one_kind_of_gpu_and_says_what_it_is() -> None:
     assert set(artifact.files) == {"program.json", "plans.bin", "constants.safetensors"}
 
 
-def test_artifact_with_compiled_code_says_that_its_bytes_differ() -> None:
-    assert not built("(T[2,8,5] x) => (T[2,8,5] y) { y = Tanh(x) }").deterministic
+COMPILED = "(T[2,8,5] x) => (T[2,8,5] y, T[2,8,5] s) { y = Tanh(x) s = Softmax<axis=1>(y) }"
+
+
+@pytest.fixture
+def fresh_planners(planners: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes each build start a planner of its own, as in a compile."""
+    monkeypatch.setattr(build_module, "planner_for", planner_module.planner_for)
+
+
+@pytest.mark.usefixtures("fresh_planners")
+def test_compiled_code_has_the_same_bytes_in_every_process_or_says_that_it_has_not() -> None:
+    first, second = built(COMPILED), built(COMPILED)
+    assert first.files["plans.bin"] == second.files["plans.bin"] or not first.deterministic
+
+
+@pytest.mark.usefixtures("fresh_planners")
+def test_compiled_code_from_memory_that_is_laid_out_anew_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {**planner_module.child_environment(), "NNDEPLOY_FIXED_LAYOUT": "1"}  # as if it had been refused
+    monkeypatch.setattr(planner_module, "child_environment", lambda: environment)
+    assert not built(COMPILED).deterministic
+    assert built(filled(CONV_BLOCK)).deterministic, "nothing was compiled for it"
 
 
 def test_precompiled_artifact_has_the_same_bytes_twice() -> None:

@@ -149,7 +149,7 @@ def test_child_gets_the_stand_in_only_where_there_is_no_driver(monkeypatch: pyte
     monkeypatch.setattr(planner_module, "has_driver", lambda: False)
     assert planner_module.child_environment()["LD_LIBRARY_PATH"] == "/stand-in"
     monkeypatch.setattr(planner_module, "has_driver", lambda: True)
-    assert set(planner_module.child_environment()) == {"PATH", "LANG"}
+    assert set(planner_module.child_environment()) == {"PATH", "LANG", "PYTHONHASHSEED"}
 
 
 def test_driver_is_what_the_loader_finds(monkeypatch: pytest.MonkeyPatch) -> None:
