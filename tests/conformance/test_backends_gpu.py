@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backends for GPUs keep the promises of the interface: building anywhere, running where a GPU is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+from nndeploy_cudnn.plugin import Plugin as Cudnn
+from nndeploy_tensorrt.plugin import Plugin as TensorRt
+from nndeploy_triton.plugin import Plugin as Triton
+
+from nndeploy.cuda import DeviceArray, cuda_unavailable
+from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, OpenOptions, Session, Support
+from nndeploy.target import target_from_toml
+from nndeploy.testing import BackendConformance
+from nndeploy.testing.conformance import check_artifact, is_one_line
+from nndeploy.testing.models import CASES, Case
+from nndeploy.value_types import Value
+
+BOX = target_from_toml(Path(__file__).resolve().parents[2] / "configs" / "targets" / "rtx4090.toml")
+
+
+class OnHost:
+    """A session whose outputs are brought to the host, as the core does at the border."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.close = session.close
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        found = self._session.run(inputs)
+        return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in found.items()}
+
+
+class GpuConformance(BackendConformance):
+    """The suite for a backend whose sessions run on a GPU."""
+
+    def _open(self, artifact: Artifact, options: OpenOptions | None = None) -> Session:
+        asked = options or OpenOptions()
+        return OnHost(super()._open(artifact, replace(asked, device="cuda:0") if asked.device == "cpu" else asked))
+
+    @pytest.mark.skip("a GPU's session runs on the GPU, whatever the number of threads")
+    def test_one_thread_is_one_thread(self) -> None:
+        """Not asked of these backends."""
+
+    @pytest.mark.skip("the suite's fresh process opens sessions on the CPU and keeps outputs as arrays of the host")
+    def test_runs_in_a_fresh_process_without_onnx(self) -> None:
+        """Not asked of these backends; their unit tests check what the run half imports."""
+
+
+if WHY_NOT := cuda_unavailable():
+
+    def test_sessions_keep_the_promises_on_a_gpu() -> None:
+        pytest.skip(WHY_NOT)
+
+else:
+
+    class TestTensorRt(GpuConformance):
+        backend = TensorRt()
+
+    class TestCudnn(GpuConformance):
+        backend = Cudnn()
+
+    class TestTriton(GpuConformance):
+        backend = Triton()
+
+
+LEAST_TAKEN = {"tensorrt": 1 / 3, "cudnn": 1 / 5, "triton": 1 / 3}
+"""The share of the suite's small models that a backend takes whole; many are of integers, strings, sequences."""
+
+
+@pytest.fixture(params=[TensorRt, Cudnn, Triton], ids=lambda plugin: plugin.name)
+def plugin(request: pytest.FixtureRequest) -> Backend:
+    found: Backend = request.param()
+    probe = found.probe(BOX)
+    if not probe.can_build:
+        pytest.skip(f"{probe.reason}: {probe.hint}")
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_answers_for_each_node_without_a_gpu_and_changes_nothing(case: Case, plugin: Backend) -> None:
+    model = case.model()
+    before = ir.to_proto(model).SerializeToString(deterministic=True)
+    answers = plugin.supports(model, BOX, BuildOptions())
+    assert len(answers) == len(model.graph)
+    assert all(isinstance(answer, Support) and (answer.ok or is_one_line(answer.reason)) for answer in answers)
+    assert ir.to_proto(model).SerializeToString(deterministic=True) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_taken_builds_without_a_gpu_and_again_to_the_same_bytes(
+    case: Case, plugin: Backend, tmp_path: Path
+) -> None:
+    if not all(answer.ok for answer in plugin.supports(case.model(), BOX, BuildOptions())):
+        return
+    artifacts = []
+    for attempt in ("first", "second"):
+        (tmp_path / attempt).mkdir()
+        artifacts.append(plugin.build(case.model(), BOX, BuildOptions(), tmp_path / attempt))
+    check_artifact(artifacts[0])
+    assert artifacts[0] == artifacts[1] or not artifacts[0].deterministic
+
+
+def test_much_of_the_suite_is_taken(plugin: Backend) -> None:
+    asked = CASES[::3]  # each costs a process that asks the library
+    taken = [case.name for case in asked if all(a.ok for a in plugin.supports(case.model(), BOX, BuildOptions()))]
+    assert len(taken) >= len(asked) * LEAST_TAKEN[plugin.name], taken
+
+
+def test_a_target_without_a_gpu_is_refused_with_the_reason(plugin: Backend) -> None:
+    probe = plugin.probe(replace(BOX, gpus=()))
+    assert not probe.can_build
+    assert is_one_line(probe.reason)
+    case = CASES[0].model()
+    assert not any(answer.ok for answer in plugin.supports(case, replace(BOX, gpus=()), BuildOptions()))
