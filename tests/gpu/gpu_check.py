@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python tests/gpu/gpu_check.py`: conformance, numbers and speed of the GPU tiers on this machine, in one table."""
+
+import sys
+
+from gpucheck.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
