@@ -18,7 +18,10 @@ ITEM_BYTES = {"float32": 4, "float16": 2}
 
 @dataclass(frozen=True, slots=True)
 class Separable:
-    """Depthwise 3x3, then pointwise: `size` x `size` images of `channels`, to `outputs`; V2 ends without activation."""
+    """Depthwise 3x3, then pointwise: `size` x `size` images of `channels`, to `outputs`; V2 ends without activation.
+
+    Padded by 1 all around, as PyTorch's networks are.
+    """
 
     version: str
     batch: int
@@ -54,11 +57,10 @@ class Separable:
     def proto(self) -> onnx.ModelProto:
         """Returns the model."""
         n, c, m, size, out = self.batch, self.channels, self.outputs, self.size, self.size_out
-        begin = 1 if self.stride == 1 else 0
         ends = "q = Conv (r, w3, w4) y = Clip (q, low, high)" if self.version == "v1" else "y = Conv (r, w3, w4)"
         body = f"""g ({{t}}[{n},{c},{size},{size}] x, {{t}}[{c},1,3,3] w1, {{t}}[{c}] w2, {{t}}[{m},{c},1,1] w3,
             {{t}}[{m}] w4, {{t}} low, {{t}} high) => ({{t}}[{n},{m},{out},{out}] y)
-            {{ d = Conv <group = {c}, strides = [{self.stride},{self.stride}], pads = [{begin},{begin},1,1]> (x, w1, w2)
+            {{ d = Conv <group = {c}, strides = [{self.stride},{self.stride}], pads = [1,1,1,1]> (x, w1, w2)
             r = Clip (d, low, high) {ends} }}"""
         return model_of(body, self.dtype, {"low": 0.0, "high": 6.0})
 
