@@ -6,6 +6,7 @@ scaled so that values keep their size from layer to layer; what must be positive
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,10 +35,19 @@ def light_network(name: str) -> onnx.ModelProto:
         array = _weights(random, shape, is_positive)
         graph.initializer.append(onnx.numpy_helper.from_array(array, node.output[0]))
         graph.node.remove(node)
+    _show_what_softmax_hides(graph)
     return proto
 
 
-def _weights(random: np.random.Generator, shape: list[int], is_positive: bool) -> np.ndarray:
+def _show_what_softmax_hides(graph: onnx.GraphProto) -> None:
+    """Makes the input of the last Softmax an output too: with random weights one class may take all."""
+    last = graph.node[-1]
+    if last.op_type == "Softmax":
+        graph.output.append(onnx.helper.make_empty_tensor_value_info(last.input[0]))
+        graph.output[-1].type.CopyFrom(onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
+
+
+def _weights(random: np.random.Generator, shape: list[int], is_positive: bool) -> Any:
     if is_positive:
         return random.uniform(0.5, 1.5, shape).astype(np.float32)
     if len(shape) < 2:  # noqa: PLR2004 - a bias or a mean

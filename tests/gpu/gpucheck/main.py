@@ -20,7 +20,7 @@ from gpucheck.stages import STAGES, Stage
 from gpucheck.table import lines_of
 
 EX_UNAVAILABLE = 69
-NEEDS = {"networks": "build"}
+NEEDS = {"speed": "networks"}
 """Stages that another one prepares."""
 
 
