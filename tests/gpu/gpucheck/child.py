@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child: `python -m gpucheck.child MODULE OPTIONS ANSWERS [ITEM ...]` runs items and writes a JSON line for each event.
+"""The child: `python -m gpucheck.child MODULE OPTIONS ANSWERS [ITEM ...]` runs items and writes a JSON line an event.
 
     {"items": [...]}    without items on the command line: what there is, and the child ends
     {"begin": item}     {"row": ...}     {"end": item}     {"again": true}: start a new process for the rest

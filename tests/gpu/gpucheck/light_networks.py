@@ -50,7 +50,7 @@ def _show_what_softmax_hides(graph: onnx.GraphProto) -> None:
 def _weights(random: np.random.Generator, shape: list[int], is_positive: bool) -> Any:
     if is_positive:
         return random.uniform(0.5, 1.5, shape).astype(np.float32)
-    if len(shape) < 2:  # noqa: PLR2004 - a bias or a mean
+    if len(shape) < 2:
         return (0.1 * random.standard_normal(shape)).astype(np.float32)
     inputs_a_sum = int(np.prod(shape[1:]))
     return (random.standard_normal(shape) * np.sqrt(2.0 / inputs_a_sum)).astype(np.float32)

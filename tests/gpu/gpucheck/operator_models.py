@@ -89,7 +89,7 @@ MODELS: Mapping[str, str] = {
         { y = Resize <mode = "nearest"> (x, , scales) }""",
     "resize linear": """g ({t}[1,3,8,8] x, float[4] up) => ({t}[1,3,12,14] y)
         { y = Resize <mode = "linear"> (x, , up) }""",
-    "pad": "g ({t}[1,2,6,6] x, int64[8] pads) => ({t}[1,2,9,9] y) { y = Pad <mode = \"reflect\"> (x, pads) }",
+    "pad": 'g ({t}[1,2,6,6] x, int64[8] pads) => ({t}[1,2,9,9] y) { y = Pad <mode = "reflect"> (x, pads) }',
     "transpose": "g ({t}[2,3,5,7] x) => ({t}[7,3,2,5] y) { y = Transpose <perm = [3,1,0,2]> (x) }",
     "concat": "g ({t}[2,3,5] x, {t}[2,4,5] z) => ({t}[2,7,5] y) { y = Concat <axis = 1> (x, z) }",
     "split": """g ({t}[2,8,5] x, int64[2] split) => ({t}[2,3,5] y, {t}[2,5,5] z)

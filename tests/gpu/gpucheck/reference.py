@@ -8,7 +8,6 @@ import numpy as np
 import onnx
 import onnxruntime
 
-
 CUDA_PROVIDER = "CUDAExecutionProvider"
 QUIET = 3
 

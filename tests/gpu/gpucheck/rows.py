@@ -72,9 +72,7 @@ def with_ratios(rows: Sequence[Row], peers: Mapping[str, float]) -> list[Row]:
         return list(rows)
     best = min(peers, key=lambda name: peers[name])
     return [
-        dataclasses.replace(row, ratio=peers[best] / row.ms, peer=best)
-        if row.ms and row.backend not in peers
-        else row
+        dataclasses.replace(row, ratio=peers[best] / row.ms, peer=best) if row.ms and row.backend not in peers else row
         for row in rows
     ]
 

@@ -275,5 +275,3 @@ def _exchange(gpu: Device, seen: Callable[[DeviceArray], np.ndarray], bfloat16: 
         values = np.arange(24).reshape(2, 3, 4).astype(numpy_dtype(name))
         found = seen(gpu.to_device(values))
         expect(np.array_equal(found, values.astype(found.dtype)), f"{name}: other values")
-
-

@@ -87,9 +87,7 @@ def _sessions(item: str, proto: Any, options: Options) -> tuple[dict[str, Any], 
 Group = dict[str, Contestant]
 
 
-def _contestants(
-    gpu: Device, sessions: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> tuple[Group, Group, Group]:
+def _contestants(gpu: Device, sessions: Mapping[str, Any], inputs: Mapping[str, Any]) -> tuple[Group, Group, Group]:
     """Returns the tiers' calls and graphs, and an empty group for peers that are not compared with."""
     arrays = {name: gpu.to_device(value) for name, value in inputs.items()}
     calls = {tier: Contestant(_call(session, arrays), gpu.synchronize) for tier, session in sessions.items()}

@@ -125,7 +125,7 @@ class TorchPeers:
 
     def _last(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
         last = self._torch.channels_last
-        return {k: v.to(memory_format=last) if v.dim() == 4 else v for k, v in tensors.items()}  # noqa: PLR2004 - NCHW
+        return {k: v.to(memory_format=last) if v.dim() == 4 else v for k, v in tensors.items()}
 
     @contextmanager
     def _tf32(self) -> Iterator[None]:
