@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes build/gpu-check: an environment over this interpreter's packages, with carried wheels and this checkout in front.
+"""Makes build/gpu-check: an environment over this interpreter's packages, with carried wheels and this checkout first.
 
     python3 tests/gpu/environment.py [--wheels FOLDER]
 
@@ -12,7 +12,6 @@ points, so that backends are found. Needs the standard library and pip, nothing 
 import argparse
 import os
 import shutil
-import site
 import subprocess
 import sys
 import sysconfig
@@ -40,7 +39,7 @@ def main() -> int:
         wheels = joined_wheels(options.wheels, options.folder / "wheels")
         install(options.folder, wheels)
         print(f"{len(wheels)} wheels are installed")
-        link_libraries(packages, [Path(path) for path in site.getsitepackages()])
+        link_libraries(packages, machine_packages())
     python = options.folder / "bin" / "python"
     print(f"{os.path.relpath(python)} tests/gpu/gpu_check.py")
     return 0
@@ -53,9 +52,13 @@ def packages_of(folder: Path) -> Path:
 
 def write_paths(packages: Path) -> None:
     """Puts the checkout, then the packages of this interpreter, behind the environment's own."""
-    here = [path for path in site.getsitepackages() if Path(path).is_dir()]
-    lines = [str(ROOT), str(ROOT / "backends"), *here]
-    (packages / "gpu_check.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [ROOT, ROOT / "backends", *machine_packages()]
+    (packages / "gpu_check.pth").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def machine_packages() -> list[Path]:
+    """Returns the folders of installed packages that this interpreter looks into, in its order."""
+    return [Path(path) for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
 
 
 def link_libraries(packages: Path, machine: list[Path]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpucheck.options import Options, options_from_json
-from gpucheck.rows import FAILED, Row, row_to_json
+from gpucheck.rows import FAILED, row_of, row_to_json
 
 MAX_REASON = 400
 
@@ -50,7 +50,7 @@ def _ran(module: Any, item: str, options: Options, say: Any) -> bool:
             say({"row": row_to_json(row)})
     except Exception as err:
         traceback.print_exc()
-        say({"row": row_to_json(Row(module.STAGE, item, status=FAILED, reason=reason_of(err)))})
+        say({"row": row_to_json(row_of(module.STAGE, item, FAILED, reason_of(err)))})
         return not is_of_the_driver(err)
     return True
 

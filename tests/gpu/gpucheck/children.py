@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucheck.options import ROOT, Options, options_to_json
-from gpucheck.rows import CRASHED, FAILED, NOT_RUN, TIMED_OUT, Row, row_from_json
+from gpucheck.rows import CRASHED, FAILED, NOT_RUN, TIMED_OUT, Row, row_from_json, row_of
 from gpucheck.stages import Stage
 
 POLL_SECONDS = 0.1
@@ -77,7 +77,7 @@ def _listed(stage: Stage, options: Options, deadline: float) -> tuple[list[str] 
     if answers.items is not None:
         return answers.items, []
     status, reason = ending or (FAILED, "it listed no items")
-    return None, [Row(stage.name, "(its items)", status=status, reason=reason)]
+    return None, [row_of(stage.name, "(its items)", status, reason)]
 
 
 def _run_items(
@@ -94,12 +94,12 @@ def _run_items(
             ending = (FAILED, "the process ended early")
         if ending is not None and (broken := answers.begun or next((i for i in left if i not in done), "")):
             crashes += 1
-            found.setdefault(broken, []).append(Row(stage.name, broken, status=ending[0], reason=ending[1]))
+            found.setdefault(broken, []).append(row_of(stage.name, broken, *ending))
             done.append(broken)
             progress(f"{stage.name}: {broken}: {ending[0]}: {ending[1]}")
         left = [item for item in left if item not in done]
     why = "no time was left" if time.monotonic() >= deadline else f"after {crashes} crashes no more were tried"
-    found.update({item: [Row(stage.name, item, status=NOT_RUN, reason=why)] for item in left})
+    found.update({item: [row_of(stage.name, item, NOT_RUN, why)] for item in left})
     return found
 
 

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 
 from gpucheck.light_networks import light_network, names
 from gpucheck.options import Options
 from gpucheck.reference import random_inputs, session_of
 from gpucheck.tiers import why_unusable
-from nndeploy.verify.check import is_quantised
 
 FALLBACK = ("onnxruntime", "reference")
 ALL = "all"
@@ -67,7 +65,7 @@ def network(name: str, options: Options) -> Network:
     proto = onnx.load(path)
     sample = _sample(options, short)
     shapes = {i.name: sample[i.name].shape for i in proto.graph.input if i.name in sample and _is_free(i)}
-    return Network(name, str(path), sample, shapes, is_quantised(ir.from_proto(proto).graph))
+    return Network(name, str(path), sample, shapes, _is_quantised(proto))
 
 
 def bundle_path(name: str, combination: str, options: Options) -> Path:
@@ -90,6 +88,12 @@ def _sample(options: Options, name: str) -> dict[str, Any]:
     with np.load(path, allow_pickle=False) as arrays:
         keys = [key for key in arrays.files if key.startswith("in") and key in entry["sample_keys"]]
         return {entry["sample_keys"][key]: arrays[key] for key in keys}
+
+
+def _is_quantised(proto: onnx.ModelProto) -> bool:
+    """Returns whether a model rounds to quantised values, as nndeploy's tolerances distinguish."""
+    rounding = ("QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger")
+    return any(node.op_type in rounding or node.op_type.startswith("QLinear") for node in proto.graph.node)
 
 
 def _is_free(value: onnx.ValueInfoProto) -> bool:

@@ -53,6 +53,15 @@ def row_from_json(data: Mapping[str, Any]) -> Row:
     return Row(**data)
 
 
+def row_of(stage: str, item: str, status: str, reason: str) -> Row:
+    """Returns what became of an item whose stage cannot say it; "tier: x" and "x | tier" name the backend."""
+    tier, colon, rest = item.partition(": ")
+    if colon and tier in GPU_TIERS:
+        return Row(stage, rest, tier, status, reason)
+    name, bar, combination = item.partition(" | ")
+    return Row(stage, name, combination if bar else "", status, reason)
+
+
 def exit_status(rows: Sequence[Row]) -> int:
     """Returns 0 where something ran on a GPU tier and nothing was wrong, else 1."""
     checked = any(row.status == OK and row.backend in (*GPU_TIERS, "all", "cuda", "bundle") for row in rows)

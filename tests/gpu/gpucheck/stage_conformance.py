@@ -15,7 +15,7 @@ from typing import Any
 from gpucheck.child import reason_of
 from gpucheck.options import Options
 from gpucheck.pytest_stand_in import put_in_place_if_missing
-from gpucheck.rows import NOT_RUN, OK, REFUSED, WRONG, Row
+from gpucheck.rows import FAILED, NOT_RUN, OK, REFUSED, WRONG, Row
 from gpucheck.tiers import DEVICE, target_of, why_unusable
 from nndeploy.cuda import CudaError, DeviceArray
 from nndeploy.errors import UnavailableError
@@ -88,8 +88,10 @@ def run(item: str, options: Options) -> Iterator[Row]:
         yield Row(STAGE, name, tier, NOT_RUN, str(err))
     except CudaError:
         raise
-    except (AssertionError, UnavailableError) as err:
+    except AssertionError as err:
         yield Row(STAGE, name, tier, WRONG, reason_of(err))
+    except UnavailableError as err:
+        yield Row(STAGE, name, tier, FAILED, reason_of(err))
     else:
         yield Row(STAGE, name, tier, OK)
 

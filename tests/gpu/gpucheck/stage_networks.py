@@ -60,12 +60,12 @@ def run(item: str, options: Options) -> Iterator[Row]:
     except ModelError as err:
         yield Row(STAGE, name, which, REFUSED, str(err))
         return
-    if not report.target_chains:
-        path.unlink()
-        yield Row(STAGE, name, which, REFUSED, "no chain for the GPU: it takes nothing of it")
-        return
     chain = report.target_chains[0]
     yield from _dropped(name, which, chain)
+    if not any(submodel.backend in GPU_TIERS for submodel in chain.submodels):
+        path.unlink()
+        yield Row(STAGE, name, which, REFUSED, "it takes nothing", facts=facts_of(chain, report))
+        return
     yield _compared(wanted, which, path, chain, report, outputs_of(reference, wanted.sample))
 
 

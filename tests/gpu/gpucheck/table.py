@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows -> the printed table, as plain text: it is read in logs of machines that are gone.
 
-Where many rows of one stage and backend say the same (the same refusal), one line stands for all.
+Where many rows of one stage and backend say the same (the same refusal, "ok"), one line stands for
+all; the JSON has each.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import replace
 
-from gpucheck.rows import NOT_RUN, REFUSED, Row
+from gpucheck.rows import NOT_RUN, OK, REFUSED, Row
 
 HEAD = ("stage", "model or operator", "backend", "result", "max abs err", "ms", "x best peer", "notes")
 MAX_REASON = 150
-SHOWN_OF_GROUP = 4
+SHOWN_OF_GROUP = 6
+COUNTED = ("conformance", "operators")
+"""Stages whose models that are merely right are counted, not listed."""
 
 
 def lines_of(rows: Sequence[Row]) -> list[str]:
@@ -22,27 +25,31 @@ def lines_of(rows: Sequence[Row]) -> list[str]:
     return [texts[0], "-" * min(160, max(len(text) for text in texts)), *texts[1:]]
 
 
-def merged(rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows with equal refusals of one stage and backend as one, which names the first few items."""
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows, stage by stage: first those that have a line of their own, then what is said once for many."""
     found: list[Row] = []
-    for key, group in groupby(rows, key=_merge_key):
-        members = list(group)
-        if key is None or len(members) == 1:
-            found += members
-        else:
-            found.append(_one_for(members))
+    for stage in dict.fromkeys(row.stage for row in rows):
+        groups: dict[object, list[Row]] = {}
+        for number, row in enumerate(row for row in rows if row.stage == stage):
+            groups.setdefault(_merge_key(row) or number, []).append(row)
+        alone = [group[0] for group in groups.values() if len(group) == 1]
+        found += [*alone, *(_one_for(group) for group in groups.values() if len(group) > 1)]
     return found
 
 
-def _merge_key(row: Row) -> tuple[str, str, str, str] | None:
-    return (row.stage, row.backend, row.status, row.reason) if row.status in (REFUSED, NOT_RUN) else None
+def _merge_key(row: Row) -> tuple[str, str, str] | None:
+    """Returns what makes rows equal but for their item: the same refusal, or nothing but "ok" to say."""
+    if row.status in (REFUSED, NOT_RUN) or (row.status == OK and row.stage in COUNTED and row.ms is None):
+        return row.backend, row.status, row.reason
+    return None
 
 
 def _one_for(members: Sequence[Row]) -> Row:
+    first = members[0]
     names = ", ".join(row.item for row in members[:SHOWN_OF_GROUP])
     more = f" and {len(members) - SHOWN_OF_GROUP} more" if len(members) > SHOWN_OF_GROUP else ""
-    first = members[0]
-    return Row(first.stage, names + more, first.backend, first.status, first.reason)
+    worst = max((row.max_abs for row in members if row.max_abs is not None), default=None)
+    return replace(first, item=f"{len(members)} of them", max_abs=worst, facts={"": names + more})
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -51,7 +58,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _notes(row: Row) -> str:
-    facts = "; ".join(f"{name} {_fact(value)}" for name, value in row.facts.items())
+    facts = "; ".join(f"{name} {_fact(value)}".strip() for name, value in row.facts.items())
     reason = row.reason if len(row.reason) <= MAX_REASON else row.reason[: MAX_REASON - 3] + "..."
     return "; ".join(part for part in (reason, facts) if part)
 
