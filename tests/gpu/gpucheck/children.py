@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ POLL_SECONDS = 0.1
 MAX_CRASHES = 6
 LAST_WORDS = 200
 HERE = Path(__file__).resolve().parents[1]
+
+_keeping = threading.Lock()
 
 Progress = Callable[[str], None]
 
@@ -124,6 +127,7 @@ def _run_child(
             return _followed(process, stage, said, log, deadline)
         finally:
             _end(process)
+            _keep_log(stage, log, options)
 
 
 def _followed(
@@ -158,11 +162,18 @@ def _taken(answers: _Answers, text: str) -> tuple[str, int]:
 def _ending(returncode: int, log: Path) -> tuple[str, str] | None:
     if returncode == 0:
         return None
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    words = lines[-1].strip()[:LAST_WORDS] if lines else ""
+    words = last_words(log.read_text(encoding="utf-8", errors="replace").splitlines())[:LAST_WORDS]
     if returncode < 0:
         return CRASHED, f"{_signal_name(-returncode)}: {words}"
     return CRASHED, f"ended with status {returncode}: {words}"
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """Returns the last line of a log; of a crash the line before it, and where Python was."""
+    said = [line.strip() for line in lines if line.strip()]
+    crash = next((n for n, line in enumerate(said) if line.startswith("Fatal Python error")), len(said))
+    frame = next((line for line in said[crash:] if line.startswith("File ")), "")
+    return "; ".join(filter(None, (*said[crash - 1 : crash], frame)))
 
 
 def _signal_name(number: int) -> str:
@@ -170,6 +181,13 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _keep_log(stage: Stage, log: Path, options: Options) -> None:
+    if options.log_file and log.stat().st_size:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        with _keeping, Path(options.log_file).open("a", encoding="utf-8") as kept:
+            kept.write(f"---- {stage.name}\n{text}\n")
 
 
 def child_environment() -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-SMALL = ("squeezenet", "shufflenet", "inception_v1", "resnet50", "inception_v2", "densenet121")
+SMALL = ("squeezenet", "resnet50", "shufflenet", "inception_v1", "inception_v2", "densenet121")
 LARGE = ("zfnet512", "bvlc_alexnet", "vgg19")
 _SCALE, _VARIANCE = 1, 4  # positions of BatchNormalization's inputs
 

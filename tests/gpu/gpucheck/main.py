@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gpucheck.children import child_environment, run_stage
 from gpucheck.options import ROOT, Options, options_from_arguments
-from gpucheck.rows import NOT_RUN, Row, exit_status, row_to_json, summary
+from gpucheck.rows import GPU_TIERS, NOT_RUN, Row, exit_status, row_to_json, summary
 from gpucheck.stages import STAGES, Stage
 from gpucheck.table import lines_of
 
@@ -34,9 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as workdir:
         rows = run_all(replace(options, workdir=workdir))
     print("\n".join(["", *lines_of(rows), "", summary(rows)]))
-    if options.json_file:
-        written = {"options": asdict(options), "rows": [row_to_json(row) for row in rows]}
-        Path(options.json_file).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return exit_status(rows)
 
 
@@ -48,7 +45,15 @@ def why_no_gpu() -> str:
         from nndeploy.cuda import cuda_unavailable
     except ImportError as err:
         return f"nndeploy cannot be imported: {err} (hint: docs/gpu-check.md)"
-    return cuda_unavailable()
+    return cuda_unavailable() or _why_no_backends()
+
+
+def _why_no_backends() -> str:
+    from nndeploy.plugin.registry import is_installed
+
+    missing = [tier for tier in GPU_TIERS if not is_installed(tier)]
+    hint = "(hint: python3 tests/gpu/environment.py, then make gpu-check)"
+    return f"the backends {', '.join(missing)} are not installed {hint}" if missing else ""
 
 
 def run_all(options: Options) -> list[Row]:
@@ -64,6 +69,7 @@ def run_all(options: Options) -> list[Row]:
         found = run_stage(stage, options, begun + limit, _progress)
         _progress(f"{stage.name}: {len(found)} rows, {summary(found)}, {time.monotonic() - begun:.1f} s")
         rows += found
+        _write_json(rows, options)  # after each stage: the machine may go before the end
     return rows
 
 
@@ -76,6 +82,12 @@ def asked_stages(only: Sequence[str]) -> list[Stage]:
 def share_of_time(stages: Sequence[Stage], seconds_left: float) -> float:
     """Returns the seconds for the first of `stages`, so that all get theirs in proportion; unused time goes on."""
     return seconds_left * stages[0].seconds / sum(stage.seconds for stage in stages)
+
+
+def _write_json(rows: Sequence[Row], options: Options) -> None:
+    if options.json_file:
+        written = {"options": asdict(options), "rows": [row_to_json(row) for row in rows]}
+        Path(options.json_file).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
 def _progress(line: str) -> None:

@@ -7,6 +7,7 @@ A network of free sizes is compiled for the sizes of its sample.
 import json
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,10 @@ class Network:
 
 
 def network_names(options: Options) -> list[str]:
-    """Returns "light/resnet50" and, for a folder of real models, "real/ultraface_rfb320"."""
+    """Returns "light/resnet50" and, for a folder of real models, "real/ultraface_rfb320", in turns."""
     real = sorted(_index(options), key=lambda name: (name not in FIRST, name))
-    light = names(options.all_networks)
-    found = [f"light/{name}" for name in light] + [f"real/{name}" for name in real]
-    return [name for name in found if re.search(options.match, name)]
+    pairs = zip_longest((f"light/{name}" for name in names(options.all_networks)), (f"real/{name}" for name in real))
+    return [name for pair in pairs for name in pair if name and re.search(options.match, name)]
 
 
 def combinations(options: Options) -> list[str]:

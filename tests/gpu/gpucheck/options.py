@@ -25,6 +25,7 @@ class Options:
     total_seconds: float = TOTAL_SECONDS
     jobs: int = 1
     json_file: str = ""
+    log_file: str = ""
     target_out: str = ""
     models: str = ""
     bundles: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ def options_from_arguments(arguments: Sequence[str] | None, stage_names: Sequenc
     add("--total", type=float, default=TOTAL_SECONDS, metavar="SECONDS", help="limit of the whole (%(default)g)")
     add("--jobs", type=int, default=max(1, min(8, num_cores // 2)), help="processes for what is not timed")
     add("--json", default="", metavar="FILE", help="write all rows, with all figures, as JSON")
+    add("--log", default="", metavar="FILE", help="append what the libraries print, and the traces of errors")
     add("--target-out", default="", metavar="FILE", help="write the probed target, with cuDNN's descriptor, as TOML")
     add("--models", default=str(MODELS) if MODELS.is_dir() else "", metavar="DIR", help="real models, with index.json")
     add("--bundle", action="append", default=[], metavar="FILE", help="run a bundle that was built elsewhere, too")
@@ -69,7 +71,8 @@ def options_from_arguments(arguments: Sequence[str] | None, stage_names: Sequenc
     for wrong in [name for name in tiers if name not in GPU_TIERS]:
         parser.error(f"no tier is called {wrong!r}: {', '.join(GPU_TIERS)}")
     return Options(
-        only, tiers, got.match, got.total, max(1, got.jobs), _absolute(got.json), _absolute(got.target_out),
+        only, tiers, got.match, got.total, max(1, got.jobs), _absolute(got.json), _absolute(got.log),
+        _absolute(got.target_out),
         _absolute(got.models), tuple(map(_absolute, got.bundle)), got.all_networks, got.tune, got.torch_compile,
     )  # fmt: skip
 

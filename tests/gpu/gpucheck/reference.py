@@ -12,9 +12,10 @@ CUDA_PROVIDER = "CUDAExecutionProvider"
 QUIET = 3
 
 
-def session_of(model: "onnx.ModelProto | str", provider: str = "CPUExecutionProvider") -> Any:
-    """Returns an ONNX Runtime session; on CUDA with float32 as float32 (no TF32)."""
+def session_of(model: "onnx.ModelProto | str", provider: str = "CPUExecutionProvider", threads: int = 0) -> Any:
+    """Returns an ONNX Runtime session; on CUDA with float32 as float32 (no TF32). No number of threads is its own."""
     settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
     settings.log_severity_level = QUIET
     source = model if isinstance(model, str) else model.SerializeToString()
     providers: list[Any] = [provider]

@@ -164,7 +164,8 @@ def graph(gpu: Device) -> str:
     """Launches and copies are captured once, do not run then, and run at every launch, on new inputs."""
     a, b, c = (gpu.to_device(np.zeros(1000, np.float32)) for _ in range(3))
     launch, again = _add_one(gpu, b, a), _add_one(gpu, c, b)
-    launch()
+    launch()  # the driver puts code on the GPU at its first launch, which a capture must not do
+    again()
     b.write(np.zeros(1000, np.float32))
 
     def work() -> None:

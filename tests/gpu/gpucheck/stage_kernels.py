@@ -26,6 +26,7 @@ from gpucheck.tiers import RefusedError, built, opened, target_of, why_unusable
 from gpucheck.timing import Contestant, medians_ms
 from gpucheck.torch_peers import TorchMissingError, TorchPeers, load_cudnn_first
 from nndeploy.cuda import CudaError, Device, device
+from nndeploy.errors import UnavailableError
 from nndeploy.target import host_target
 
 STAGE = "kernels"
@@ -60,7 +61,11 @@ def run(item: str, options: Options) -> Iterator[Row]:
         if not found.ok:
             yield Row(STAGE, item, tier, WRONG, found.reason, max_abs=found.max_abs)
             sessions.pop(tier).close()
-    calls, graphs, others = _contestants(gpu, sessions, inputs)
+    arrays = {name: gpu.to_device(value) for name, value in inputs.items()}
+    calls: Group = {tier: Contestant(_call(one, arrays), gpu.synchronize) for tier, one in sessions.items()}
+    graphs: Group = {}
+    others: Group = {}
+    yield from _add_graphs(item, gpu, sessions, arrays, graphs)
     yield from _add_onnxruntime(item, proto, inputs, calls)
     yield from _add_torch(item, problem, proto, inputs, want, options, (calls, graphs, others))
     peaks = peaks_of(gpu.compute_capability, dict(host_target().gpus[0].cudnn))
@@ -87,15 +92,18 @@ def _sessions(item: str, proto: Any, options: Options) -> tuple[dict[str, Any], 
 Group = dict[str, Contestant]
 
 
-def _contestants(gpu: Device, sessions: Mapping[str, Any], inputs: Mapping[str, Any]) -> tuple[Group, Group, Group]:
-    """Returns the tiers' calls and graphs, and an empty group for peers that are not compared with."""
-    arrays = {name: gpu.to_device(value) for name, value in inputs.items()}
-    calls = {tier: Contestant(_call(session, arrays), gpu.synchronize) for tier, session in sessions.items()}
-    graphs = {}
+def _add_graphs(
+    item: str, gpu: Device, sessions: Mapping[str, Any], arrays: Mapping[str, Any], graphs: Group
+) -> Iterator[Row]:
+    """Adds the tiers' graphs; work that cannot be captured is a row."""
     for tier, session in sessions.items():
-        if (launch := graph_of(gpu, session, arrays)) is not None:
+        try:
+            launch = graph_of(gpu, session, arrays)
+        except UnavailableError as err:  # of the driver, too: a capture that fails leaves the context alone
+            yield Row(STAGE, item, f"{tier} graph", NOT_RUN, f"not captured: {err}")
+            continue
+        if launch is not None:
             graphs[f"{tier} graph"] = Contestant(launch, gpu.synchronize)
-    return calls, graphs, {}
 
 
 def _call(session: Any, arrays: Mapping[str, Any]) -> Callable[[], object]:

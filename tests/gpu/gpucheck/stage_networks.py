@@ -39,7 +39,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
         return
     try:
         wanted = network(name, options)
-        reference = session_of(wanted.source)
+        reference = session_of(wanted.source, threads=2)
     except Exception as err:  # ONNX Runtime's own way to say no: an operator it does not know
         yield Row(STAGE, name, which, NOT_RUN, f"no reference: {' '.join(str(err).split())[:MAX_REASON]}")
         return

@@ -38,7 +38,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
     except RefusedError as err:
         yield Row(STAGE, name, tier, REFUSED, str(err))
         return
-    session, reference, worst = opened(tier, artifact), session_of(proto), 0.0
+    session, reference, worst = opened(tier, artifact), session_of(proto, threads=1), 0.0
     quantised = name.rpartition("/")[0] in operator_models.QUANTISED
     try:
         for seed in SEEDS:

@@ -28,7 +28,7 @@ STAGES = (
     Stage("conformance", "gpucheck.stage_conformance", 150, 60, is_parallel=True),
     Stage("operators", "gpucheck.stage_operators", 120, 60, is_parallel=True),
     Stage("kernels", "gpucheck.stage_kernels", 150, 60),
-    Stage("networks", "gpucheck.stage_networks", 180, 120, is_parallel=True),
+    Stage("networks", "gpucheck.stage_networks", 180, 170, is_parallel=True),
     Stage("speed", "gpucheck.stage_speed", 90, 60),
 )
 """In the order of what one wants to know first where time runs out."""

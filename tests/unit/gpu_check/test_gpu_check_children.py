@@ -46,10 +46,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Returns a function: names of items -> the rows of a stage with them."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
-    def run_items(*items: str, seconds: float = 30, item_seconds: float = 20, jobs: int = 1) -> list[Row]:
+    def run_items(
+        *items: str, seconds: float = 30, item_seconds: float = 20, jobs: int = 1, options: Options | None = None
+    ) -> list[Row]:
         (tmp_path / "pretended_stage.py").write_text(MODULE.format(items=list(items)))
         stage = Stage("pretended", "pretended_stage", seconds, item_seconds, is_parallel=jobs > 1)
-        return run_stage(stage, Options(jobs=jobs), time.monotonic() + seconds, lambda _line: None)
+        return run_stage(stage, options or Options(jobs=jobs), time.monotonic() + seconds, lambda _line: None)
 
     return run_items
 
@@ -67,7 +69,7 @@ def test_items_run_in_order_in_one_process(run: Run) -> None:
 def test_a_crash_keeps_what_was_said_and_goes_on_behind(run: Run) -> None:
     rows = run("fine 1", "abort", "fine 2")
     assert told(rows) == [("fine 1", OK), ("abort", OK), ("abort", CRASHED), ("fine 2", OK)]
-    assert "SIGABRT" in rows[2].reason
+    assert rows[2].reason.startswith("SIGABRT: the library says good-bye; File ")
     assert rows[3].facts["pid"] != rows[0].facts["pid"]
 
 
@@ -127,3 +129,10 @@ def test_a_stage_that_cannot_be_imported_is_a_row(tmp_path: Path, monkeypatch: p
 
 def test_a_stage_without_items_has_no_rows(run: Run) -> None:
     assert run() == []
+
+
+def test_logs_are_kept_where_asked(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run("raise", "abort", options=Options(log_file=str(log)))
+    assert "Traceback (most recent call last)" in log.read_text()
+    assert "the library says good-bye" in log.read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All stages over a pretended GPU: host memory, and Triton's interpreter for the kernels. Only the speed is not real."""
+"""All stages over a pretended GPU: host memory, and Triton's interpreter for the kernels. The speed is not real."""
 
 import importlib.util
 import json
@@ -70,7 +70,7 @@ def test_kernels_are_compared_timed_and_put_beside_the_floor(rows: list[dict[str
         assert row["max_abs"] < 1e-4
         assert row["ms"] > row["facts"]["floor ms"] > 0
         assert row["facts"]["in"] == "L2"
-    assert {row["reason"] for row in of(rows, "kernels", "torch")} == {"torch is not installed"}
+    assert {row["reason"] for row in of(rows, "kernels", "torch")} <= {"torch is not installed", "torch sees no GPU"}
     (copy,) = of(rows, "kernels", "cuda")
     assert copy["facts"]["GB/s"] > 0
 
