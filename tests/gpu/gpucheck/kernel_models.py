@@ -7,7 +7,6 @@ Source: MobileNets (2017), table 1; MobileNetV2 (2018), table 2, for images of 2
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import onnx
 
@@ -100,7 +99,7 @@ FEW = {(112, 32, 64, 1), (56, 128, 128, 1), (14, 512, 512, 1), (112, 96, 24, 2),
 """The shapes that are measured first, and with large batches and float16 too."""
 
 
-def _plain(dtype: str) -> list[Plain]:
+def _plain(dtype: str) -> list[Separable | Plain]:
     rows, cols = 8192, 1024
     size = 1 << 24
     n = 2048
@@ -127,12 +126,14 @@ def _plain(dtype: str) -> list[Plain]:
 
 def problems() -> "dict[str, Separable | Plain]":
     """Returns all problems by name, the most telling first."""
-    shapes = [("v1", *shape) for shape in V1] + [("v2", *shape) for shape in V2]
-    first = [shape for shape in shapes if shape[1:] in FEW]
-    found: list[Any] = [Separable(v, 1, *rest, "float32") for v, *rest in first]
-    found += _plain("float32")
-    found += [Separable(v, 32, *rest, "float32") for v, *rest in first]
-    found += [Separable(v, batch, *rest, "float16") for batch in (1, 32) for v, *rest in first]
-    found += _plain("float16")
-    found += [Separable(v, 1, *rest, "float32") for v, *rest in shapes if (v, *rest) not in first]
+    shapes = [("v1", shape) for shape in V1] + [("v2", shape) for shape in V2]
+    first = [(version, shape) for version, shape in shapes if shape in FEW]
+    rest = [(version, shape) for version, shape in shapes if shape not in FEW]
+
+    def separable(of: list[tuple[str, tuple[int, int, int, int]]], batch: int, dtype: str) -> list[Separable | Plain]:
+        return [Separable(version, batch, *shape, dtype) for version, shape in of]
+
+    found = separable(first, 1, "float32") + _plain("float32") + separable(first, 32, "float32")
+    found += separable(first, 1, "float16") + separable(first, 32, "float16") + _plain("float16")
+    found += separable(rest, 1, "float32")
     return {problem.name: problem for problem in found}

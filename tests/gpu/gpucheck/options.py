@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpucheck.rows import GPU_TIERS
 
@@ -42,7 +43,8 @@ def options_to_json(options: Options) -> str:
 
 def options_from_json(text: str) -> Options:
     """Returns the options that `options_to_json` wrote."""
-    return Options(**{key: tuple(v) if isinstance(v, list) else v for key, v in json.loads(text).items()})
+    data: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in json.loads(text).items()}
+    return Options(**data)
 
 
 def options_from_arguments(arguments: Sequence[str] | None, stage_names: Sequence[str], num_cores: int) -> Options:

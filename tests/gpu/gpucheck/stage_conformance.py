@@ -84,7 +84,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
         else:
             yield _case(suite, tier, name, target)
             return
-    except pytest.skip.Exception as err:  # type: ignore[attr-defined]
+    except pytest.skip.Exception as err:
         yield Row(STAGE, name, tier, NOT_RUN, str(err))
     except CudaError:
         raise

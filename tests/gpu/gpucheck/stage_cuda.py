@@ -4,6 +4,7 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -202,7 +203,7 @@ def dlpack_torch(gpu: Device) -> str:
     """torch sees device arrays without a copy, and keeps them alive."""
     import torch
 
-    def seen(array: DeviceArray) -> np.ndarray:
+    def seen(array: DeviceArray) -> Any:
         tensor = torch.from_dlpack(array)
         expect(tensor.data_ptr() == array.ptr, "torch made a copy")
         return tensor.float().cpu().numpy() if tensor.dtype == torch.bfloat16 else tensor.cpu().numpy()
@@ -230,11 +231,12 @@ def dlpack_cupy(gpu: Device) -> str:
 
 def errors(gpu: Device) -> str:
     """What cannot work is a CudaError in a line, and the device goes on."""
-    for what, attempt in {
+    attempts: dict[str, Callable[[], object]] = {
         "more memory than there is": lambda: gpu.empty((1 << 50,), "uint8"),
         "no code": lambda: gpu.load_module(b"this is no cubin\0"),
         "no such kernel": lambda: gpu.load_module(ADD_PTX).kernel("nobody"),
-    }.items():
+    }
+    for what, attempt in attempts.items():
         try:
             attempt()
         except CudaError as err:
@@ -270,7 +272,7 @@ def _add_one(gpu: Device, target: DeviceArray, source: DeviceArray) -> Callable[
     return lambda: kernel.launch((blocks, 1, 1), (128, 1, 1), 0, [target, source, np.uint32(source.size)])
 
 
-def _exchange(gpu: Device, seen: Callable[[DeviceArray], np.ndarray], bfloat16: bool) -> None:
+def _exchange(gpu: Device, seen: Callable[[DeviceArray], Any], bfloat16: bool) -> None:
     names = ["float32", "float16", "float64", "int8", "uint8", "int32", "int64", "bool", "complex64"]
     for name in names + (["bfloat16"] if bfloat16 else []):
         values = np.arange(24).reshape(2, 3, 4).astype(numpy_dtype(name))

@@ -123,7 +123,17 @@ def graph_of(gpu: Device, session: Any, arrays: Mapping[str, Any]) -> Callable[[
     made = list(session.run(arrays).values())
     ordered = list(arrays.values())
     captured = gpu.capture(lambda: session.enqueue(ordered, made))
-    return lambda: (captured.launch(), made, ordered)
+    return _Replay(captured.launch, (made, ordered))
+
+
+class _Replay:
+    """A launch that keeps alive what its graph reads and writes."""
+
+    def __init__(self, launch: Callable[[], None], kept: object) -> None:
+        self._launch, self._kept = launch, kept
+
+    def __call__(self) -> None:
+        self._launch()
 
 
 def _add_onnxruntime(item: str, proto: Any, inputs: Mapping[str, Any], calls: Group) -> Iterator[Row]:

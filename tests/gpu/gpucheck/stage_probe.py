@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stage 1: what is here. Driver, GPUs, versions, what each tier says of itself; writes the target as TOML."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpucheck.options import Options
@@ -26,18 +26,19 @@ def run(item: str, options: Options) -> Iterator[Row]:
     if item in options.tiers:
         yield _tier(item)
     else:
-        yield from {
+        checks: dict[str, Callable[[Options], Iterator[Row]]] = {
             "driver": _driver, "gpus": _gpus, "versions": _versions, "torch": _torch, "onnxruntime": _onnxruntime,
-            "target": lambda: _target(options),
-        }[item]()  # fmt: skip
+            "target": _target,
+        }  # fmt: skip
+        yield from checks[item](options)
 
 
-def _driver() -> Iterator[Row]:
+def _driver(options: Options) -> Iterator[Row]:
     driver = current_driver()
     yield Row(STAGE, "driver", facts={"CUDA": driver.driver_version(), "GPUs": driver.device_count()})
 
 
-def _gpus() -> Iterator[Row]:
+def _gpus(options: Options) -> Iterator[Row]:
     for number, gpu in enumerate(host_target().gpus):
         yield Row(STAGE, f"cuda:{number}", facts=facts_of_gpu(gpu))
 
@@ -57,7 +58,7 @@ def facts_of_gpu(gpu: Gpu) -> dict[str, object]:
     }
 
 
-def _versions() -> Iterator[Row]:
+def _versions(options: Options) -> Iterator[Row]:
     versions = library_versions()
     yield Row(STAGE, "versions", facts={name: version for name, version in versions.items() if version})
     if missing := [name for name, version in versions.items() if not version]:
@@ -72,7 +73,7 @@ def _tier(tier: str) -> Row:
     return Row(STAGE, "probe", tier, REFUSED, reason, facts={"version": probe.version})
 
 
-def _torch() -> Iterator[Row]:
+def _torch(options: Options) -> Iterator[Row]:
     try:
         import torch
     except ImportError:
@@ -83,7 +84,7 @@ def _torch() -> Iterator[Row]:
     yield Row(STAGE, "torch", "torch", OK if sees_gpu else NOT_RUN, "" if sees_gpu else "it sees no GPU", facts=facts)
 
 
-def _onnxruntime() -> Iterator[Row]:
+def _onnxruntime(options: Options) -> Iterator[Row]:
     import onnxruntime
 
     providers = ", ".join(onnxruntime.get_available_providers())

@@ -65,8 +65,13 @@ class TorchPeers:
 
     @property
     def is_convolution(self) -> bool:
-        """Whether layout and TF32 make a difference."""
+        """Whether the layout of images makes a difference."""
         return isinstance(self._problem, Separable) or self._problem.operator == "convolution"
+
+    @property
+    def has_products(self) -> bool:
+        """Whether TF32 makes a difference."""
+        return self.is_convolution or (isinstance(self._problem, Plain) and self._problem.operator == "matmul")
 
     def output(self) -> Any:
         """Returns the output `y` on the host."""
@@ -93,7 +98,7 @@ class TorchPeers:
 
     def less_exact_graphs(self) -> dict[str, Contestant]:
         """Returns graphs that compute float32 products in TF32: faster, and not float32's accuracy."""
-        if self._problem.dtype != "float32" or not (self.is_convolution or self._problem.operator == "matmul"):
+        if self._problem.dtype != "float32" or not self.has_products:
             return {}
         with self._tf32():
             return {"torch TF32 graph": self._graph(self._inputs, self._weights)}
