@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from gpucheck.options import Options
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions, Session
+from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError, OpenOptions, Session
 from nndeploy.plugin.registry import backend
 from nndeploy.target import Target, host_target
 
@@ -42,19 +42,24 @@ def built(tier: str, proto: onnx.ModelProto, target: Target) -> Artifact:
         RefusedError: the tier refuses a node, even after its transforms, or the build.
     """
     model, options, plugin = named_model(proto), BuildOptions(), backend(tier)
-    answers = plugin.supports(model, target, options)
-    refused = {node.name for node, answer in zip(model.graph, answers, strict=True) if not answer.ok}
+    refused = _refusals(plugin, model, target)
     if refused and sum(rewrite(model, lambda node: node.name in refused) for rewrite in plugin.transforms(target)):
         _name_nodes(model)
-        answers = plugin.supports(model, target, options)
-    for node, answer in zip(model.graph, answers, strict=True):
-        if not answer.ok:
-            raise RefusedError(f"{node.op_type}: {answer.reason}")
+        refused = refused if _refusals(plugin, model, target) else {}
+    if refused:
+        raise RefusedError(next(iter(refused.values())))
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
         try:
             return plugin.build(model, target, options, Path(folder))
         except BuildRefusedError as err:
             raise RefusedError(f"build: {err}") from err
+
+
+def _refusals(plugin: Backend, model: ir.Model, target: Target) -> dict[str, str]:
+    """Returns for each node that a tier does not take, by name, its operator and the reason."""
+    answers = plugin.supports(model, target, BuildOptions())
+    pairs = zip(model.graph, answers, strict=True)
+    return {node.name or "": f"{node.op_type}: {answer.reason}" for node, answer in pairs if not answer.ok}
 
 
 def opened(tier: str, artifact: Artifact) -> Session:
