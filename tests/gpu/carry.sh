@@ -6,7 +6,7 @@
 #
 # build/carry/part-1, part-2, ... hold at most -m MiB each, so that they can travel one by one; larger wheels are split
 # into <wheel>.part-00, ... On the other machine: put all of them into one folder, then environment.py --wheels FOLDER.
-# Versions are those of requirements.lock where it has them. Without groups: base tensorrt cudnn.
+# Versions are those of requirements.lock where it has them. Without groups: base. docs/gpu-check.md says which.
 set -eu
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,7 +20,7 @@ while getopts p:o:m: option; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- base tensorrt cudnn
+[ $# -gt 0 ] || set -- base
 
 names_of() {
     case $1 in

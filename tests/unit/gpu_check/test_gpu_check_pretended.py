@@ -84,6 +84,13 @@ def test_a_network_is_compiled_loaded_compared_and_timed(rows: list[dict[str, An
     assert speed["triton"]["ratio"] == pytest.approx(speed["onnxruntime CPU"]["ms"] / speed["triton"]["ms"])
 
 
+def test_a_bundle_runs_its_goldens(rows: list[dict[str, Any]]) -> None:
+    (bundle,) = of(rows, "bundle")
+    assert (bundle["item"], bundle["status"]) == ("real-tiny.triton.nnd", "ok")
+    assert "triton" in bundle["facts"]["submodels"]
+    assert bundle["max_abs"] < 1e-4
+
+
 def test_the_command_prints_one_table_and_writes_json_and_the_target(tmp_path: Path) -> None:
     script = ROOT / "tests" / "gpu" / "gpu_check.py"
     command = [

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from gpucheck import (
     kernel_models,
+    stage_bundle,
     stage_conformance,
     stage_cuda,
     stage_kernels,
@@ -62,6 +63,10 @@ def rows_of_all(options: Options) -> Iterator[Row]:
     for stage in (stage_networks, stage_speed):
         for item in stage.items(replace(options, match="tiny")):
             yield from stage.run(item, options)
+    bundles = tuple(map(str, Path(options.workdir).glob("*.nnd")))
+    stage_bundle.SECONDS = 0.01
+    for item in stage_bundle.items(replace(options, bundles=bundles)):
+        yield from stage_bundle.run(item, options)
 
 
 def _small_problems() -> dict[str, kernel_models.Separable]:
