@@ -115,12 +115,11 @@ def graph_of(gpu: Device, session: Any, arrays: Mapping[str, Any]) -> Callable[[
 
     This looks behind `Session`, which has no such thing: what is measured is the kernels.
     """
-    own = getattr(session, "_graph", None)
-    if own is not None and hasattr(own, "launch"):
-        return lambda: own.launch()
+    made = list(session.run(arrays).values())  # a session may record its graph at its first runs
+    if (own := getattr(session, "_call", None)) is not None:
+        return _Replay(own._graph.launch, own)
     if not hasattr(session, "enqueue"):
         return None
-    made = list(session.run(arrays).values())
     ordered = list(arrays.values())
     captured = gpu.capture(lambda: session.enqueue(ordered, made))
     return _Replay(captured.launch, (made, ordered))

@@ -29,8 +29,8 @@ from gpucheck.options import Options
 from gpucheck.reference import outputs_of, random_inputs, session_of
 from gpucheck.rows import Row, row_to_json
 
-NETWORK = """g ({t}[1,4,6,6] x, {t}[4,1,3,3] w1, {t}[4] w2, {t}[5,4,1,1] w3, {t}[5] w4) => ({t}[1,5,6,6] y)
-    { a = Conv <group = 4, pads = [1,1,1,1]> (x, w1, w2) b = Relu (a) c = Conv (b, w3, w4) d = Cos (c) y = Relu (d) }"""
+NETWORK = """g ({t}[4,6] x, {t}[6] w1) => ({t}[4,6] y)
+    { a = Mul (x, w1) b = Softmax <axis = -1> (a) c = Cos (b) y = Relu (c) }"""
 
 
 def write_network(folder: Path) -> None:
