@@ -8,8 +8,10 @@ The lines go to a file of their own, because libraries print. After an error of 
 use any more: every later call would give the same error.
 """
 
+import ctypes
 import importlib
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,10 +21,12 @@ from gpucheck.options import Options, options_from_json
 from gpucheck.rows import FAILED, row_of, row_to_json
 
 MAX_REASON = 400
+_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: Sequence[str]) -> None:
     """Runs what the command line says."""
+    end_with_parent()
     module_name, options_text, answers_path, *items = arguments
     options = options_from_json(options_text)
     with open(answers_path, "a", encoding="utf-8", buffering=1) as answers:  # noqa: PTH123 - line by line
@@ -41,6 +45,14 @@ def main(arguments: Sequence[str]) -> None:
                 say({"again": True})
                 return
             say({"end": item})
+
+
+def end_with_parent() -> None:
+    """Makes the kernel kill this process when the thread that started it ends: a killed check leaves no GPU busy.
+
+    Source: prctl(2), PR_SET_PDEATHSIG.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _ran(module: Any, item: str, options: Options, say: Any) -> bool:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stage in children: whatever a child does, each item has a row, and those after it run."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,10 +37,12 @@ def run(item, options):
     if kind == "quiet":
         os._exit(0)
     if kind == "hang":
+        open(os.environ.get("PID_FILE", os.devnull), "w").write(str(os.getpid()))
         time.sleep(1000)
     if kind == "raise":
         raise ValueError("no\\nsuch thing")
 """
+GPU = Path(__file__).resolve().parents[2] / "gpu"
 Run = Callable[..., list[Row]]
 
 
@@ -136,3 +141,33 @@ def test_logs_are_kept_where_asked(run: Run, tmp_path: Path) -> None:
     run("raise", "abort", options=Options(log_file=str(log)))
     assert "Traceback (most recent call last)" in log.read_text()
     assert "the library says good-bye" in log.read_text()
+
+
+def test_a_check_that_is_killed_takes_its_children_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid_file = tmp_path / "pid"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(GPU)]))
+    monkeypatch.setenv("PID_FILE", str(pid_file))
+    (tmp_path / "pretended_stage.py").write_text(MODULE.format(items=["hang"]))
+    code = (
+        "import time; from gpucheck.children import run_stage; from gpucheck.options import Options\n"
+        "from gpucheck.stages import Stage\n"
+        "run_stage(Stage('pretended', 'pretended_stage', 60, 60), Options(), time.monotonic() + 60, print)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as check:
+        child = int(eventually(lambda: pid_file.read_text() if pid_file.exists() else ""))
+        check.kill()
+    assert eventually(lambda: "gone" if not is_running(child) else "") == "gone"
+
+
+def eventually(found: Callable[[], str]) -> str:
+    end = time.monotonic() + 20
+    while not (value := found()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return value
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
