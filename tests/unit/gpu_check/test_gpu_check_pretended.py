@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None or importlib.util.find_spec("onnxruntime") is None,
-    reason="triton or onnxruntime is not installed",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("triton") is None or importlib.util.find_spec("onnxruntime") is None,
+        reason="triton or onnxruntime is not installed",
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[3]
 PRETENDED = Path(__file__).with_name("pretended_gpu")
