@@ -55,7 +55,7 @@ FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs
 MAX_PIXELS = 65535  # of one side of an image
 
 _ID = re.compile(r"[a-z0-9_.-]{1,64}")
-_FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,64})?")
+_FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,128})?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DOTS = (".", "..")
 
