@@ -106,11 +106,20 @@ def _compiled(spec: KernelSpec, arch: int) -> Any:
     }
     signature = {name: _nested(types, name) for name in function.arg_names}
     paths = {name: _path(name, function.arg_names) for name in types}
-    constants = {paths[name]: value for name, value in spec.constants}
+    constants = {paths[name]: _with_wrapped_texts(value) for name, value in spec.constants}
     attributes = {paths[name]: [["tt.divisibility", 16]] for name in spec.wide}
     source = ASTSource(function, signature, constants, attributes)
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, "enable_fp_fusion": True}
     return triton.compile(source, target=GPUTarget("cuda", arch, WARP_SIZE), options=options)
+
+
+def _with_wrapped_texts(value: Any) -> Any:
+    """Returns a constant in which texts inside tuples are constants of their own: Triton 3.6 takes no others."""
+    from triton.language import constexpr
+
+    if not isinstance(value, tuple):
+        return value
+    return tuple(constexpr(item) if isinstance(item, str) else _with_wrapped_texts(item) for item in value)
 
 
 def _nested(types: dict[str, str], name: str) -> Any:

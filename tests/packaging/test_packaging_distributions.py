@@ -56,6 +56,8 @@ def package_files() -> Iterator[str]:
         for file in folder.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
+    for file in (ROOT / "configs" / "targets").glob("*.toml"):
+        yield f"nndeploy/targets/{file.name}"  # where an installed package looks for them
 
 
 def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:

@@ -15,21 +15,28 @@ import triton.language as tl
 def run_program(values, program: tl.constexpr):
     """Returns the program's last value; `values` is a tuple of float32 blocks that can be broadcast together."""
     for index in tl.static_range(len(program)):
-        values = values + (_value_of(values, program[index]),)
+        values = values + (_value_of(values, program, index),)
     return values[len(values) - 1]
 
 
+@triton.constexpr_function
+def _num_operands(program, index):
+    return len(program[index]) - 1
+
+
 @triton.jit
-def _value_of(values, step: tl.constexpr):
-    if step[0] == "const":
-        return tl.full((), step[1], tl.float32)
-    elif len(step) == 2:
-        return _unary(step[0], values[step[1]])
-    elif len(step) == 3:
-        return _binary(step[0], values[step[1]], values[step[2]])
+def _value_of(values, program: tl.constexpr, index: tl.constexpr):
+    """Returns the value of one step; Triton 3.6 takes no part of a tuple for a constant, so the whole comes here."""
+    if program[index][0] == "const":
+        return tl.full((), program[index][1], tl.float32)
+    elif _num_operands(program, index) == 1:
+        return _unary(tl.constexpr(program[index][0]), values[program[index][1]])
+    elif _num_operands(program, index) == 2:
+        return _binary(tl.constexpr(program[index][0]), values[program[index][1]], values[program[index][2]])
     else:
-        tl.static_assert(step[0] == "where", "the only operator with three operands")
-        return tl.where(values[step[1]] != 0.0, values[step[2]], values[step[3]])
+        tl.static_assert(program[index][0] == "where", "the only operator with three operands")
+        condition = values[program[index][1]] != 0.0
+        return tl.where(condition, values[program[index][2]], values[program[index][3]])
 
 
 @triton.jit
@@ -128,18 +135,18 @@ def _round_half_even(a):
 
 
 @triton.jit
-def load_extra(pointer, strides, kind: tl.constexpr, batch, rows, columns, row_mask, column_mask):
+def load_extra(pointer, strides, kinds: tl.constexpr, index: tl.constexpr, batch, rows, columns, row_mask, column_mask):
     """Returns one extra input of an epilogue at (batch, rows, columns) of the output.
 
-    `kind` says where it varies: "scalar" (by batch only), "row", "column" or "tile"; `strides` belong to (batch, row,
-    column) and are in elements.
+    `kinds[index]` says where it varies: "scalar" (by batch only), "row", "column" or "tile"; `strides` belong to
+    (batch, row, column) and are in elements.
     """
     base = pointer + batch * strides[0]
-    if kind == "scalar":
+    if kinds[index] == "scalar":
         return as_operand(tl.load(base))
-    elif kind == "row":
+    elif kinds[index] == "row":
         return as_operand(tl.load(base + rows * strides[1], mask=row_mask, other=0))[:, None]
-    elif kind == "column":
+    elif kinds[index] == "column":
         return as_operand(tl.load(base + columns * strides[2], mask=column_mask, other=0))[None, :]
     else:
         at = rows[:, None] * strides[1] + columns[None, :] * strides[2]
@@ -162,6 +169,6 @@ def finish(
     """Returns the epilogue's value of an output tile (rows, columns); `tile` is the program's value 0."""
     values = (tile,)
     for index in tl.static_range(len(extras)):
-        extra = load_extra(extras[index], strides[index], kinds[index], batch, rows, columns, row_mask, column_mask)
+        extra = load_extra(extras[index], strides[index], kinds, index, batch, rows, columns, row_mask, column_mask)
         values = values + (extra,)
     return run_program(values, program)
