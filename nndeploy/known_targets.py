@@ -25,10 +25,9 @@ def target_file(text: str) -> Path:
         UsageError: no box of that name is known, and it is no path of a file.
     """
     path = Path(text)
-    if path.is_file() or path.suffix == ".toml" or len(path.parts) > 1:
+    if path.is_file() or path.suffix == ".toml" or "/" in text:
         return path
     if text not in known_targets():
-        names = ", ".join(known_targets())
-        hint = did_you_mean(text, known_targets()) or f"known: {names}; `nndeploy probe -o box.toml` describes a box"
+        hint = f"{did_you_mean(text, known_targets())}; on a box `nndeploy probe -o box.toml` writes its file"
         raise UsageError(f"no target is called {text!r:.80}", hint=hint)
     return known_targets()[text]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One bundle for boxes with and without GPUs: what is built for whom, which chain a box takes, where values lie."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pretended_gpus import box, gpu_backend, machine_with
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
 from nndeploy.report import Report
 
@@ -227,4 +229,55 @@ def test_a_box_with_another_version_of_a_library_is_told(gpu: Any, tmp_path: Pat
 def test_an_unknown_box_is_named_with_its_neighbour(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no target is called 'rtx409'") as caught:
         compiled(tmp_path / "m.nnd", "rtx409")
-    assert caught.value.hint == "did you mean 'rtx4090'?"
+    assert "did you mean 'rtx4090'?" in caught.value.hint
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run_command([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_inspect_shows_each_chain_with_the_reason_of_every_refusal(
+    bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = call(capsys, "inspect", bundle)
+    assert code == 0
+    for part in ("submodels of the chain portable", "submodels of the chain ada-box", "gpu has no Sigmoid", "7.5"):
+        assert part in out
+    code, out, _ = call(capsys, "inspect", bundle, "--chain", "turing")
+    assert code == 0
+    assert "turing.s0" in out
+    assert "ada-box.s0" not in out
+    code, _, err = call(capsys, "inspect", bundle, "--chain", "amper")
+    assert (code, "it has portable, ada-box, turing" in err) == (2, True)
+
+
+def test_inspect_here_says_which_chain_and_why(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with machine_with("7.5"):
+        code, out, _ = call(capsys, "inspect", bundle, "--here", "--json")
+    assert code == 0
+    here = json.loads(out)["here"]
+    assert (here["chain"]["id"], here["chain"]["gpu"]) == ("turing", "cuda:0")
+    assert [other["chain"] for other in here["chain"]["passed_over"]] == ["ada-box"]
+    assert [choice["device"] for choice in here["choices"]] == ["cuda:0", "cpu", "cuda:0"]
+
+
+def test_run_tells_the_chain(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "x.npz", **SAMPLE)
+    with machine_with("8.9"):
+        code, _, err = call(capsys, "run", bundle, "-v", "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
+    assert (code, "chain ada-box on cuda:0" in err) == (0, True)
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert_right(dict(outputs))
+    with machine_with():
+        code, _, err = call(capsys, "run", bundle, "--strict", "--input", tmp_path / "x.npz")
+    assert (code, "ada-box: needs an NVIDIA GPU" in err) == (69, True)
+
+
+def test_diff_sees_a_chain_that_differs(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with machine_with():
+        compiled(tmp_path / "one.nnd", ADA)
+    code, out, _ = call(capsys, "diff", bundle, tmp_path / "one.nnd")
+    assert code == 1
+    assert "turing" in out

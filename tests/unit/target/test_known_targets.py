@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes by name: every shipped file is found, read, and named as its file is."""
+
+from pathlib import Path
+
+import pytest
+
+from nndeploy.errors import UsageError
+from nndeploy.known_targets import known_targets, target_file
+from nndeploy.target import target_from_toml
+
+PROMISED = {
+    "h200", "jetson-orin", "raspberry-pi-5", "rtx3090", "rtx4090", "rtx5090", "t4", "x86-64-v3", "x86-64-v4",
+}  # fmt: skip
+
+
+def test_every_promised_box_is_known() -> None:
+    assert set(known_targets()) == PROMISED
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_a_name_leads_to_a_target_that_can_be_read(name: str) -> None:
+    assert target_from_toml(target_file(name)).arch in ("x86_64", "aarch64")
+
+
+@pytest.mark.parametrize("text", ["box.toml", "boxes/box", "./rtx4090"])
+def test_what_looks_like_a_path_is_one(text: str) -> None:
+    assert target_file(text) == Path(text)
+
+
+def test_a_file_that_is_there_is_meant_though_a_box_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t4").write_text('arch = "riscv64"')
+    assert target_from_toml(target_file("t4")).arch == "riscv64"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="no target is called 'mainframe'") as caught:
+        target_file("mainframe")
+    assert "rtx4090" in caught.value.hint
+    assert "nndeploy probe -o box.toml" in caught.value.hint
