@@ -299,11 +299,8 @@ class _Flow:
         return replace(report, seconds=dict(self.seconds))
 
     def _check_gates(self, chains: Sequence[tuple[Plan, Sequence[Backend]]]) -> None:
-        """Checks each chain by the gates that name its backends."""
         for plan, order in chains:
-            here = {backend.name for backend in order}
-            require = {name: share for name, share in self.options.require.items() if name in here}
-            check_gates(plan.backend_of, plan.costs, order, require, self.options.max_fallback)
+            check_gates(plan.backend_of, plan.costs, order, self.options.require, self.options.max_fallback)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

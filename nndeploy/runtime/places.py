@@ -88,15 +88,18 @@ def _first(manifest: Manifest, options: LoadOptions, attempt: Callable[[ChainCho
     """Returns what `attempt` gives for the first chain and place for which it does not raise UnavailableError."""
     passed_over: list[ChainPassedOver] = []
     for chain in manifest.target_chains if options.device != "cpu" else ():
+        refusals: list[ChainPassedOver] = []
         for place in _places(options.device):
             refusal = _why_not(chain, options, place)
             if refusal is None:
                 try:
                     return attempt(ChainChoice(chain.id, chain.submodels, chain.values, place, tuple(passed_over)))
                 except UnavailableError as err:
+                    if options.strict:
+                        raise
                     refusal = ChainPassedOver(chain.id, str(err), err.hint)
-            if not any(other.chain == chain.id and other.reason == refusal.reason for other in passed_over):
-                passed_over.append(refusal)
+            refusals.append(refusal)
+        passed_over.append(max(refusals, key=lambda refusal: refusal.is_loss))  # of one GPU: the one that is meant
     if options.device.startswith("cuda") or (options.strict and passed_over):
         raise UnavailableError(_nothing_for_gpus(options, passed_over), hint=_hint(passed_over))
     everywhere = tuple(replace(other, is_loss=True) for other in passed_over)

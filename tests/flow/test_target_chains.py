@@ -163,8 +163,9 @@ def test_a_chain_for_another_gpu_is_no_loss(bundle: Path) -> None:
 
 def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle: Path) -> None:
     with machine_with("7.5", "8.9"):
-        with nndeploy.load_bundle(bundle) as program:
+        with nndeploy.load_bundle(bundle, strict=True) as program:
             assert (program.chain.id, program.chain.place.gpu) == ("ada-box", "cuda:1")
+            assert program.chain.passed_over == ()
             assert_right(program.run(SAMPLE))
         with nndeploy.load_bundle(bundle, device="cuda:0") as program:
             assert (program.chain.id, program.chain.place.gpu) == ("turing", "cuda:0")
@@ -180,6 +181,30 @@ def test_a_chain_that_does_not_open_is_a_loss(bundle: Path, install: Install) ->
             assert_right(program.run(SAMPLE))
         with pytest.raises(UnavailableError, match="here is 2"):
             nndeploy.load_bundle(bundle, strict=True)
+
+
+def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_not_open(
+    gpu: Any, install: Install, tmp_path: Path
+) -> None:
+    ada_too = replace(ADA, name="also ada")
+    with machine_with():
+        compiled(tmp_path / "m.nnd", ADA, ada_too)
+    broken_once = [UnavailableError("no memory")]
+    real = gpu.open
+
+    def sometimes(self: Any, *arguments: Any) -> Any:
+        if broken_once:
+            raise broken_once.pop()
+        return real(self, *arguments)
+
+    gpu.open = sometimes
+    with machine_with("8.9"), pytest.raises(UnavailableError, match="no memory"):
+        nndeploy.load_bundle(tmp_path / "m.nnd", strict=True)
+    broken_once.append(UnavailableError("no memory"))
+    with machine_with("8.9"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert program.chain.id == "also-ada"
+        assert "no memory" in program.warnings[0]
+        assert_right(program.run(SAMPLE))
 
 
 def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
