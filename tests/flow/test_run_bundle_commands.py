@@ -5,6 +5,7 @@ import dataclasses
 import json
 
 import numpy as np
+import onnxruntime
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_picture
 
@@ -269,7 +270,8 @@ def test_probe_describes_this_machine(here, capsys) -> None:
     assert call(capsys, "probe", "-o", "box.toml")[:2] == (0, "")
     for name in ("shown.toml", "box.toml"):
         target = target_from_toml(here / name)
-        assert dataclasses.replace(target, is_host=True) == host_target()
+        assert dict(target.libraries)["onnxruntime"] == onnxruntime.__version__
+        assert dataclasses.replace(target, is_host=True, libraries=()) == host_target()
     code, out, _ = call(capsys, "probe", "--json")
     assert json.loads(out)["arch"] == host_target().arch
     assert call(capsys, "probe", "-o", "/proc/nowhere/box.toml")[0] == 73

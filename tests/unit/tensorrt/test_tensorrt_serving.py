@@ -45,7 +45,7 @@ def test_box_with_two_kinds_of_gpu_gets_one_engine_for_both(with_gpu: Box, insta
     installed("rtx")
     found = served(with_gpu("8.9", "7.5", "8.9"))
     assert found.capabilities == ("7.5", "8.9")
-    assert found.requires == {"compute_capability_min": "7.5"}
+    assert found.requires == {"compute_capability": ["7.5", "8.9"]}
 
 
 def test_gpu_that_nobody_serves_does_not_keep_the_other_from_its_engine(
