@@ -94,7 +94,10 @@ def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: 
         if not refusals:
             hint = "name a box: --target rtx4090"
             raise UnavailableError(f"{backend.name} builds for NVIDIA GPUs, and no target has one", hint=hint)
-        raise UnavailableError(f"{backend.name} cannot build here: {refusals[0].reason}", hint=refusals[0].hint)
+        names_of = ", ".join(chain.target.name for chain in chains if backend.name in chain.left_out)
+        raise UnavailableError(
+            f"{backend.name} cannot build here for {names_of}: {refusals[0].reason}", hint=refusals[0].hint
+        )
     if not chains[0].backends:
         raise UnavailableError(
             "no backend is left that builds for a CPU, and every bundle runs on one if need be",

@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nndeploy.report import CheckReport, Report
+from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
 
 MAX_REASON = 160
+NOT_COMPARED = "not compared"
+"""In the table; the reasons stand below it, as many submodels have the same."""
 
 
 class CompileProgress:
@@ -70,6 +72,10 @@ def _print_chain(console: Console, report: Report, title: str, verbose: bool) ->
     console.print(_submodel_table(report, f"{title}: {count} submodel{'s' * (count != 1)}"))
     if verbose:
         console.print(_node_table(report))
+    for reason in dict.fromkeys(
+        check.note for check in report.checks if check.note and check.scope not in WHOLE_SCOPES
+    ):
+        console.print(reason, markup=False)
     for line in (*report.dropped, *report.warnings):
         console.print(f"warning: {line}", markup=False, style="yellow")
 
@@ -109,7 +115,7 @@ def _short(reason: str) -> str:
 def _max_error(checks: list[CheckReport]) -> str:
     figures = [check.max_abs for check in checks if check.max_abs is not None]
     notes = [check.note for check in checks if check.note]
-    return f"{max(figures):.2g}" if figures else escape(notes[0]) if notes else "exact" if checks else "-"
+    return f"{max(figures):.2g}" if figures else NOT_COMPARED if notes else "exact" if checks else "-"
 
 
 def _measured(report: Report) -> list[str]:

@@ -42,7 +42,7 @@ def cuda_unavailable() -> str:
     try:
         count = current_driver().device_count()
     except UnavailableError as err:
-        return str(err)
+        return err.what
     return "" if count else "there is an NVIDIA driver but no GPU"
 
 
