@@ -2,10 +2,12 @@
 """One bundle for several boxes, built here without their GPUs: every real network and ONNX's light ones.
 
     python tests/bench/bench_targets.py [--models FOLDER] [--target BOX ...] [--only NAME ...]
+    python tests/bench/bench_targets.py --split [--target BOX ...]
 
 One row a network and target: which share of the compute each backend took and in how many submodels; then seconds and
 bytes of the whole bundle, and whether a second build, in another process and folder, gave the same bytes, or which
 members differ. The command is the one that a user types; a real network gets its recorded sample, and sizes from it.
+With --split a network with one operator that TensorRT refuses, and what `nndeploy inspect` says of it.
 """
 
 import argparse
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import onnx.parser
 
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -52,14 +55,53 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--target", action="append")
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--split", action="store_true")
     options = parser.parse_args()
     targets = options.target or TARGETS
+    if options.split:
+        print(_split(targets))
+        return
     print("| network | target | compute by backend (submodels) | seconds | bytes | second build |")
     print("| --- | --- | --- | ---: | ---: | --- |")
     for network in _networks(options.models):
         if not options.only or network.name in options.only:
             for row in _rows(network, targets):
                 print(row, flush=True)
+
+
+SPLIT = """<ir_version: 9, opset_import: ["": 19]>
+antialias (float[1,3,128,128] x, float[32,3,3,3] w1, float[64,32,3,3] w2, float[64,64,3,3] w3, float[8,64,3,3] w4)
+    => (float[1,8,32,32] y) <float[4] scales = {1, 1, 0.5, 0.5}> {
+  [conv1] a = Conv <pads = [1,1,1,1]> (x, w1)
+  [relu1] b = Relu (a)
+  [conv2] c = Conv <pads = [1,1,1,1], strides = [2,2]> (b, w2)
+  [relu2] d = Relu (c)
+  [shrink] e = Resize <mode = "cubic", antialias = 1> (d, , scales)
+  [conv3] f = Conv <pads = [1,1,1,1]> (e, w3)
+  [relu3] g = Relu (f)
+  [conv4] y = Conv <pads = [1,1,1,1]> (g, w4)
+}"""
+"""A network whose middle TensorRT refuses."""
+
+
+def _split(targets: tuple[str, ...]) -> str:
+    """Returns what `nndeploy inspect` says of `SPLIT`, compiled for the targets."""
+    model, random = onnx.parser.parse_model(SPLIT), np.random.default_rng(0)
+    for value in list(model.graph.input)[1:]:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        weights = random.standard_normal(shape).astype(np.float32) / np.sqrt(np.prod(shape[1:]))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights.astype(np.float32), value.name))
+        model.graph.input.remove(value)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "antialias.onnx"
+        onnx.save(model, path)
+        report, refusal = _compile(Network("antialias", path, {}), targets, path.parent / "out" / "m.nnd")
+        if report is None:
+            raise SystemExit(refusal)
+        command = [sys.executable, "-m", "nndeploy", "inspect", "m.nnd"]
+        shown = subprocess.run(command, cwd=path.parent / "out", capture_output=True, text=True, check=True).stdout
+    first, last = shown.index("submodels of"), shown.index("error against")
+    return shown[first:last].rstrip()
 
 
 def _networks(models: Path) -> Iterator[Network]:
