@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One bundle for several boxes, built here without their GPUs: every real network and ONNX's light ones.
 
-    python tests/bench/bench_targets.py [--models FOLDER] [--target BOX ...] [--only NAME ...]
+    python tests/bench/bench_targets.py [--models FOLDER] [--target BOX ...] [--only NAME ...] [--real]
     python tests/bench/bench_targets.py --split [--target BOX ...]
 
 One row a network and target: which share of the compute each backend took and in how many submodels; then seconds and
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--target", action="append")
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--real", action="store_true", help="without ONNX's light networks")
     parser.add_argument("--split", action="store_true")
     options = parser.parse_args()
     targets = options.target or TARGETS
@@ -64,7 +65,8 @@ def main() -> None:
     print("| network | target | compute by backend (submodels) | seconds | bytes | second build |")
     print("| --- | --- | --- | ---: | ---: | --- |")
     for network in _networks(options.models):
-        if not options.only or network.name in options.only:
+        is_wanted = network.sample or not options.real
+        if is_wanted and (not options.only or network.name in options.only):
             for row in _rows(network, targets):
                 print(row, flush=True)
 
