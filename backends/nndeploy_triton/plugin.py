@@ -29,7 +29,7 @@ class Plugin:
     tier = 3
     device_kind = "cuda"
     api_version = API_VERSION
-    extra_domains: tuple[str, ...] = ()
+    extra_domains: tuple[str, ...] = ("com.microsoft",)
 
     def probe(self, target: Target) -> Probe:
         """Returns whether kernels can be compiled for the target's GPUs, and launched on this machine."""
@@ -38,8 +38,10 @@ class Plugin:
         return probe(target)
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
-        """Returns none: what a model spells out is found while it is lowered."""
-        return ()
+        """Returns the rewrite of quantised operators; what a model spells out is found while it is lowered."""
+        from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
+
+        return (DecomposeQLinear(),)
 
     def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
         """Returns the answer of the rules for each node."""

@@ -2,6 +2,6 @@
 """Rewrites that make operators OpenVINO refuses into ones that it takes, in order."""
 
 from nndeploy.plugin.interface import Transform
-from nndeploy_openvino.transforms.decompose_qlinear import DecomposeQLinear
+from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
 
 TRANSFORMS: tuple[Transform, ...] = (DecomposeQLinear(),)

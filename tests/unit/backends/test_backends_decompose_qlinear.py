@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nndeploy_openvino.plugin import Plugin
-from nndeploy_openvino.transforms.decompose_qlinear import DecomposeQLinear
 from nndeploy_reference.session import EvaluatorSession
 
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target import host_target
+from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -158,3 +158,28 @@ def test_what_cannot_be_said_with_real_operators_is_left_alone(call: str, dtype:
     before = ir.to_proto(model).SerializeToString(deterministic=True)
     assert DecomposeQLinear()(model, lambda _: True) == 0
     assert ir.to_proto(model).SerializeToString(deterministic=True) == before
+
+
+def matmul_model(scale_of_b: str) -> ir.Model:
+    text = f"""<ir_version: 8, opset_import: ["" : 13]>
+        g (uint8[3,4] a, uint8[4,2] b) => (uint8[3,2] c)
+        <float as = {{0.05}}, uint8 az = {{120}}, {scale_of_b}, float cs = {{0.11}}, uint8 cz = {{100}}> {{
+            c = QLinearMatMul(a, as, az, b, bs, bz, cs, cz)
+        }}"""
+    return ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+
+
+def test_a_quantised_matrix_product_becomes_a_real_one() -> None:
+    model, random = matmul_model("float bs = {0.03}, uint8 bz = {7}"), np.random.default_rng(0)
+    inputs = {"a": random.integers(0, 256, (3, 4), np.uint8), "b": random.integers(0, 256, (4, 2), np.uint8)}
+    want = EvaluatorSession(ir.to_proto(model)).run(inputs)["c"]
+    assert DecomposeQLinear()(model, lambda _: True) == 1
+    operators = [node.op_type for node in model.graph]
+    assert operators == ["DequantizeLinear", "DequantizeLinear", "MatMul", "QuantizeLinear"]
+    got = EvaluatorSession(ir.to_proto(model)).run(inputs)["c"]
+    assert np.abs(got.astype(np.int64) - want).max() <= 1
+
+
+def test_a_matrix_product_with_a_scale_for_each_column_is_left_alone() -> None:
+    model = matmul_model("float[2] bs = {0.03, 0.04}, uint8[2] bz = {7, 8}")
+    assert DecomposeQLinear()(model, lambda _: True) == 0

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime's quantised operators become the real operator between ONNX's own quantisation steps.
+"""Quantised operators become the real operator between ONNX's own quantisation steps.
 
     QLinearOp(x, xs, xz, [more inputs with scale and zero point], ys, yz)
         ->  QuantizeLinear(Op(DequantizeLinear(x, xs, xz), ...), ys, yz)
 
-for Add, Mul, Sigmoid, LeakyRelu, Softmax, AveragePool, GlobalAveragePool, ReduceMean, Concat and Where. OpenVINO has
-no GlobalAveragePool of this kind and computes the others without rounding or saturation (2026.4.1); what comes out
-here it takes and gets right.
+for ONNX Runtime's Add, Mul, Sigmoid, LeakyRelu, Softmax, AveragePool, GlobalAveragePool, ReduceMean, Concat and Where,
+and ONNX's own QLinearMatMul. OpenVINO has no GlobalAveragePool of this kind and computes the others without rounding or
+saturation (2026.4.1); our own kernels have none of them. What comes out here both take and get right.
 
-Law: outputs do not change by more than one step. Source: com.microsoft operators of ONNX Runtime, ContribOperators.md.
+Law: outputs do not change by more than one step. Source: com.microsoft operators of ONNX Runtime, ContribOperators.md;
+ONNX QLinearMatMul.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +23,7 @@ from nndeploy.plugin.interface import MayTouch
 from nndeploy.transforms.operator_versions import version_of
 
 DOMAIN = "com.microsoft"
+MATMUL = "QLinearMatMul"
 QUANTISE_OPSET = 10  # the first with QuantizeLinear
 SOFTMAX_OPSET = 13  # the first in which Softmax works on one axis; before, it flattened
 REDUCE_OPSET = 18  # the first in which axes are an input
@@ -43,7 +46,7 @@ class Quantised:
 
 
 class DecomposeQLinear:
-    """Puts real operators in place of com.microsoft's quantised ones."""
+    """Puts real operators in place of quantised ones."""
 
     name = "decompose-qlinear"
 
@@ -52,7 +55,8 @@ class DecomposeQLinear:
         opset = version_of(model.graph.opset_imports, "") or 0
         count = 0
         for node in list(model.graph):
-            if opset >= QUANTISE_OPSET and node.domain == DOMAIN and may_touch(node):
+            is_known = node.domain == DOMAIN or (node.domain, node.op_type) == ("", MATMUL)
+            if opset >= QUANTISE_OPSET and is_known and may_touch(node):
                 parts = quantised(node, opset)
                 if parts is not None:
                     _replace(model.graph, node, parts)
@@ -105,6 +109,15 @@ def _two(op_type: str) -> "_Reader":
     return read
 
 
+def _matmul(node: ir.Node, opset: int) -> Quantised | None:
+    """One scale a side: those of rows or columns would need an axis that depends on the rank."""
+    scales = [node.inputs[index] for index in (1, 4, 6) if index < len(node.inputs)]
+    has_one = [value is not None and value.shape is not None and value.shape.is_static() for value in scales]
+    if len(scales) < 3 or not all(has_one) or any(math.prod(v.shape.numpy()) != 1 for v in scales if v and v.shape):
+        return None
+    return _two("MatMul")(node, opset)
+
+
 def _concat(node: ir.Node, _opset: int) -> Quantised | None:
     values = list(node.inputs)
     if len(values) % 3 != 2:
@@ -132,6 +145,7 @@ def _reduce_mean(node: ir.Node, opset: int) -> Quantised | None:
 _Reader = Callable[[ir.Node, int], Quantised | None]
 
 _READERS: dict[str, _Reader] = {
+    MATMUL: _matmul,
     "QLinearAdd": _two("Add"),
     "QLinearMul": _two("Mul"),
     "QLinearSigmoid": _one("Sigmoid"),
