@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Depthwise convolution on NCHWc: each lane is a channel, so that one vector is one pixel of one channel block.
+ *
+ * A tile is up to NND_DEPTHWISE_TILE neighbouring pixels of one output row; the rows of the kernel are a loop whose
+ * bounds leave out what lies above and below the image, its columns are unrolled. Columns outside the image are left
+ * out at compile time: the first and the last tile of a row are variants of their own. Nothing is padded or copied.
+ */
+#ifndef NND_DEPTHWISE_H
+#define NND_DEPTHWISE_H
+
+#include "activation.h"
+
+#if NND_LANES == 8
+#define NND_DEPTHWISE_TILE 8
+#else
+#define NND_DEPTHWISE_TILE 14
+#endif
+
+/* One axis of a window: `size` of the input, `pad` before it. */
+struct nnd_axis {
+  nnd_size size, out_size, kernel, stride, dilation, pad;
+};
+
+struct nnd_depthwise {
+  struct nnd_axis y, x;
+  struct nnd_activation activation;
+};
+
+/* Of a kernel that begins at `at` (which may be negative), the taps [begin, end) that lie inside the axis. */
+NND_INLINE nnd_size nnd_tap_begin(struct nnd_axis axis, nnd_size at) {
+  return at >= 0 ? 0 : nnd_min(axis.kernel, nnd_ceil_div(-at, axis.dilation));
+}
+
+NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
+  return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
+}
+
+/* `in` is the first pixel of the row that tap 0 reads for output column `column`; `left` and `right` say that the
+ * tile may touch that edge, with `column` then a compile-time constant. Rows follow at `in_row` floats. */
+NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int edge, nnd_size tap_begin,
+                                   nnd_size tap_end, const float *in, nnd_size in_row, const float *weights, vf bias,
+                                   vf slope, float *out) {
+  vf sums[NND_DEPTHWISE_TILE];
+  NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = bias;
+  const nnd_size first = column * s.x.stride - s.x.pad;
+  for (nnd_size ky = tap_begin; ky < tap_end; ky++) {
+    const float *row = in + ky * s.y.dilation * in_row + first * NND_LANES;
+    const float *w = weights + ky * s.x.kernel * NND_LANES;
+    NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) {
+      const vf weight = nnd_load(w + kx * NND_LANES);
+      NND_UNROLL for (int p = 0; p < pixels; p++) {
+        const nnd_size at = p * s.x.stride + kx * s.x.dilation;
+        if (!edge || (first + at >= 0 && first + at < s.x.size)) sums[p] += weight * nnd_load(row + at * NND_LANES);
+      }
+    }
+  }
+  NND_UNROLL for (int p = 0; p < pixels; p++)
+    nnd_store(out + p * NND_LANES, nnd_activate(s.activation, sums[p], slope));
+}
+
+/* True where only the first and the last of `tiles` tiles touch an edge. */
+NND_INLINE int nnd_edges_are_outer(struct nnd_axis x, nnd_size tiles, nnd_size pixels) {
+  const nnd_size second = pixels * x.stride - x.pad;
+  const nnd_size before_last = ((tiles - 1) * pixels - 1) * x.stride - x.pad + (x.kernel - 1) * x.dilation;
+  return tiles < 3 || (second >= 0 && before_last < x.size);
+}
+
+/* One output row of one channel block: `in` is the block's plane, `row` the output row. */
+NND_INLINE void nnd_depthwise_row(struct nnd_depthwise s, nnd_size row, const float *in, const float *weights,
+                                  vf bias, vf slope, float *out) {
+  const nnd_size top = row * s.y.stride - s.y.pad, in_row = s.x.size * NND_LANES;
+  const nnd_size begin = nnd_tap_begin(s.y, top), end = nnd_tap_end(s.y, top);
+  const float *from = in + top * in_row;
+  const nnd_size tiles = nnd_ceil_div(s.x.out_size, NND_DEPTHWISE_TILE), pixels = nnd_ceil_div(s.x.out_size, tiles);
+  if (nnd_edges_are_outer(s.x, tiles, pixels)) {
+    const nnd_size last = (tiles - 1) * pixels;
+    nnd_depthwise_tile(s, (int)(tiles == 1 ? s.x.out_size : pixels), 0, 1, begin, end, from, in_row, weights, bias,
+                       slope, out);
+    for (nnd_size column = pixels; column < last; column += pixels)
+      nnd_depthwise_tile(s, (int)pixels, column, 0, begin, end, from, in_row, weights, bias, slope,
+                         out + column * NND_LANES);
+    if (tiles > 1)
+      nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, begin, end, from, in_row, weights, bias, slope,
+                         out + last * NND_LANES);
+  } else { /* padding wider than a tile */
+    for (nnd_size column = 0; column < s.x.out_size; column++)
+      nnd_depthwise_tile(s, 1, column, 1, begin, end, from, in_row, weights, bias, slope, out + column * NND_LANES);
+  }
+}
+
+/* Output columns [begin, end) of one row, for windows that are narrower than the image. */
+NND_INLINE void nnd_depthwise_columns(struct nnd_depthwise s, nnd_size row, nnd_size begin, nnd_size end,
+                                      const float *in, const float *weights, vf bias, vf slope, float *out) {
+  const nnd_size top = row * s.y.stride - s.y.pad, in_row = s.x.size * NND_LANES;
+  const nnd_size tap_begin = nnd_tap_begin(s.y, top), tap_end = nnd_tap_end(s.y, top);
+  const nnd_size tile = NND_DEPTHWISE_TILE / 2;
+  const float *from = in + top * in_row;
+  nnd_size column = begin;
+  while (column < end) {
+    const nnd_size at = column * s.x.stride - s.x.pad;
+    const nnd_size reach = at + (tile - 1) * s.x.stride + (s.x.kernel - 1) * s.x.dilation;
+    if (at >= 0 && reach < s.x.size && column + tile <= end) {
+      nnd_depthwise_tile(s, (int)tile, column, 0, tap_begin, tap_end, from, in_row, weights, bias, slope, out);
+      column += tile, out += tile * NND_LANES;
+    } else {
+      nnd_depthwise_tile(s, 1, column, 1, tap_begin, tap_end, from, in_row, weights, bias, slope, out);
+      column += 1, out += NND_LANES;
+    }
+  }
+}
+
+#endif
