@@ -7,6 +7,7 @@ Law: the buffer of the chosen window never exceeds the capacity, unless one pixe
 
 from dataclasses import dataclass
 
+from nndeploy_native.kernels.instance import SIGNATURE
 from nndeploy_native.kernels.isa import Isa
 
 STREAM_FROM_BYTES = 16 << 20  # stores past the caches pay from here: AMD Zen 5, L3 32 MiB, 2026-11-20
@@ -125,3 +126,23 @@ def initializer(s: Separable, window: Window, isa: Isa) -> str:
         f".channels = {s.channels}, .images = {s.images}, .window_rows = {window.rows}, "
         f".window_columns = {window.columns}, .window_channels = {channels}, .prefetch_input = {prefetch_input}}}"
     )
+
+
+def separable_text(s: Separable, window: Window, isa: Isa) -> str:
+    """Returns the C text of the step.
+
+    data: input, depthwise weights, bias, slopes, pointwise weights, bias, slopes, residual (null where unused).
+    Units: windows.
+    """
+    return f"""#include "separable.h"
+static const struct nnd_separable step = {initializer(s, window, isa)};
+{SIGNATURE} {{
+  nnd_separable_run(step, (struct nnd_separable_data){{data[0], data[1], data[2], data[3], {{
+    .weights = data[4], .bias = data[5], .slopes = data[6], .residual = data[7], .out = out}}}}, first, last, buffer);
+}}
+"""
+
+
+def num_windows(s: Separable, window: Window) -> int:
+    """Returns the units of the step."""
+    return s.images * -(-s.y.out_size // window.rows) * -(-s.x.out_size // window.columns)
