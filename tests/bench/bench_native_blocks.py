@@ -42,6 +42,7 @@ from nndeploy_native.kernels.separable import (
     Activation,
     Axis,
     Separable,
+    buffer_capacity,
     choose_window,
     num_windows,
     separable_text,
@@ -91,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="own separable blocks against ONNX Runtime, one thread")
     parser.add_argument("--family", default="v1,v2,large")
     parser.add_argument("--batch", default="1,8")
-    parser.add_argument("--capacity", type=int, default=256, help="KiB of the buffer")
+    parser.add_argument("--capacity", type=int, default=0, help="KiB of the buffer; 0: by the size of the input")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each block")
     parser.add_argument("--only", default="", help="a block, as its row names it")
     parser.add_argument("--samples", type=Path, help="medians as JSON")
@@ -124,7 +125,7 @@ def _table(
     family: str, batch: int, blocks: list[Separable], isa: Isa, capacity: int, seconds: float,
     peak: Callable[[], float]
 ) -> list[Row]:  # fmt: skip
-    print(f"\n{family}, batch {batch}, {isa.name}, buffer {capacity >> 10} KiB")
+    print(f"\n{family}, batch {batch}, {isa.name}, buffer {f'{capacity >> 10} KiB' if capacity else 'by rule'}")
     print("| block | window | ours us | ONNX Runtime us | ratio | GFLOP/s | share of peak | error |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     rows = []
@@ -141,7 +142,7 @@ def _table(
 
 def _measure(s: Separable, isa: Isa, capacity: int, seconds: float, peak: Callable[[], float]) -> Row:
     values = _values(s)
-    window = choose_window(s, isa, capacity)
+    window = choose_window(s, isa, capacity or buffer_capacity(s, isa))
     with tempfile.TemporaryDirectory() as folder:
         step = Instance(separable_text(s, window, isa), isa, Path(folder))
     data = [

@@ -16,6 +16,7 @@
 #else
 #define NND_DEPTHWISE_TILE 14
 #endif
+#define NND_DEPTHWISE_TAPS 31 /* columns of the widest kernel */
 
 /* One axis of a window: `size` of the input, `pad` before it. */
 struct nnd_axis {
@@ -36,6 +37,15 @@ NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
   return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
 }
 
+/* True where some output of a tile reads the pixel `at` behind the tile's first. */
+NND_INLINE int nnd_is_read(struct nnd_axis x, nnd_size at, nnd_size pixels) {
+  for (nnd_size kx = 0; kx < x.kernel; kx++) {
+    const nnd_size ahead = at - kx * x.dilation;
+    if (ahead >= 0 && ahead % x.stride == 0 && ahead / x.stride < pixels) return 1;
+  }
+  return 0;
+}
+
 /* `in` is the first pixel of the row that tap 0 reads for output column `column`; `left` and `right` say that the
  * tile may touch that edge, with `column` then a compile-time constant. Rows follow at `in_row` floats. */
 NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int edge, nnd_size tap_begin,
@@ -44,14 +54,18 @@ NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size 
   vf sums[NND_DEPTHWISE_TILE];
   NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = bias;
   const nnd_size first = column * s.x.stride - s.x.pad;
+  const nnd_size span = (pixels - 1) * s.x.stride + (s.x.kernel - 1) * s.x.dilation + 1;
   for (nnd_size ky = tap_begin; ky < tap_end; ky++) {
     const float *row = in + ky * s.y.dilation * in_row + first * NND_LANES;
-    const float *w = weights + ky * s.x.kernel * NND_LANES;
-    NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) {
-      const vf weight = nnd_load(w + kx * NND_LANES);
-      NND_UNROLL for (int p = 0; p < pixels; p++) {
-        const nnd_size at = p * s.x.stride + kx * s.x.dilation;
-        if (!edge || (first + at >= 0 && first + at < s.x.size)) sums[p] += weight * nnd_load(row + at * NND_LANES);
+    vf w[NND_DEPTHWISE_TAPS];
+    NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) w[kx] = nnd_load(weights + (ky * s.x.kernel + kx) * NND_LANES);
+    NND_UNROLL for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
+      if (edge && (first + at < 0 || first + at >= s.x.size)) continue;
+      if (!nnd_is_read(s.x, at, pixels)) continue;
+      const vf x = nnd_load(row + at * NND_LANES);
+      NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) {
+        const nnd_size ahead = at - kx * s.x.dilation;
+        if (ahead >= 0 && ahead % s.x.stride == 0 && ahead / s.x.stride < pixels) sums[ahead / s.x.stride] += w[kx] * x;
       }
     }
   }
