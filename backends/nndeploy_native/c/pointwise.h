@@ -37,7 +37,7 @@ struct nnd_pointwise_data {
 /* Multiply-adds of `count` input channels (of one block) into the sums. */
 NND_INLINE void nnd_pointwise_block(vf *sums, int pixels, int vectors, nnd_size count, const float *in,
                                     const float *weights) {
-  for (nnd_size i = 0; i < count; i++) {
+  NND_NO_UNROLL for (nnd_size i = 0; i < count; i++) {
     vf w[4];
     NND_UNROLL for (int v = 0; v < vectors; v++) w[v] = nnd_load(weights + (i * vectors + v) * NND_LANES);
     NND_UNROLL for (int p = 0; p < pixels; p++) {
@@ -61,7 +61,7 @@ NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int part, int pixels,
       sums[p * vectors + v] = part & NND_FIRST ? nnd_load(d.bias + v * NND_LANES)
                                                : nnd_load(d.out + v * s.out_plane + p * NND_LANES);
   const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;
-  for (nnd_size block = 0; block < full; block++) {
+  NND_NO_UNROLL for (nnd_size block = 0; block < full; block++) {
     nnd_prefetch_lines(next_weights, block);
     nnd_prefetch_lines(next_input, block);
     nnd_pointwise_block(sums, pixels, vectors, NND_LANES, d.in + block * s.in_plane,

@@ -34,6 +34,7 @@ typedef ptrdiff_t nnd_size;
 
 #define NND_INLINE static inline __attribute__((always_inline))
 #define NND_UNROLL _Pragma("GCC unroll 256")
+#define NND_NO_UNROLL _Pragma("GCC unroll 1")
 #define NND_LINE_FLOATS 16 /* a cache line of 64 bytes */
 
 NND_INLINE vf nnd_splat(float value) { return value - (vf){0}; }
