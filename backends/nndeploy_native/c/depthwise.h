@@ -124,4 +124,26 @@ NND_INLINE void nnd_depthwise_columns(struct nnd_depthwise s, nnd_size row, nnd_
   }
 }
 
+struct nnd_depthwise_data {
+  const float *in;
+  const float *weights; /* [blocks of channels][kernel rows][kernel columns][c] */
+  const float *bias, *slopes;
+  float *out;
+};
+
+/* A depthwise convolution by itself: channel blocks [first, last) of all images. */
+NND_INLINE void nnd_depthwise_run(struct nnd_depthwise s, struct nnd_depthwise_data d, nnd_size channels,
+                                  nnd_size first, nnd_size last) {
+  for (nnd_size unit = first; unit < last; unit++) {
+    const nnd_size block = unit % nnd_blocks(channels);
+    const float *weights = d.weights + block * s.y.kernel * s.x.kernel * NND_LANES;
+    const vf bias = nnd_load(d.bias + block * NND_LANES);
+    const vf slope = s.activation.kind == NND_PRELU ? nnd_load(d.slopes + block * NND_LANES) : nnd_splat(0.0f);
+    const float *in = d.in + unit * s.y.size * s.x.size * NND_LANES;
+    float *out = d.out + unit * s.y.out_size * s.x.out_size * NND_LANES;
+    for (nnd_size row = 0; row < s.y.out_size; row++)
+      nnd_depthwise_row(s, row, in, weights, bias, slope, out + row * s.x.out_size * NND_LANES);
+  }
+}
+
 #endif

@@ -150,4 +150,23 @@ NND_INLINE void nnd_pointwise_row(struct nnd_pointwise s, int part, nnd_size pix
   nnd_pointwise_panel(s, part, pixels, nnd_last_panel(nnd_blocks(s.out_channels)), d, input);
 }
 
+/* A pointwise convolution by itself: windows [first, last) of `window` pixels, over all images. */
+NND_INLINE void nnd_pointwise_run(struct nnd_pointwise s, struct nnd_pointwise_data d, nnd_size pixels,
+                                  nnd_size window, nnd_size first, nnd_size last) {
+  const nnd_size windows = nnd_ceil_div(pixels, window), rest = pixels - (windows - 1) * window;
+  const nnd_size in_image = nnd_blocks(s.in_channels) * s.in_plane;
+  const nnd_size out_image = nnd_blocks(s.out_channels) * s.out_plane;
+  for (nnd_size unit = first; unit < last; unit++) {
+    struct nnd_pointwise_data image = d;
+    image.in += unit / windows * in_image;
+    image.out += unit / windows * out_image;
+    if (s.residual) image.residual += unit / windows * out_image;
+    const struct nnd_pointwise_data at = nnd_pointwise_at(s, image, unit % windows * window);
+    if (unit % windows + 1 < windows || rest == window)
+      nnd_pointwise_row(s, NND_WHOLE, window, at, nnd_no_prefetch);
+    else
+      nnd_pointwise_row(s, NND_WHOLE, rest, at, nnd_no_prefetch);
+  }
+}
+
 #endif
