@@ -51,20 +51,23 @@ NND_INLINE vf nnd_hard_sigmoid(vf x, float a, float b) {
 }
 
 /* `slope` is read by NND_PRELU only. */
-NND_INLINE vf nnd_activate(struct nnd_activation act, vf x, vf slope) {
-  switch (act.kind) {
+NND_INLINE vf nnd_activate_as(enum nnd_activation_kind kind, float a, float b, vf x, vf slope) {
+  switch (kind) {
     case NND_NONE: return x;
     case NND_RELU: return nnd_at_least(nnd_splat(0.0f), x);
-    case NND_CLIP: return nnd_at_most(nnd_splat(act.b), nnd_at_least(nnd_splat(act.a), x));
-    case NND_LEAKY_RELU: return nnd_select(x < 0.0f, x * act.a, x);
+    case NND_CLIP: return nnd_at_most(nnd_splat(b), nnd_at_least(nnd_splat(a), x));
+    case NND_LEAKY_RELU: return nnd_select(x < 0.0f, x * a, x);
     case NND_PRELU: return nnd_select(x < 0.0f, x * slope, x);
-    case NND_HARD_SIGMOID: return nnd_hard_sigmoid(x, act.a, act.b);
-    case NND_HARD_SWISH: return x * nnd_hard_sigmoid(x, act.a, act.b);
+    case NND_HARD_SIGMOID: return nnd_hard_sigmoid(x, a, b);
+    case NND_HARD_SWISH: return x * nnd_hard_sigmoid(x, a, b);
     case NND_SIGMOID: return nnd_sigmoid(x);
     case NND_SILU: return x * nnd_sigmoid(x);
     case NND_TANH: return 2.0f * nnd_sigmoid(2.0f * x) - 1.0f;
   }
   return x;
 }
+
+/* The members one by one: aarch64 passes the structure as two integers, which hides the constant from the compiler. */
+#define nnd_activate(act, x, slope) nnd_activate_as((act).kind, (act).a, (act).b, x, slope)
 
 #endif

@@ -37,6 +37,19 @@ struct nnd_pointwise_data {
 /* Multiply-adds of `count` input channels (of one block) into the sums. */
 NND_INLINE void nnd_pointwise_block(vf *sums, int pixels, int vectors, nnd_size count, const float *in,
                                     const float *weights) {
+#if NND_LANES == 4 /* aarch64 multiplies by one lane of a vector: the pixels are loaded once for four channels */
+  if (count == NND_LANES) {
+    vf x[NND_ACCUMULATORS];
+    NND_UNROLL for (int p = 0; p < pixels; p++) x[p] = nnd_load(in + p * NND_LANES);
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
+      NND_UNROLL for (int v = 0; v < vectors; v++) {
+        const vf w = nnd_load(weights + (i * vectors + v) * NND_LANES);
+        NND_UNROLL for (int p = 0; p < pixels; p++) sums[p * vectors + v] += w * x[p][i];
+      }
+    }
+    return;
+  }
+#endif
   NND_NO_UNROLL for (nnd_size i = 0; i < count; i++) {
     vf w[4];
     NND_UNROLL for (int v = 0; v < vectors; v++) w[v] = nnd_load(weights + (i * vectors + v) * NND_LANES);
