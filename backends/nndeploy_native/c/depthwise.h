@@ -26,6 +26,7 @@ struct nnd_axis {
 struct nnd_depthwise {
   struct nnd_axis y, x;
   struct nnd_activation activation;
+  nnd_size ring; /* rows that the input is kept in, row y at y % ring; 0: the whole input lies there */
 };
 
 /* Of a kernel that begins at `at` (which may be negative), the taps [begin, end) that lie inside the axis. */
@@ -46,17 +47,18 @@ NND_INLINE int nnd_is_read(struct nnd_axis x, nnd_size at, nnd_size pixels) {
   return 0;
 }
 
-/* `in` is the first pixel of the row that tap 0 reads for output column `column`; `left` and `right` say that the
- * tile may touch that edge, with `column` then a compile-time constant. Rows follow at `in_row` floats. */
-NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int edge, nnd_size tap_begin,
-                                   nnd_size tap_end, const float *in, nnd_size in_row, const float *weights, vf bias,
-                                   vf slope, float *out) {
+/* `pixels` outputs from `column` on. `in` is the plane, `top` the row that tap 0 reads; with `edge` the tile may touch
+ * the left or the right edge, and `column` should be a compile-time constant. */
+NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int edge, nnd_size top,
+                                   const float *in, const float *weights, vf bias, vf slope, float *out) {
   vf sums[NND_DEPTHWISE_TILE];
   NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = bias;
   const nnd_size first = column * s.x.stride - s.x.pad;
   const nnd_size span = (pixels - 1) * s.x.stride + (s.x.kernel - 1) * s.x.dilation + 1;
-  for (nnd_size ky = tap_begin; ky < tap_end; ky++) {
-    const float *row = in + ky * s.y.dilation * in_row + first * NND_LANES;
+  const nnd_size end = nnd_tap_end(s.y, top);
+  for (nnd_size ky = nnd_tap_begin(s.y, top); ky < end; ky++) {
+    const nnd_size y = top + ky * s.y.dilation;
+    const float *row = in + ((s.ring ? y % s.ring : y) * s.x.size + first) * NND_LANES;
     vf w[NND_DEPTHWISE_TAPS];
     NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) w[kx] = nnd_load(weights + (ky * s.x.kernel + kx) * NND_LANES);
     NND_UNROLL for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
@@ -83,42 +85,37 @@ NND_INLINE int nnd_edges_are_outer(struct nnd_axis x, nnd_size tiles, nnd_size p
 /* One output row of one channel block: `in` is the block's plane, `row` the output row. */
 NND_INLINE void nnd_depthwise_row(struct nnd_depthwise s, nnd_size row, const float *in, const float *weights,
                                   vf bias, vf slope, float *out) {
-  const nnd_size top = row * s.y.stride - s.y.pad, in_row = s.x.size * NND_LANES;
-  const nnd_size begin = nnd_tap_begin(s.y, top), end = nnd_tap_end(s.y, top);
-  const float *from = in + top * in_row;
+  const nnd_size top = row * s.y.stride - s.y.pad;
   const nnd_size tiles = nnd_ceil_div(s.x.out_size, NND_DEPTHWISE_TILE), pixels = nnd_ceil_div(s.x.out_size, tiles);
   if (nnd_edges_are_outer(s.x, tiles, pixels)) {
     const nnd_size last = (tiles - 1) * pixels;
-    nnd_depthwise_tile(s, (int)(tiles == 1 ? s.x.out_size : pixels), 0, 1, begin, end, from, in_row, weights, bias,
-                       slope, out);
+    nnd_depthwise_tile(s, (int)(tiles == 1 ? s.x.out_size : pixels), 0, 1, top, in, weights, bias, slope,
+                       out);
     for (nnd_size column = pixels; column < last; column += pixels)
-      nnd_depthwise_tile(s, (int)pixels, column, 0, begin, end, from, in_row, weights, bias, slope,
+      nnd_depthwise_tile(s, (int)pixels, column, 0, top, in, weights, bias, slope,
                          out + column * NND_LANES);
     if (tiles > 1)
-      nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, begin, end, from, in_row, weights, bias, slope,
+      nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, top, in, weights, bias, slope,
                          out + last * NND_LANES);
   } else { /* padding wider than a tile */
     for (nnd_size column = 0; column < s.x.out_size; column++)
-      nnd_depthwise_tile(s, 1, column, 1, begin, end, from, in_row, weights, bias, slope, out + column * NND_LANES);
+      nnd_depthwise_tile(s, 1, column, 1, top, in, weights, bias, slope, out + column * NND_LANES);
   }
 }
 
 /* Output columns [begin, end) of one row, for windows that are narrower than the image. */
 NND_INLINE void nnd_depthwise_columns(struct nnd_depthwise s, nnd_size row, nnd_size begin, nnd_size end,
                                       const float *in, const float *weights, vf bias, vf slope, float *out) {
-  const nnd_size top = row * s.y.stride - s.y.pad, in_row = s.x.size * NND_LANES;
-  const nnd_size tap_begin = nnd_tap_begin(s.y, top), tap_end = nnd_tap_end(s.y, top);
-  const nnd_size tile = NND_DEPTHWISE_TILE / 2;
-  const float *from = in + top * in_row;
+  const nnd_size top = row * s.y.stride - s.y.pad, tile = NND_DEPTHWISE_TILE / 2;
   nnd_size column = begin;
   while (column < end) {
     const nnd_size at = column * s.x.stride - s.x.pad;
     const nnd_size reach = at + (tile - 1) * s.x.stride + (s.x.kernel - 1) * s.x.dilation;
     if (at >= 0 && reach < s.x.size && column + tile <= end) {
-      nnd_depthwise_tile(s, (int)tile, column, 0, tap_begin, tap_end, from, in_row, weights, bias, slope, out);
+      nnd_depthwise_tile(s, (int)tile, column, 0, top, in, weights, bias, slope, out);
       column += tile, out += tile * NND_LANES;
     } else {
-      nnd_depthwise_tile(s, 1, column, 1, tap_begin, tap_end, from, in_row, weights, bias, slope, out);
+      nnd_depthwise_tile(s, 1, column, 1, top, in, weights, bias, slope, out);
       column += 1, out += NND_LANES;
     }
   }

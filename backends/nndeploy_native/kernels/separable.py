@@ -128,7 +128,7 @@ def initializer(s: Separable, window: Window, isa: Isa) -> str:
     prefetch_input = int(s.input_bytes(isa) > SECOND_CACHE_BYTES)
     channels = window.channels
     return (
-        f"{{.depthwise = {{{s.y.initializer()}, {s.x.initializer()}, {s.first.initializer()}}}, "
+        f"{{.depthwise = {{{s.y.initializer()}, {s.x.initializer()}, {s.first.initializer()}, 0}}, "
         f".pointwise = {{.in_channels = {s.channels}, .out_channels = {s.out_channels}, "
         f".panel_channels = {s.channels}, .out_plane = {out_plane}, .activation = {s.second.initializer()}, "
         f".residual = {int(s.residual)}, .stream = {stream}, .prefetch_weights = {prefetch_weights}}}, "

@@ -17,6 +17,14 @@ import pytest
 
 from nndeploy_native.kernels.compiler import HINT, compiler_command
 from nndeploy_native.kernels.instance import SIGNATURE, Instance, cpu_features
+from nndeploy_native.kernels.inverted_residual import (
+    InvertedResidual,
+    InvertedWindow,
+    choose_inverted_window,
+    inverted_buffer_bytes,
+    inverted_text,
+    num_inverted_windows,
+)
 from nndeploy_native.kernels.isa import AVX2, AVX512, ISAS, NEON, Isa
 from nndeploy_native.kernels.packing import (
     Floats,
@@ -213,6 +221,52 @@ def test_nan_stays_nan(isa: Isa, tmp_path: Path) -> None:
     assert np.isnan(out).all()
 
 
+INVERTED = {
+    "whole image": (InvertedResidual(16, Separable(1, 96, 24, Axis(14), Axis(14)), RELU6), None),
+    "whole image, groups, residual": (
+        InvertedResidual(24, Separable(2, 150, 24, Axis(9), Axis(11), RELU6, Activation(), True), RELU6),
+        InvertedWindow(9, 2)),
+    "ring": (InvertedResidual(20, Separable(2, 70, 24, Axis(13), Axis(17)), RELU6), InvertedWindow(4, 9)),
+    "ring, stride 2": (
+        InvertedResidual(16, Separable(1, 96, 40, Axis(23, 3, 2), Axis(19, 3, 2)), RELU6), InvertedWindow(3, 9)),
+    "ring, kernel 5, dilation": (
+        InvertedResidual(16, Separable(1, 48, 32, Axis(17, 5, 1, 2, 4, 4), Axis(20, 5, 1, 1, 2, 2)), RELU6),
+        InvertedWindow(2, 9)),
+    "ring in groups": (InvertedResidual(16, Separable(1, 130, 16, Axis(12), Axis(12)), RELU6), InvertedWindow(5, 1)),
+    "one row": (InvertedResidual(8, Separable(1, 40, 8, Axis(6), Axis(7)), Activation("HARD_SWISH", 1 / 6, 0.5)),
+                InvertedWindow(1, 9)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INVERTED)
+def test_inverted_residual_equals_float64(name: str, isa: Isa, tmp_path: Path) -> None:
+    s, window = INVERTED[name]
+    r = s.rest
+    window = window or choose_inverted_window(s, isa, 1 << 18)
+    x = normal(0, r.images, s.in_channels, r.y.size, r.x.size)
+    ew = normal(1, r.channels, s.in_channels, 1, 1) / np.float32(np.sqrt(s.in_channels))
+    dw = normal(2, r.channels, 1, r.y.kernel, r.x.kernel) / np.float32(r.y.kernel)
+    pw = normal(3, r.out_channels, r.channels, 1, 1) / np.float32(np.sqrt(r.channels))
+    eb, db, pb = normal(4, r.channels), normal(5, r.channels), normal(6, r.out_channels)
+    residual = normal(7, r.images, r.out_channels, r.y.out_size, r.x.out_size)
+    zeros = np.zeros(r.channels, np.float32)
+    hidden = activate(s.expand, np.einsum("oc,nchw->nohw", ew[:, :, 0, 0].astype(np.float64), x)
+                      + eb[None, :, None, None], zeros)  # fmt: skip
+    first = activate(r.first, convolve(hidden, dw, db, r.y, r.x, r.channels), zeros)
+    sums = np.einsum("oc,nchw->nohw", pw[:, :, 0, 0].astype(np.float64), first) + pb[None, :, None, None]
+    want = activate(r.second, sums + residual if r.residual else sums, zeros)
+    data = [
+        blocked_from_planar(x, isa), pack_pointwise(ew[:, :, 0, 0], isa), pack_channels(eb, isa), None,
+        pack_depthwise(dw, isa), pack_channels(db, isa), None, pack_pointwise(pw[:, :, 0, 0], isa),
+        pack_channels(pb, isa), None, blocked_from_planar(residual, isa) if r.residual else None,
+    ]  # fmt: skip
+    shape = (r.images, isa.blocks(r.out_channels), r.y.out_size, r.x.out_size, isa.lanes)
+    floats, units = inverted_buffer_bytes(s, window, isa) // 4, num_inverted_windows(s, window)
+    for parts in (1, 3):
+        out = run_step(isa, inverted_text(s, window), tmp_path, data, shape, units, floats, parts)
+        check(planar_from_blocked(out, r.out_channels), want)
+
+
 POINTWISES = ((1, 16, 32, 14, 14), (2, 35, 17, 29, 13), (1, 64, 1, 3, 3), (1, 5, 112, 50, 27), (1, 100, 80, 1, 1))
 
 
@@ -244,7 +298,7 @@ def test_depthwise_equals_float64(kernel: int, isa: Isa, tmp_path: Path) -> None
     x, weights, bias = normal(0, 2, 21, 9, 47), normal(1, 21, 1, kernel, kernel), normal(2, 21)
     text = f"""#include "depthwise.h"
     {SIGNATURE} {{
-      const struct nnd_depthwise step = {{{y.initializer()}, {across.initializer()}, {{NND_NONE, 0, 0}}}};
+      const struct nnd_depthwise step = {{{y.initializer()}, {across.initializer()}, {{NND_NONE, 0, 0}}, 0}};
       (void)buffer;
       nnd_depthwise_run(step, (struct nnd_depthwise_data){{data[0], data[1], data[2], 0, out}}, 21, first, last);
     }}"""
