@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise-separable blocks of our own kernels against ONNX Runtime, on one thread.
+"""Depthwise-separable blocks and inverted residuals of our own kernels against ONNX Runtime, on one thread.
 
-    python tests/bench/bench_native_blocks.py [--family v1,v2,large] [--batch 1,8] [--capacity KiB] [--seconds S]
+    python tests/bench/bench_native_blocks.py [--family v1,v2,inverted,large] [--batch 1,8] [--capacity KiB] [--seconds S]
                                               [--only C->O@H/s] [--samples out.json]
 
 For each block a .c file that instantiates the templates is built by ziglang, its output compared with ONNX Runtime's
@@ -28,6 +28,14 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from nndeploy_native.kernels.instance import SIGNATURE, Instance, aligned, cpu_features
+from nndeploy_native.kernels.inverted_residual import (
+    INVERTED_BUFFER_BYTES,
+    InvertedResidual,
+    choose_inverted_window,
+    inverted_buffer_bytes,
+    inverted_text,
+    num_inverted_windows,
+)
 from nndeploy_native.kernels.isa import AVX2, AVX512, Isa
 from nndeploy_native.kernels.packing import (
     Floats,
@@ -55,6 +63,9 @@ V1 = ((32, 64, 112, 1), (64, 128, 112, 2), (128, 128, 56, 1), (128, 256, 56, 2),
 V2 = ((32, 16, 112, 1), (96, 24, 112, 2), (144, 24, 56, 1), (144, 32, 56, 2), (192, 32, 28, 1), (192, 64, 28, 2),
       (384, 64, 14, 1), (384, 96, 14, 1), (576, 96, 14, 1), (576, 160, 14, 2), (960, 160, 7, 1), (960, 320, 7, 1))  # fmt: skip
 LARGE = ((64, 64, 320, 1), (64, 128, 320, 2), (32, 32, 640, 1), (32, 64, 640, 1), (32, 64, 640, 2))
+INVERTED = ((16, 96, 24, 112, 2), (24, 144, 24, 56, 1), (24, 144, 32, 56, 2), (32, 192, 32, 28, 1), (32, 192, 64, 28, 2),
+            (64, 384, 64, 14, 1), (64, 384, 96, 14, 1), (96, 576, 96, 14, 1), (96, 576, 160, 14, 2), (160, 960, 160, 7, 1),
+            (160, 960, 320, 7, 1))  # fmt: skip
 FAMILIES = {"v1": V1, "v2": V2, "large": LARGE}
 PEAK_TEXT = f"""#include "vector.h"
 {SIGNATURE} {{
@@ -90,7 +101,7 @@ class Row:
 def main() -> None:
     """Prints a table a family and batch, and the geometric means."""
     parser = argparse.ArgumentParser(description="own separable blocks against ONNX Runtime, one thread")
-    parser.add_argument("--family", default="v1,v2,large")
+    parser.add_argument("--family", default="v1,v2,inverted,large")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--capacity", type=int, default=0, help="KiB of the buffer; 0: by the size of the input")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each block")
@@ -109,7 +120,17 @@ def main() -> None:
         options.samples.write_text(json.dumps([row.__dict__ for row in rows], indent=1))
 
 
-def _blocks(family: str, batch: int) -> list[Separable]:
+Block = Separable | InvertedResidual
+
+
+def _blocks(family: str, batch: int) -> list[Block]:
+    if family == "inverted":
+        return [
+            InvertedResidual(
+                c, Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o), RELU6
+            )
+            for c, h, o, n, st in INVERTED
+        ]
     second = Activation() if family == "v2" else RELU6
     return [
         Separable(batch, channels, outputs, Axis(size, 3, stride), Axis(size, 3, stride), RELU6, second)
@@ -117,12 +138,43 @@ def _blocks(family: str, batch: int) -> list[Separable]:
     ]
 
 
-def _name(s: Separable) -> str:
-    return f"{s.channels}->{s.out_channels}@{s.y.size}/{s.y.stride}"
+def _name(block: Block) -> str:
+    s = block.rest if isinstance(block, InvertedResidual) else block
+    expanded = f"{block.in_channels}->" if isinstance(block, InvertedResidual) else ""
+    return f"{expanded}{s.channels}->{s.out_channels}@{s.y.size}/{s.y.stride}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What runs a block: its text, its data, the floats of its buffer, its units, its window in words."""
+
+    text: str
+    data: list[Floats | None]
+    buffer_floats: int
+    units: int
+    window: str
+
+
+def _step(block: Block, values: dict[str, Floats], isa: Isa, capacity: int) -> Step:
+    x, second = blocked_from_planar(values["x"], isa), [
+        pack_pointwise(values["pw"][:, :, 0, 0], isa), pack_channels(values["pb"], isa), None
+    ]  # fmt: skip
+    first = [pack_depthwise(values["dw"], isa), pack_channels(values["db"], isa), None]
+    if isinstance(block, Separable):
+        window = choose_window(block, isa, capacity or buffer_capacity(block, isa))
+        words = f"{window.rows}x{window.columns}x{window.channels}"
+        return Step(separable_text(block, window, isa), [x, *first, *second, None], window.buffer_bytes(isa) // 4,
+                    num_windows(block, window), words)  # fmt: skip
+    expand = [pack_pointwise(values["ew"][:, :, 0, 0], isa), pack_channels(values["eb"], isa), None]
+    rows = choose_inverted_window(block, isa, capacity or INVERTED_BUFFER_BYTES)
+    residual = x if block.rest.residual else None
+    return Step(inverted_text(block, rows), [x, *expand, *first, *second, residual],
+                inverted_buffer_bytes(block, rows, isa) // 4, num_inverted_windows(block, rows),
+                f"{rows.rows} rows, {rows.group_panels} panels")  # fmt: skip
 
 
 def _table(
-    family: str, batch: int, blocks: list[Separable], isa: Isa, capacity: int, seconds: float,
+    family: str, batch: int, blocks: list[Block], isa: Isa, capacity: int, seconds: float,
     peak: Callable[[], float]
 ) -> list[Row]:  # fmt: skip
     print(f"\n{family}, batch {batch}, {isa.name}, buffer {f'{capacity >> 10} KiB' if capacity else 'by rule'}")
@@ -140,29 +192,26 @@ def _table(
     return rows
 
 
-def _measure(s: Separable, isa: Isa, capacity: int, seconds: float, peak: Callable[[], float]) -> Row:
-    values = _values(s)
-    window = choose_window(s, isa, capacity or buffer_capacity(s, isa))
+def _measure(block: Block, isa: Isa, capacity: int, seconds: float, peak: Callable[[], float]) -> Row:
+    s = block.rest if isinstance(block, InvertedResidual) else block
+    values = _values(block)
+    made = _step(block, values, isa, capacity)
     with tempfile.TemporaryDirectory() as folder:
-        step = Instance(separable_text(s, window, isa), isa, Path(folder))
-    data = [
-        aligned(blocked_from_planar(values["x"], isa)), aligned(pack_depthwise(values["dw"], isa)),
-        aligned(pack_channels(values["db"], isa)), None, aligned(pack_pointwise(values["pw"][:, :, 0, 0], isa)),
-        aligned(pack_channels(values["pb"], isa)), None, None,
-    ]  # fmt: skip
+        step = Instance(made.text, isa, Path(folder))
+    data = [None if x is None else aligned(x) for x in made.data]
     shape = (s.images, isa.blocks(s.out_channels), s.y.out_size, s.x.out_size, isa.lanes)
-    out, buffer = aligned(np.zeros(shape, np.float32)), aligned(np.zeros(window.buffer_bytes(isa) // 4, np.float32))
-    units = num_windows(s, window)
-    session = _session(s, values)
+    out, buffer = aligned(np.zeros(shape, np.float32)), aligned(np.zeros(made.buffer_floats, np.float32))
+    session = _session(block, values)
     feed = {"x": values["x"]}
-    step.run(data, out, buffer, 0, units)
+    step.run(data, out, buffer, 0, made.units)
     want = session.run(None, feed)[0]
     error = float(np.abs(planar_from_blocked(out, s.out_channels) - want).max() / np.abs(want).max())
-    if error > TOLERANCE:
-        sys.exit(f"{_name(s)}: error {error:.1e} of the largest value")
-    ours, peer = _in_turn(lambda: step.run(data, out, buffer, 0, units), lambda: session.run(None, feed), seconds)
-    text = f"{window.rows}x{window.columns}x{window.channels}"
-    return Row(_name(s), s.images, ours * 1e6, peer * 1e6, s.flops / ours / 1e9, peak(), error, text)
+    if not error <= TOLERANCE:
+        sys.exit(f"{_name(block)}: error {error:.1e} of the largest value")
+    ours, peer = _in_turn(
+        lambda: step.run(data, out, buffer, 0, made.units), lambda: session.run(None, feed), seconds
+    )  # fmt: skip
+    return Row(_name(block), s.images, ours * 1e6, peer * 1e6, block.flops / ours / 1e9, peak(), error, made.window)
 
 
 def _in_turn(ours: Callable[[], object], peer: Callable[[], object], seconds: float) -> tuple[float, float]:
@@ -176,27 +225,41 @@ def _in_turn(ours: Callable[[], object], peer: Callable[[], object], seconds: fl
     return statistics.median(times[0]), statistics.median(times[1])
 
 
-def _values(s: Separable) -> dict[str, Floats]:
-    r = np.random.default_rng(0)
-    shapes = {
+def _values(block: Block) -> dict[str, Floats]:
+    s = block.rest if isinstance(block, InvertedResidual) else block
+    shapes: dict[str, tuple[int, ...]] = {
         "x": (s.images, s.channels, s.y.size, s.x.size), "dw": (s.channels, 1, s.y.kernel, s.x.kernel),
         "db": (s.channels,), "pw": (s.out_channels, s.channels, 1, 1), "pb": (s.out_channels,),
     }  # fmt: skip
+    if isinstance(block, InvertedResidual):
+        shapes |= {"x": (s.images, block.in_channels, s.y.size, s.x.size), "eb": (s.channels,),
+                   "ew": (s.channels, block.in_channels, 1, 1)}  # fmt: skip
+    r = np.random.default_rng(0)
     values = {name: r.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
-    values["pw"] /= np.float32(np.sqrt(s.channels))
+    for name in {"ew", "pw"} & values.keys():
+        values[name] /= np.float32(np.sqrt(values[name].shape[1]))
     return values
 
 
-def _session(s: Separable, values: dict[str, Floats]) -> onnxruntime.InferenceSession:
+def _session(block: Block, values: dict[str, Floats]) -> onnxruntime.InferenceSession:
+    s = block.rest if isinstance(block, InvertedResidual) else block
     constants = {k: v for k, v in values.items() if k != "x"}
     constants |= {"low": np.float32(0), "high": np.float32(6)}
     pads = [s.y.begin, s.x.begin, s.y.end, s.x.end]
     nodes = [
-        helper.make_node("Conv", ["x", "dw", "db"], ["a"], group=s.channels, strides=[s.y.stride] * 2, pads=pads),
+        helper.make_node("Conv", ["h", "dw", "db"], ["a"], group=s.channels, strides=[s.y.stride] * 2, pads=pads),
         helper.make_node("Clip", ["a", "low", "high"], ["b"]),
         helper.make_node("Conv", ["b", "pw", "pb"], ["c"]),
     ]
-    if s.second.kind == "CLIP":
+    if isinstance(block, InvertedResidual):
+        nodes[:0] = [
+            helper.make_node("Conv", ["x", "ew", "eb"], ["e"]), helper.make_node("Clip", ["e", "low", "high"], ["h"])
+        ]  # fmt: skip
+    else:
+        nodes[0].input[0] = "x"
+    if s.residual:
+        nodes.append(helper.make_node("Add", ["c", "x"], ["y"]))
+    elif s.second.kind == "CLIP":
         nodes.append(helper.make_node("Clip", ["c", "low", "high"], ["y"]))
     else:
         nodes[-1].output[0] = "y"
