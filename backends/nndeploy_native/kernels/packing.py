@@ -60,3 +60,8 @@ def pack_pointwise(weights: Floats, isa: Isa) -> Floats:
         parts.append(padded[at : at + vectors * isa.lanes].T.ravel())
         at += vectors * isa.lanes
     return np.concatenate(parts)
+
+
+def pack_convolution(weights: Floats, isa: Isa) -> Floats:
+    """Returns (O, I, kh, kw) as panels [kh][kw][I][vectors of the panel][c], one after the other, flat."""
+    return pack_pointwise(weights.transpose(0, 2, 3, 1).reshape(len(weights), -1), isa)
