@@ -127,7 +127,9 @@ def _blocks(family: str, batch: int) -> list[Block]:
     if family == "inverted":
         return [
             InvertedResidual(
-                c, Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o), RELU6
+                c,
+                Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o),
+                RELU6,
             )
             for c, h, o, n, st in INVERTED
         ]
