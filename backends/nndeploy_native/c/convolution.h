@@ -50,7 +50,8 @@ NND_INLINE void nnd_convolution_tile(struct nnd_convolution s, int pixels, int v
     const nnd_size y = top + ky * s.y.dilation;
     const float *weights = d.weights + ky * s.x.kernel * s.in_channels * vectors * NND_LANES;
     if (s.planar) {
-      nnd_convolution_taps(s, sums, pixels, vectors, first, edge, d.in + y * s.x.size, s.in_channels, plane, 1, weights);
+      nnd_convolution_taps(s, sums, pixels, vectors, first, edge, d.in + y * s.x.size, s.in_channels, plane, 1,
+                           weights);
       continue;
     }
     const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;

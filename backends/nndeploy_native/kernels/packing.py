@@ -36,7 +36,8 @@ def pack_channels(values: Floats, isa: Isa) -> Floats:
 def pack_depthwise(weights: Floats, isa: Isa) -> Floats:
     """Returns (C, 1, kh, kw) as (C/c, kh, kw, c)."""
     channels, _, height, width = weights.shape
-    return blocked_from_planar(weights.reshape(1, channels, height, width), isa)[0]
+    packed: Floats = blocked_from_planar(weights.reshape(1, channels, height, width), isa)[0]
+    return packed
 
 
 def panels(out_channels: int, isa: Isa) -> list[int]:

@@ -6,15 +6,15 @@ known pattern (an element written outside them shows in the margin).
 """
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-
 from nndeploy_native.kernels.compiler import HINT, compiler_command
 from nndeploy_native.kernels.instance import SIGNATURE, Instance, cpu_features
 from nndeploy_native.kernels.inverted_residual import (
@@ -127,7 +127,7 @@ def normal(seed: int, *shape: int) -> Floats:
 
 
 def run_step(
-    isa: Isa, text: str, folder: Path, data: list[Floats | None], out_shape: tuple[int, ...], units: int,
+    isa: Isa, text: str, folder: Path, data: Sequence[Floats | None], out_shape: tuple[int, ...], units: int,
     buffer_floats: int = 0, parts: int = 1, extra: tuple[str, ...] = ()
 ) -> Floats:  # fmt: skip
     """Runs the step in `parts` calls, as threads would share it, and returns its blocked output."""
@@ -135,7 +135,7 @@ def run_step(
     inputs = [None if x is None else guarded(x) for x in data]
     out, buffer = guarded(np.zeros(out_shape, np.float32), 77.0), guarded(np.zeros(buffer_floats, np.float32), 77.0)
     bounds = [units * part // parts for part in range(parts + 1)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         step.run(inputs, out, buffer, first, last)
     assert margins_hold(out, 77.0)
     assert margins_hold(buffer, 77.0)

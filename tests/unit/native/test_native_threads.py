@@ -4,11 +4,9 @@
 import ctypes
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
-
 from nndeploy_native.kernels.compiler import HINT, compile_library
 from nndeploy_native.kernels.instance import cpu_features
 from nndeploy_native.kernels.isa import AVX2
