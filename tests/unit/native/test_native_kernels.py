@@ -195,6 +195,19 @@ def test_separable_equals_float64(name: str, isa: Isa, tmp_path: Path) -> None:
     separable_case(*SEPARABLES[name], isa, tmp_path)
 
 
+@pytest.mark.parametrize("window", [None, Window(2, 30, 48), Window(1, 11, 48)], ids=["all", "rows", "columns"])
+def test_prefetch_and_streaming_change_nothing(
+    window: Window | None, isa: Isa, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy_native.kernels.separable.SECOND_CACHE_BYTES", 0)
+    monkeypatch.setattr("nndeploy_native.kernels.separable.STREAM_FROM_BYTES", 0)
+    s = Separable(2, 48, 40, Axis(13, 3, 2), Axis(60, 3, 2))
+    text = separable_text(s, choose_window(s, isa, 1 << 18), isa)
+    for field in ("stream", "prefetch_weights", "prefetch_input"):
+        assert f".{field} = 1" in text
+    separable_case(s, window, isa, tmp_path)
+
+
 def test_windows_may_be_shared_in_any_way(isa: Isa, tmp_path: Path) -> None:
     separable_case(Separable(2, 32, 32, Axis(11), Axis(18)), Window(2, 18, 32), isa, tmp_path, parts=5)
 
