@@ -61,8 +61,12 @@ NND_INLINE void nnd_pointwise_block(vf *sums, int pixels, int vectors, nnd_size 
 }
 
 NND_INLINE void nnd_prefetch_lines(struct nnd_prefetch fetch, nnd_size block) {
-  NND_UNROLL for (int i = 0; i < fetch.lines; i++)
-    __builtin_prefetch(fetch.from + block * fetch.plane + i * NND_LINE_FLOATS, 0, 2);
+  const float *from = fetch.from + block * fetch.plane;
+  if (fetch.lines <= 8) {
+    NND_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_FLOATS, 0, 2);
+  } else { /* not unrolled: code that the first cache has to hold, and seconds of the compiler */
+    NND_NO_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_FLOATS, 0, 2);
+  }
 }
 
 NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int part, int pixels, int vectors,
