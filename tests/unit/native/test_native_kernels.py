@@ -425,3 +425,13 @@ def inner_loops(assembly: str) -> list[list[str]]:
         if label and line.split()[-1:] == [label]:
             loops.append(inner)
     return loops
+
+
+@pytest.mark.parametrize("any_isa", ISAS, ids=lambda isa: isa.name)
+@pytest.mark.parametrize("header", ["inverted_residual", "convolution", "layout", "threads", "separable"])
+def test_every_header_compiles_alone(header: str, any_isa: Isa, tmp_path: Path) -> None:
+    if find_spec("ziglang") is None:
+        pytest.skip(f"ziglang is not installed ({HINT})")
+    source = tmp_path / "alone.c"
+    source.write_text(f'#include "{header}.h"\n')
+    subprocess.run([*compiler_command(any_isa, source, tmp_path / "alone.so"), "-pthread"], check=True)
