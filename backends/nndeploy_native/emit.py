@@ -29,7 +29,7 @@ _STRUCTS = {
     "reduce_sum": "along_axis",
     "reduce_max": "along_axis",
     **dict.fromkeys(
-        ("dense", "dense_plain", "depthwise", "grouped", "separable", "pool_max", "pool_mean"), "convolution"
+        ("dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "pool_max", "pool_mean"), "convolution"
     ),
 }
 _HEAD = """/* Made by nndeploy_native/emit.py. */

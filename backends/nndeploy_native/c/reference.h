@@ -186,6 +186,32 @@ NNDX void nnd_grouped(const struct nnd_convolution *s, nnd_epilogue then, float 
         }
 }
 
+/* Each output pixel gathers the input pixels whose windows cover it. */
+NNDX void nnd_transposed(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+                         const float *weights, const float *bias, const float *residual, const float *channel) {
+  const long blocks = nnd_blocks_of(s->out_c), pixels = s->in_h * s->in_w;
+  for (long n = 0; n < s->batch; n++)
+    for (long block = 0; block < blocks; block++)
+      for (long y = 0; y < s->out_h; y++)
+        for (long x = 0; x < s->out_w; x++) {
+          vx sum = nndx_load(bias + block * NND_L);
+          for (long ky = 0; ky < s->kernel_h; ky++)
+            for (long kx = 0; kx < s->kernel_w; kx++) {
+              const long down = y + s->pad_top - ky * s->dilation_h, right = x + s->pad_left - kx * s->dilation_w;
+              if (down < 0 || right < 0 || down % s->stride_h || right % s->stride_w) continue;
+              const long row = down / s->stride_h, column = right / s->stride_w;
+              if (row >= s->in_h || column >= s->in_w) continue;
+              const float *w = weights + block % NND_P * NND_L +
+                               ((block / NND_P * s->kernel_h + ky) * s->kernel_w + kx) * s->in_c * NND_PANEL_LANES;
+              for (long c = 0; c < s->in_c; c++)
+                sum += in[nnd_plane(n, c, s->in_c, pixels, 0) + (row * s->in_w + column) * NND_L] *
+                       nndx_load(w + c * NND_PANEL_LANES);
+            }
+          const long at = (((n * blocks + block) * s->out_h + y) * s->out_w + x) * NND_L;
+          nndx_store(out + at, nnd_finish(then, sum, residual, at, channel, block, s->out_c));
+        }
+}
+
 /* --- depthwise -> pointwise, window by window ---------------------------------------------------------------- */
 
 /* The buffer holds the first result of one window: [window_channels / c][rows][columns][c]. Where not all channels

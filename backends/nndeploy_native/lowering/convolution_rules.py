@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for convolutions and pooling of images.
 
-Source: ONNX Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
+Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
 """
 
 import onnx_ir as ir
@@ -34,6 +34,21 @@ def convolution(node: ir.Node, context: Context) -> None:
     x = context.plain(source) if reads_plain and not context.is_blocked(_present(source)) else context.blocked(source)
     output = context.output(node.outputs[0], Layout.BLOCKED)
     context.emit(Convolution(output, x, weights, bias, window, groups))
+
+
+def transposed_convolution(node: ir.Node, context: Context) -> None:
+    """Lowers ConvTranspose without groups, with constant weights (I, O, H, W) and padding that is given."""
+    weights = context.floats(operand(node, 1), "weights")
+    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
+    shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
+    if len(shape) != 4 or weights.ndim != 4 or weights.shape[:2] != (shape[1], out_shape[1]):
+        raise BuildRefusedError("a ConvTranspose with groups, or of something else than images (N, C, H, W)")
+    if text_attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID") or ints_attribute(node, "output_shape"):
+        raise BuildRefusedError("a ConvTranspose whose padding follows from the size of its output")
+    window, _ = window_of(node, shape, out_shape, weights.shape[2:])
+    x = context.blocked(node.inputs[0])
+    output = context.output(node.outputs[0], Layout.BLOCKED)
+    context.emit(Convolution(output, x, weights.swapaxes(0, 1), bias, window, is_transposed=True))
 
 
 def pooling(node: ir.Node, context: Context) -> None:

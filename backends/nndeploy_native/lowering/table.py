@@ -29,6 +29,7 @@ RULES: dict[str, Rule] = {
     "Clip": elementwise_rules.clip,
     "PRelu": elementwise_rules.prelu,
     "Conv": convolution_rules.convolution,
+    "ConvTranspose": convolution_rules.transposed_convolution,
     **dict.fromkeys(("AveragePool", "MaxPool"), convolution_rules.pooling),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), convolution_rules.global_pooling),
     "Gemm": matrix_rules.gemm,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions on blocked tensors: dense (also first and pointwise), depthwise, grouped.
+"""Convolutions on blocked tensors: dense (also first and pointwise), depthwise, grouped, transposed.
 
 Weights are constants, (O, I / groups, H, W) here and packed for the kernel of the call:
 
-    dense       [O / panel][H][W][I][panel]     panel = two vectors of output channels
+    dense       [O / panel][H][W][I][panel]     panel = vectors of output channels; transposed too
     depthwise   [C / c][H * W][c]
     grouped     [O][H][W][I / groups]           of O padded to whole blocks
 """
@@ -48,7 +48,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Convolution:
-    """output = epilogue(convolution(x) + bias); `x` is plain only for a dense convolution."""
+    """output = epilogue(convolution(x) + bias); `x` is plain only for a dense convolution.
+
+    A transposed one spreads each input pixel over a window of the output; it has no groups.
+    """
 
     output: Tensor
     x: Tensor
@@ -57,6 +60,7 @@ class Convolution:
     window: Window
     groups: int = 1
     epilogue: Epilogue = PLAIN
+    is_transposed: bool = False
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -66,16 +70,19 @@ class Convolution:
     @property
     def is_depthwise(self) -> bool:
         """Whether each output channel is made of the input channel at the same place."""
-        return self.groups == self.x.shape[1] == self.output.shape[1] and self.weights.shape[1] == 1
+        fits = self.groups == self.x.shape[1] == self.output.shape[1] and self.weights.shape[1] == 1
+        return fits and not self.is_transposed
 
     @property
     def is_pointwise(self) -> bool:
         """Whether it is a product of matrices, pixel by pixel."""
-        return self.groups == 1 and self.window.is_point
+        return self.groups == 1 and self.window.is_point and not self.is_transposed
 
     @property
     def kernel(self) -> str:
         """The kernel that computes it."""
+        if self.is_transposed:
+            return "transposed"
         if self.groups == 1:
             return "dense"
         return "depthwise" if self.is_depthwise else "grouped"
@@ -106,7 +113,7 @@ class Convolution:
     def packed_weights(self, isa: Isa) -> Array:
         """Returns the weights as the kernel reads them."""
         match self.kernel:
-            case "dense":
+            case "dense" | "transposed":
                 return dense_panels(self.weights, isa.panel)
             case "depthwise":
                 return depthwise_blocks(self.weights, isa.lanes)
