@@ -237,6 +237,8 @@ class Context:
         assert value is not None
         name = value.name or ""
         moved = self._moved.get(name)
+        if moved is not None and moved.base.shape == shape and is_in_order(moved):
+            return self.in_layout(moved.base, Layout.BLOCKED)
         channels = whole_channels(moved.places, moved.base.shape) if moved is not None else None
         if moved is None or channels is None:
             return self.in_layout(self.plain(value), Layout.BLOCKED)
