@@ -20,18 +20,17 @@ from nndeploy_native.tensors import Array, Tensor
 PlaceOf = Callable[[Tensor | Array], str]
 """The C expression of the address of a tensor or of a packed constant."""
 
+_WITH_WINDOWS = (
+    "dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "inverted_residual", "pool_max",
+    "pool_mean",
+)  # fmt: skip
+_ALONG_AXES = ("softmax", "log_softmax", "reduce_mean", "reduce_sum", "reduce_max")
 _STRUCTS = {
-    "blocked_from_plain": "convert",
-    "plain_from_blocked": "convert",
-    "softmax": "along_axis",
-    "log_softmax": "along_axis",
-    "reduce_mean": "along_axis",
-    "reduce_sum": "along_axis",
-    "reduce_max": "along_axis",
-    **dict.fromkeys(
-        ("dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "pool_max", "pool_mean"), "convolution"
-    ),
+    **dict.fromkeys(_WITH_WINDOWS, "convolution"),
+    **dict.fromkeys(_ALONG_AXES, "along_axis"),
+    **dict.fromkeys(("blocked_from_plain", "plain_from_blocked"), "convert"),
 }
+"""The struct of a kernel's sizes, where it is not called like the kernel."""
 _HEAD = """/* Made by nndeploy_native/emit.py. */
 #define NND_PANEL_LANES {panel}
 #include "reference.h"

@@ -29,7 +29,8 @@ struct nnd_call {
 struct nnd_convolution {
   long batch, in_c, in_h, in_w, out_c, out_h, out_w;
   long kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
-  long window_rows, window_columns, window_channels;         /* separable */
+  long window_rows, window_columns, window_channels;         /* separable, inverted residual */
+  long mid_c;                                                /* inverted residual */
   long pad_bottom, pad_right, includes_padding;              /* pooling */
 };
 
@@ -214,54 +215,122 @@ NNDX void nnd_transposed(const struct nnd_convolution *s, nnd_epilogue then, flo
 
 /* --- depthwise -> pointwise, window by window ---------------------------------------------------------------- */
 
-/* The buffer holds the first result of one window: [window_channels / c][rows][columns][c]. Where not all channels
- * fit, the sums of the second are kept in `out` between parts, and the epilogue runs at the last one. */
+/* The pointwise part of a window: `here` blocks of its input, from block `from` of `mid_c` channels on, lie in `buffer`
+ * as [block][rows][columns][c]. Where not all channels are there, the sums are kept in `out` between parts, and the
+ * epilogue runs at the last one. */
+NNDX void nnd_project(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *buffer,
+                      const float *weights, const float *bias, const float *residual, const float *channel, long n,
+                      long top, long left, long rows, long columns, long from, long here, long mid_c) {
+  const long blocks = nnd_blocks_of(s->out_c), pixels = rows * columns;
+  const int is_first = from == 0, is_last = from + here == nnd_blocks_of(mid_c);
+  const long count = nnd_least(here * NND_L, mid_c - from * NND_L);
+  for (long block = 0; block < blocks; block++)
+    for (long p0 = 0; p0 < pixels; p0 += NND_TILE) {
+      vx sums[NND_TILE];
+      long at[NND_TILE];
+      const long tile = nnd_least(NND_TILE, pixels - p0);
+      for (long t = 0; t < NND_TILE; t++) {
+        const long p = p0 + nnd_least(t, tile - 1);
+        const long y = top + p / columns, x = left + p % columns;
+        at[t] = (((n * blocks + block) * s->out_h + y) * s->out_w + x) * NND_L;
+        sums[t] = is_first ? nndx_load(bias + block * NND_L) : nndx_load(out + at[t]);
+      }
+      const float *w = weights + block / NND_P * mid_c * NND_PANEL_LANES + block % NND_P * NND_L;
+      for (long c = 0; c < count; c++) {
+        const vx wc = nndx_load(w + (from * NND_L + c) * NND_PANEL_LANES);
+        const float *b = buffer + (c / NND_L * pixels + p0) * NND_L + c % NND_L;
+        for (long t = 0; t < NND_TILE; t++) sums[t] += b[nnd_least(t, tile - 1) * NND_L] * wc;
+      }
+      for (long t = 0; t < tile; t++)
+        nndx_store(out + at[t],
+                   is_last ? nnd_finish(then, sums[t], residual, at[t], channel, block, s->out_c) : sums[t]);
+    }
+}
+
+/* The buffer holds the first result of one window: [window_channels / c][rows][columns][c]. */
 NNDX void nnd_separable(const struct nnd_convolution *s, nnd_epilogue first_then, nnd_epilogue then, float *out,
                         const float *in, const float *first_weights, const float *first_bias,
                         const float *first_channel, const float *weights, const float *bias, const float *residual,
                         const float *channel, float *buffer) {
-  const long in_blocks = nnd_blocks_of(s->in_c), blocks = nnd_blocks_of(s->out_c);
-  const long part = s->window_channels / NND_L;
+  const long in_blocks = nnd_blocks_of(s->in_c), part = s->window_channels / NND_L;
   for (long n = 0; n < s->batch; n++)
     for (long top = 0; top < s->out_h; top += s->window_rows)
       for (long left = 0; left < s->out_w; left += s->window_columns) {
         const long rows = nnd_least(s->window_rows, s->out_h - top);
         const long columns = nnd_least(s->window_columns, s->out_w - left);
-        const long pixels = rows * columns;
         for (long from = 0; from < in_blocks; from += part) {
           const long here = nnd_least(part, in_blocks - from);
           for (long b = 0; b < here; b++)
-            for (long p = 0; p < pixels; p++) {
-              const long y = top + p / columns, x = left + p % columns;
-              const vx sum = nnd_depthwise_sum(s, in, first_weights, first_bias, n, from + b, y, x);
-              nndx_store(buffer + (b * pixels + p) * NND_L,
+            for (long p = 0; p < rows * columns; p++) {
+              const vx sum = nnd_depthwise_sum(s, in, first_weights, first_bias, n, from + b, top + p / columns,
+                                               left + p % columns);
+              nndx_store(buffer + (b * rows * columns + p) * NND_L,
                          nnd_finish(first_then, sum, 0, 0, first_channel, from + b, s->in_c));
             }
-          const int is_first = from == 0, is_last = from + here == in_blocks;
-          const long count = nnd_least(here * NND_L, s->in_c - from * NND_L);
-          for (long block = 0; block < blocks; block++)
-            for (long p0 = 0; p0 < pixels; p0 += NND_TILE) {
-              vx sums[NND_TILE];
-              long at[NND_TILE];
-              const long tile = nnd_least(NND_TILE, pixels - p0);
-              for (long t = 0; t < NND_TILE; t++) {
-                const long p = p0 + nnd_least(t, tile - 1);
-                const long y = top + p / columns, x = left + p % columns;
-                at[t] = (((n * blocks + block) * s->out_h + y) * s->out_w + x) * NND_L;
-                sums[t] = is_first ? nndx_load(bias + block * NND_L) : nndx_load(out + at[t]);
-              }
-              const float *w = weights + block / NND_P * s->in_c * NND_PANEL_LANES + block % NND_P * NND_L;
-              for (long c = 0; c < count; c++) {
-                const vx wc = nndx_load(w + (from * NND_L + c) * NND_PANEL_LANES);
-                const float *b = buffer + (c / NND_L * pixels + p0) * NND_L + c % NND_L;
-                for (long t = 0; t < NND_TILE; t++) sums[t] += b[nnd_least(t, tile - 1) * NND_L] * wc;
-              }
-              for (long t = 0; t < tile; t++)
-                nndx_store(out + at[t], is_last ? nnd_finish(then, sums[t], residual, at[t], channel, block, s->out_c)
-                                                : sums[t]);
-            }
+          nnd_project(s, then, out, buffer, weights, bias, residual, channel, n, top, left, rows, columns, from, here,
+                      s->in_c);
         }
       }
+}
+
+/* --- pointwise -> depthwise -> pointwise, window by window ---------------------------------------------------- */
+
+/* A window is some rows of the output and some of the mid_c channels. The buffer holds the expanded input rows that it
+ * needs, [block][rows][in_w][c], and after them its depthwise result. Rows outside the image are not expanded: they
+ * are zeros to the depthwise convolution, whatever the expansion would make of them. */
+NNDX void nnd_inverted_residual(const struct nnd_convolution *s, nnd_epilogue expand_then, nnd_epilogue first_then,
+                                nnd_epilogue then, float *out, const float *in, const float *expand_weights,
+                                const float *expand_bias, const float *expand_channel, const float *first_weights,
+                                const float *first_bias, const float *first_channel, const float *weights,
+                                const float *bias, const float *residual, const float *channel, float *buffer) {
+  const long mid_blocks = nnd_blocks_of(s->mid_c), part = s->window_channels / NND_L;
+  const long all_rows = (s->window_rows - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
+  float *second = buffer + part * all_rows * s->in_w * NND_L;
+  for (long n = 0; n < s->batch; n++)
+    for (long top = 0; top < s->out_h; top += s->window_rows) {
+      const long rows = nnd_least(s->window_rows, s->out_h - top);
+      const long begin = top * s->stride_h - s->pad_top;
+      const long end = begin + (rows - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
+      const long first = nnd_most(begin, 0), pixels = nnd_most(nnd_least(end, s->in_h) - first, 0) * s->in_w;
+      for (long from = 0; from < mid_blocks; from += part) {
+        const long here = nnd_least(part, mid_blocks - from);
+        for (long b = 0; b < here; b++) {
+          const long block = from + b;
+          const float *w = expand_weights + block / NND_P * s->in_c * NND_PANEL_LANES + block % NND_P * NND_L;
+          for (long p0 = 0; p0 < pixels; p0 += NND_TILE) {
+            const long tile = nnd_least(NND_TILE, pixels - p0);
+            vx sums[NND_TILE];
+            for (long t = 0; t < NND_TILE; t++) sums[t] = nndx_load(expand_bias + block * NND_L);
+            for (long c = 0; c < s->in_c; c++) {
+              const vx wc = nndx_load(w + c * NND_PANEL_LANES);
+              const float *x = in + nnd_plane(n, c, s->in_c, s->in_h * s->in_w, 0) + (first * s->in_w + p0) * NND_L;
+              for (long t = 0; t < NND_TILE; t++) sums[t] += x[nnd_least(t, tile - 1) * NND_L] * wc;
+            }
+            for (long t = 0; t < tile; t++)
+              nndx_store(buffer + (b * all_rows * s->in_w + p0 + t) * NND_L,
+                         nnd_finish(expand_then, sums[t], 0, 0, expand_channel, block, s->mid_c));
+          }
+          for (long p = 0; p < rows * s->out_w; p++) {
+            const long y = top + p / s->out_w, x = p % s->out_w;
+            vx sum = nndx_load(first_bias + block * NND_L);
+            for (long ky = 0; ky < s->kernel_h; ky++) {
+              const long row = y * s->stride_h - s->pad_top + ky * s->dilation_h;
+              if (row < 0 || row >= s->in_h) continue;
+              for (long kx = 0; kx < s->kernel_w; kx++) {
+                const long column = x * s->stride_w - s->pad_left + kx * s->dilation_w;
+                if (column < 0 || column >= s->in_w) continue;
+                sum += nndx_load(buffer + ((b * all_rows + row - first) * s->in_w + column) * NND_L) *
+                       nndx_load(first_weights + ((block * s->kernel_h + ky) * s->kernel_w + kx) * NND_L);
+              }
+            }
+            nndx_store(second + (b * rows * s->out_w + p) * NND_L,
+                       nnd_finish(first_then, sum, 0, 0, first_channel, block, s->mid_c));
+          }
+        }
+        nnd_project(s, then, out, second, weights, bias, residual, channel, n, top, 0, rows, s->out_w, from, here,
+                    s->mid_c);
+      }
+    }
 }
 
 /* --- pooling ------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@ from collections.abc import Set
 
 from nndeploy_native.fusion.dead_steps import without_dead_steps
 from nndeploy_native.fusion.elementwise import fuse_elementwise
+from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.steps.step import Step
 
@@ -16,4 +17,5 @@ def fused(steps: list[Step], kept: Set[str]) -> list[Step]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
-    return fuse_separable(steps, kept)
+    steps = fuse_separable(steps, kept)
+    return fuse_inverted_residual(steps, kept)

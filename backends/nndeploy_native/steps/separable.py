@@ -63,7 +63,7 @@ class Separable:
             notes={
                 "what": f"{first.notes()['what']} then {second.notes()['what']}",
                 "multiply_adds": int(first.notes()["multiply_adds"]) + int(second.notes()["multiply_adds"]),
-                "window": f"{window.rows}x{window.columns}x{window.channels}",
+                "window": str(window),
                 "buffer_bytes": capacity,
                 "not_written_bytes": 4 * first.output.size // channels * padded(channels, isa.lanes),
             },
