@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls -> one C source that includes c/reference.h: a struct, its epilogues and a call for each step.
+"""Calls -> one C source that includes c/templates.h: a struct, its epilogues and a call for each step.
 
     static const struct nnd_convolution step3 = {.batch = 1, ...};
     static inline vx step3_end0(vx v0, vx v1, vx v2) { return nndx_relu(v0); }
@@ -22,6 +22,7 @@ PlaceOf = Callable[[Tensor | Array], str]
 
 _WITH_WINDOWS = (
     "dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "inverted_residual", "pool_max",
+    "fast_pointwise", "fast_depthwise", "fast_separable",
     "pool_mean",
 )  # fmt: skip
 _ALONG_AXES = ("softmax", "log_softmax", "reduce_mean", "reduce_sum", "reduce_max")
@@ -33,7 +34,7 @@ _STRUCTS = {
 """The struct of a kernel's sizes, where it is not called like the kernel."""
 _HEAD = """/* Made by nndeploy_native/emit.py. */
 #define NND_PANEL_LANES {panel}
-#include "reference.h"
+#include "templates.h"
 """
 _RUN = """
 __attribute__((visibility("default"))) int nnd_run(const struct nnd_call *call) {{
@@ -57,7 +58,8 @@ def _step(number: int, call: Call, scratch: str, place_of: PlaceOf) -> str:
     name = f"step{number}"
     sizes = ", ".join(f".{field} = {int(size)}" for field, size in call.sizes.items())
     ends = [_epilogue(f"{name}_end{i}", call, one) for i, one in enumerate(call.epilogues)]
-    arguments = [f"&{name}", *(f"{name}_end{i}" for i in range(len(ends))), place_of(call.output)]
+    arguments = [f"&{name}", *(f"{name}_end{i}" for i in range(len(ends)))]
+    arguments += [*(one.initializer() for one in call.activations), place_of(call.output)]
     arguments += ["0" if one is None else place_of(one) for one in call.arguments]
     arguments += [scratch] if call.scratch_bytes else []
     return (

@@ -19,7 +19,7 @@ HINT = "install the extra: nndeploy-toolchain[native]"
 HEADERS = Path(__file__).with_name("c")
 COMPILE_SECONDS = 600
 FLAGS = (
-    "-O3", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
     "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-s", "-Wl,--build-id=none", "-Wno-psabi",
 )  # fmt: skip
 

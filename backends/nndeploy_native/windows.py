@@ -6,10 +6,13 @@ fewer columns of one row; where even few columns do not fit, fewer channels, who
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.step import Machine
 from nndeploy_native.tensors import padded
+
+if TYPE_CHECKING:
+    from nndeploy_native.steps.convolution import Convolution
 
 DEFAULT_BUFFER_BYTES = 128 * 1024
 LARGE_INPUT_BYTES = 8 * 1024 * 1024
@@ -67,7 +70,7 @@ def window_for(capacity: int, height: int, width: int, channels: int, lanes: int
     return SlidingWindow(1, columns, min(wide, fitting))
 
 
-def expanded_window_for(capacity: int, depthwise: Convolution, panel: int) -> SlidingWindow:
+def expanded_window_for(capacity: int, depthwise: "Convolution", panel: int) -> SlidingWindow:
     """Returns the window of an inverted residual: whole rows, of all channels or of some whole panels.
 
     Rows that two windows share are expanded twice. Fewer channels at a time let a window have more rows; that is done
@@ -83,24 +86,24 @@ def expanded_window_for(capacity: int, depthwise: Convolution, panel: int) -> Sl
     return SlidingWindow(_evened(height, max(1, rows)), width, part)
 
 
-def expanded_window_bytes(rows: int, channels: int, depthwise: Convolution) -> int:
+def expanded_window_bytes(rows: int, channels: int, depthwise: "Convolution") -> int:
     """Returns the bytes of the expanded rows and of the depthwise result that a window of `rows` holds."""
     expanded = _input_rows(rows, depthwise) * depthwise.x.shape[3]
     return 4 * channels * (expanded + rows * depthwise.output.shape[3])
 
 
-def _expanded_rows(capacity: int, depthwise: Convolution, channels: int) -> int:
+def _expanded_rows(capacity: int, depthwise: "Convolution", channels: int) -> int:
     height = depthwise.output.shape[2]
     fitting = (r for r in range(height, 0, -1) if expanded_window_bytes(r, channels, depthwise) <= capacity)
     return next(fitting, 0)
 
 
-def _input_rows(rows: int, depthwise: Convolution) -> int:
+def _input_rows(rows: int, depthwise: "Convolution") -> int:
     window = depthwise.window
     return (rows - 1) * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] + 1
 
 
-def _repeated(rows: int, depthwise: Convolution) -> float:
+def _repeated(rows: int, depthwise: "Convolution") -> float:
     """Returns the share of the expansion that is made again, for windows of `rows` of the output."""
     height = depthwise.output.shape[2]
     if rows >= height:

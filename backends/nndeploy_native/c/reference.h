@@ -30,6 +30,7 @@ struct nnd_convolution {
   long batch, in_c, in_h, in_w, out_c, out_h, out_w;
   long kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
   long window_rows, window_columns, window_channels;         /* separable, inverted residual */
+  long has_residual, stream, prefetch_weights, prefetch_input; /* templates */
   long mid_c;                                                /* inverted residual */
   long pad_bottom, pad_right, includes_padding;              /* pooling */
 };

@@ -15,6 +15,7 @@ import numpy as np
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Machine
+from nndeploy_native.steps.templated import templated_convolution
 from nndeploy_native.tensors import Array, Tensor, padded
 
 
@@ -95,7 +96,7 @@ class Convolution:
         """Returns what to call."""
         isa = machine.isa
         kernel = f"{self.kernel}_plain" if not self.x.is_blocked else self.kernel
-        return Call(
+        call = Call(
             kernel,
             {**image_sizes(self.x, self.output), **self.window.sizes(), "groups": self.groups},
             self.output,
@@ -109,6 +110,7 @@ class Convolution:
             (self.epilogue.expression,),
             notes=self.notes(),
         )
+        return templated_convolution(self, call, machine)
 
     def packed_weights(self, isa: Isa) -> Array:
         """Returns the weights as the kernel reads them."""

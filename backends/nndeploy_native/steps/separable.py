@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from nndeploy_native.steps.convolution import Convolution, image_sizes, packed_channel
 from nndeploy_native.steps.step import Call, Epilogue, Machine
+from nndeploy_native.steps.templated import templated_separable
 from nndeploy_native.tensors import Tensor, padded
 from nndeploy_native.windows import buffer_bytes, window_for
 
@@ -44,7 +45,7 @@ class Separable:
         sizes = image_sizes(first.x, second.output)
         sizes.update(first.window.sizes())
         sizes.update(window_rows=window.rows, window_columns=window.columns, window_channels=window.channels)
-        return Call(
+        call = Call(
             "separable",
             sizes,
             second.output,
@@ -68,3 +69,4 @@ class Separable:
                 "not_written_bytes": 4 * first.output.size // channels * padded(channels, isa.lanes),
             },
         )
+        return templated_separable(self, call, machine)

@@ -6,11 +6,14 @@ Law: a call writes every element of its output, padding lanes included.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.isa import Isa
 from nndeploy_native.tensors import Array, Tensor
+
+if TYPE_CHECKING:
+    from nndeploy_native.activations import Activation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a kernel of c/: `nnd_<kernel>(&sizes, epilogues..., out, arguments..., scratch)`.
+    """One call of a kernel of c/: `nnd_<kernel>(&sizes, epilogues or activations..., out, arguments..., scratch)`.
 
     `sizes` fill the kernel's struct; `arguments` are tensors, packed constants or None (a null pointer), in order.
-    `epilogues` are over (x, residual, channel); elementwise kernels take one over up to four operands. `scratch` is
+    `epilogues` are over (x, residual, channel); elementwise kernels take one over up to four operands.
+    `activations` are what templates take instead. `scratch` is
     passed where `scratch_bytes` are asked for. `notes` are for whoever inspects the plan.
     """
 
@@ -39,6 +43,7 @@ class Call:
     output: Tensor
     arguments: tuple[Tensor | Array | None, ...]
     epilogues: tuple[Expression, ...] = ()
+    activations: "tuple[Activation, ...]" = ()
     scratch_bytes: int = 0
     notes: Mapping[str, int | str] = field(default_factory=dict)
 
