@@ -22,7 +22,7 @@ PlaceOf = Callable[[Tensor | Array], str]
 
 _WITH_WINDOWS = (
     "dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "inverted_residual", "pool_max",
-    "fast_pointwise", "fast_depthwise", "fast_separable",
+    "fast_pointwise", "fast_depthwise", "fast_separable", "fast_inverted_residual",
     "pool_mean",
 )  # fmt: skip
 _ALONG_AXES = ("softmax", "log_softmax", "reduce_mean", "reduce_sum", "reduce_max")

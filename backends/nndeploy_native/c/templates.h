@@ -7,6 +7,7 @@
 #ifndef NND_TEMPLATES_H
 #define NND_TEMPLATES_H
 
+#include "inverted_residual.h"
 #include "reference.h"
 #include "separable.h"
 
@@ -54,6 +55,27 @@ NNDX void nnd_fast_separable(const struct nnd_convolution *s, struct nnd_activat
                                                      {.weights = weights, .bias = bias, .slopes = slopes,
                                                       .residual = residual, .out = out}},
                     0, nnd_separable_windows(all), buffer);
+}
+
+/* window_channels counts panels here: those that one projection sums over. */
+NNDX void nnd_fast_inverted_residual(const struct nnd_convolution *s, struct nnd_activation expand,
+                                     struct nnd_activation first, struct nnd_activation second, float *out,
+                                     const float *in, const float *expand_weights, const float *expand_bias,
+                                     const float *expand_slopes, const float *first_weights, const float *first_bias,
+                                     const float *first_slopes, const float *weights, const float *bias,
+                                     const float *residual, const float *slopes, float *buffer) {
+  const struct nnd_inverted all = {
+      .expand = {.in_channels = s->in_c, .out_channels = s->mid_c, .panel_channels = s->in_c, .activation = expand},
+      .project = {.in_channels = s->mid_c, .out_channels = s->out_c, .panel_channels = s->mid_c,
+                  .activation = second, .residual = (int)s->has_residual},
+      .depthwise = {nnd_axis_y(s), nnd_axis_x(s), first, 0},
+      .channels = s->mid_c, .images = s->batch, .window_rows = s->window_rows, .group_panels = s->window_channels};
+  nnd_inverted_run(all,
+                   (struct nnd_inverted_data){
+                       {.in = in, .weights = expand_weights, .bias = expand_bias, .slopes = expand_slopes},
+                       {.weights = weights, .bias = bias, .slopes = slopes, .residual = residual, .out = out},
+                       {.weights = first_weights, .bias = first_bias, .slopes = first_slopes}},
+                   0, nnd_inverted_windows(all), buffer);
 }
 
 #endif

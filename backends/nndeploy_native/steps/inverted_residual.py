@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from nndeploy_native.steps.convolution import Convolution, image_sizes, packed_channel
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Epilogue, Machine
+from nndeploy_native.steps.templated import templated_inverted_residual
 from nndeploy_native.tensors import Tensor, padded
 from nndeploy_native.windows import buffer_bytes, expanded_window_bytes, expanded_window_for
 
@@ -47,7 +48,7 @@ class InvertedResidual:
         sizes.update(window_rows=window.rows, window_columns=window.columns, window_channels=window.channels)
         steps = (expand, first, second)
         wide = expand.output.size + first.output.size
-        return Call(
+        call = Call(
             "inverted_residual",
             sizes,
             second.output,
@@ -74,3 +75,4 @@ class InvertedResidual:
                 "not_written_bytes": 4 * wide // channels * padded(channels, isa.lanes),
             },
         )
+        return templated_inverted_residual(self, call, machine, capacity)

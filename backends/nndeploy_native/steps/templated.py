@@ -8,15 +8,26 @@ import numpy as np
 
 from nndeploy_native.activations import Activation, activation_of, needs_channel
 from nndeploy_native.isa import Isa
+from nndeploy_native.kernels.inverted_residual import (
+    InvertedResidual as InvertedShape,
+)
+from nndeploy_native.kernels.inverted_residual import (
+    choose_inverted_window,
+    inverted_buffer_bytes,
+)
 from nndeploy_native.kernels.isa import ISAS
 from nndeploy_native.kernels.isa import Isa as TemplateIsa
 from nndeploy_native.kernels.packing import pack_pointwise
+from nndeploy_native.kernels.separable import Activation as TemplateActivation
+from nndeploy_native.kernels.separable import Axis
+from nndeploy_native.kernels.separable import Separable as PairShape
 from nndeploy_native.steps.step import Call, Machine
-from nndeploy_native.tensors import Array
+from nndeploy_native.tensors import Array, padded
 from nndeploy_native.windows import buffer_bytes, window_for
 
 if TYPE_CHECKING:
     from nndeploy_native.steps.convolution import Convolution
+    from nndeploy_native.steps.inverted_residual import InvertedResidual
     from nndeploy_native.steps.separable import Separable
 
 STREAM_FROM_BYTES = 16 << 20
@@ -56,6 +67,41 @@ def templated_separable(step: "Separable", call: Call, machine: Machine) -> Call
     sizes["prefetch_input"] = step.first.x.num_bytes(machine.isa.lanes) > l2
     return replace(call, kernel="fast_separable", sizes=sizes, activations=(first, second), epilogues=(),
                    arguments=tuple(arguments))  # fmt: skip
+
+
+def templated_inverted_residual(step: "InvertedResidual", call: Call, machine: Machine, capacity: int) -> Call:
+    """Returns the template's call of a triple, with the ring that it keeps, or `call` where there is none."""
+    convolutions = (step.expand, step.pair.first, step.pair.second)
+    activations = tuple(found for one in convolutions if (found := _activation(one)) is not None)
+    if len(activations) != len(convolutions):
+        return call
+    isa = _template_isa(machine.isa)
+    shape = InvertedShape(step.expand.x.shape[1], _shape_of(step.pair), TemplateActivation())
+    window = choose_inverted_window(shape, isa, capacity)
+    arguments = list(call.arguments)
+    arguments[1] = _pointwise_weights(step.expand, machine.isa)
+    arguments[7] = _pointwise_weights(step.pair.second, machine.isa)
+    sizes = {**call.sizes, **_streams(step.pair.second, machine)}
+    sizes.update(window_rows=window.rows, window_channels=window.group_panels)
+    channels = min(window.group_panels * machine.isa.panel, padded(step.expand.output.shape[1], machine.isa.lanes))
+    notes = {**call.notes, "window": f"{window.rows}x{step.output.shape[3]}x{channels}"}
+    return replace(call, kernel="fast_inverted_residual", sizes=sizes, activations=activations, epilogues=(),
+                   arguments=tuple(arguments), notes=notes,
+                   scratch_bytes=inverted_buffer_bytes(shape, window, isa))  # fmt: skip
+
+
+def _shape_of(pair: "Separable") -> PairShape:
+    first, second = pair.first, pair.second
+    return PairShape(first.x.shape[0], first.x.shape[1], second.output.shape[1], _axis(first, 0), _axis(first, 1))
+
+
+def _axis(step: "Convolution", axis: int) -> Axis:
+    window = step.window
+    size, out_size = step.x.shape[2 + axis], step.output.shape[2 + axis]
+    kernel, stride, dilation = window.kernel[axis], window.strides[axis], window.dilations[axis]
+    begin = window.pads[axis]
+    end = (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size - begin
+    return Axis(size, kernel, stride, dilation, begin, end)
 
 
 def _activation(step: "Convolution") -> Activation | None:
