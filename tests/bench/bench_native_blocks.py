@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Depthwise-separable blocks and inverted residuals of our own kernels against ONNX Runtime, on one thread.
 
-    python tests/bench/bench_native_blocks.py [--family v1,v2,inverted,large] [--batch 1,8] [--capacity KiB] [--seconds S]
-                                              [--only C->O@H/s] [--samples out.json]
+    python tests/bench/bench_native_blocks.py [--family v1,v2,inverted,large] [--batch 1,8] [--capacity KiB]
+        [--seconds S] [--only C->O@H/s] [--samples out.json]
 
 For each block a .c file that instantiates the templates is built by ziglang, its output compared with ONNX Runtime's
 (1e-5 of the largest value) and both timed in turn in this process, one thread each; medians. ONNX Runtime takes and
@@ -25,8 +25,6 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
-
 from nndeploy_native.kernels.instance import SIGNATURE, Instance, aligned, cpu_features
 from nndeploy_native.kernels.inverted_residual import (
     INVERTED_BUFFER_BYTES,
@@ -55,17 +53,26 @@ from nndeploy_native.kernels.separable import (
     num_windows,
     separable_text,
 )
+from onnx import TensorProto, helper, numpy_helper
 
 TOLERANCE = 1e-5
 ROUNDS_AT_LEAST = 5
-V1 = ((32, 64, 112, 1), (64, 128, 112, 2), (128, 128, 56, 1), (128, 256, 56, 2), (256, 256, 28, 1), (256, 512, 28, 2),
-      (512, 512, 14, 1), (512, 1024, 14, 2), (1024, 1024, 7, 1))  # fmt: skip
-V2 = ((32, 16, 112, 1), (96, 24, 112, 2), (144, 24, 56, 1), (144, 32, 56, 2), (192, 32, 28, 1), (192, 64, 28, 2),
-      (384, 64, 14, 1), (384, 96, 14, 1), (576, 96, 14, 1), (576, 160, 14, 2), (960, 160, 7, 1), (960, 320, 7, 1))  # fmt: skip
+# In channels (of the depthwise part), out channels, rows and columns of the input, stride.
+V1 = (
+    (32, 64, 112, 1), (64, 128, 112, 2), (128, 128, 56, 1), (128, 256, 56, 2), (256, 256, 28, 1), (256, 512, 28, 2),
+    (512, 512, 14, 1), (512, 1024, 14, 2), (1024, 1024, 7, 1),
+)  # fmt: skip
+V2 = (
+    (32, 16, 112, 1), (96, 24, 112, 2), (144, 24, 56, 1), (144, 32, 56, 2), (192, 32, 28, 1), (192, 64, 28, 2),
+    (384, 64, 14, 1), (384, 96, 14, 1), (576, 96, 14, 1), (576, 160, 14, 2), (960, 160, 7, 1), (960, 320, 7, 1),
+)  # fmt: skip
 LARGE = ((64, 64, 320, 1), (64, 128, 320, 2), (32, 32, 640, 1), (32, 64, 640, 1), (32, 64, 640, 2))
-INVERTED = ((16, 96, 24, 112, 2), (24, 144, 24, 56, 1), (24, 144, 32, 56, 2), (32, 192, 32, 28, 1), (32, 192, 64, 28, 2),
-            (64, 384, 64, 14, 1), (64, 384, 96, 14, 1), (96, 576, 96, 14, 1), (96, 576, 160, 14, 2), (160, 960, 160, 7, 1),
-            (160, 960, 320, 7, 1))  # fmt: skip
+# In, hidden, out channels, rows and columns, stride.
+INVERTED = (
+    (16, 96, 24, 112, 2), (24, 144, 24, 56, 1), (24, 144, 32, 56, 2), (32, 192, 32, 28, 1), (32, 192, 64, 28, 2),
+    (64, 384, 64, 14, 1), (64, 384, 96, 14, 1), (96, 576, 96, 14, 1), (96, 576, 160, 14, 2), (160, 960, 160, 7, 1),
+    (160, 960, 320, 7, 1),
+)  # fmt: skip
 FAMILIES = {"v1": V1, "v2": V2, "large": LARGE}
 PEAK_TEXT = f"""#include "vector.h"
 {SIGNATURE} {{
@@ -127,7 +134,9 @@ def _blocks(family: str, batch: int) -> list[Block]:
     if family == "inverted":
         return [
             InvertedResidual(
-                c, Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o), RELU6
+                c,
+                Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o),
+                RELU6,
             )
             for c, h, o, n, st in INVERTED
         ]
@@ -244,7 +253,7 @@ def _values(block: Block) -> dict[str, Floats]:
 def _session(block: Block, values: dict[str, Floats]) -> onnxruntime.InferenceSession:
     s = block.rest if isinstance(block, InvertedResidual) else block
     constants = {k: v for k, v in values.items() if k != "x"}
-    constants |= {"low": np.float32(0), "high": np.float32(6)}
+    constants |= {"low": np.array(0, np.float32), "high": np.array(6, np.float32)}
     pads = [s.y.begin, s.x.begin, s.y.end, s.x.end]
     nodes = [
         helper.make_node("Conv", ["h", "dw", "db"], ["a"], group=s.channels, strides=[s.y.stride] * 2, pads=pads),
@@ -267,7 +276,7 @@ def _session(block: Block, values: dict[str, Floats]) -> onnxruntime.InferenceSe
     graph = helper.make_graph(
         nodes, "block", [helper.make_tensor_value_info("x", TensorProto.FLOAT, values["x"].shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()],
+        [numpy_helper.from_array(v, k) for k, v in constants.items()],
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     options = onnxruntime.SessionOptions()

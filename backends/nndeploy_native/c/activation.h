@@ -26,7 +26,7 @@ struct nnd_activation {
 };
 
 /* exp(x) to 2 units in the last place, for x clipped to [-87.3, 88.3].
- * Source: argument reduction by ln 2 in two parts (Cody and Waite), Taylor polynomial of degree 6 on [-ln2/2, ln2/2]. */
+ * Source: argument reduction by ln 2 in two parts (Cody and Waite), Taylor polynomial of degree 6 on half of ln 2. */
 NND_INLINE vf nnd_exp(vf x) {
   const vf clipped = nnd_at_most(nnd_splat(88.3f), nnd_at_least(nnd_splat(-87.3f), x));
   const vf magic = nnd_splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */

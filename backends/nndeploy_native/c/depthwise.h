@@ -86,7 +86,8 @@ NND_INLINE int nnd_edges_are_outer(struct nnd_axis x, nnd_size tiles, nnd_size p
 NND_INLINE void nnd_depthwise_row(struct nnd_depthwise s, nnd_size row, const float *in, const float *weights,
                                   vf bias, vf slope, float *out) {
   const nnd_size top = row * s.y.stride - s.y.pad;
-  const nnd_size tiles = nnd_ceil_div(s.x.out_size, NND_DEPTHWISE_TILE), pixels = nnd_ceil_div(s.x.out_size, tiles);
+  const nnd_size pixels = nnd_ceil_div(s.x.out_size, nnd_ceil_div(s.x.out_size, NND_DEPTHWISE_TILE));
+  const nnd_size tiles = nnd_ceil_div(s.x.out_size, pixels);
   if (nnd_edges_are_outer(s.x, tiles, pixels)) {
     const nnd_size last = (tiles - 1) * pixels;
     nnd_depthwise_tile(s, (int)(tiles == 1 ? s.x.out_size : pixels), 0, 1, top, in, weights, bias, slope,

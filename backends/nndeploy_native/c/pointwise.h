@@ -14,7 +14,7 @@
 
 struct nnd_pointwise {
   nnd_size in_channels, out_channels;
-  nnd_size panel_channels;      /* input channels of a whole panel: more than in_channels where a sum is taken in parts */
+  nnd_size panel_channels;      /* input channels of a whole panel: more than in_channels where sums are in parts */
   nnd_size channel;             /* where in its panel a part begins */
   nnd_size in_plane, out_plane; /* floats from one channel block to the next */
   struct nnd_activation activation;

@@ -11,7 +11,9 @@ from nndeploy_native.kernels.isa import Isa
 from nndeploy_native.kernels.packing import panels
 from nndeploy_native.kernels.separable import Activation, Separable
 
-INVERTED_BUFFER_BYTES = 256 << 10  # 128 to 768 KiB are within 5 % of each other: AMD Zen 5, second cache 1 MiB, 2026-11-20
+INVERTED_BUFFER_BYTES = (
+    256 << 10
+)  # 128 to 768 KiB are within 5 % of each other: AMD Zen 5, second cache 1 MiB, 2026-11-20
 
 
 @dataclass(frozen=True)

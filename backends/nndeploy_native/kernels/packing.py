@@ -36,7 +36,8 @@ def pack_channels(values: Floats, isa: Isa) -> Floats:
 def pack_depthwise(weights: Floats, isa: Isa) -> Floats:
     """Returns (C, 1, kh, kw) as (C/c, kh, kw, c)."""
     channels, _, height, width = weights.shape
-    return blocked_from_planar(weights.reshape(1, channels, height, width), isa)[0]
+    packed: Floats = blocked_from_planar(weights.reshape(1, channels, height, width), isa)[0]
+    return packed
 
 
 def panels(out_channels: int, isa: Isa) -> list[int]:
@@ -60,3 +61,8 @@ def pack_pointwise(weights: Floats, isa: Isa) -> Floats:
         parts.append(padded[at : at + vectors * isa.lanes].T.ravel())
         at += vectors * isa.lanes
     return np.concatenate(parts)
+
+
+def pack_convolution(weights: Floats, isa: Isa) -> Floats:
+    """Returns (O, I, kh, kw) as panels [kh][kw][I][vectors of the panel][c], one after the other, flat."""
+    return pack_pointwise(weights.transpose(0, 2, 3, 1).reshape(len(weights), -1), isa)

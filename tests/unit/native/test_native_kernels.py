@@ -6,15 +6,15 @@ known pattern (an element written outside them shows in the margin).
 """
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-
 from nndeploy_native.kernels.compiler import HINT, compiler_command
 from nndeploy_native.kernels.instance import SIGNATURE, Instance, cpu_features
 from nndeploy_native.kernels.inverted_residual import (
@@ -30,6 +30,7 @@ from nndeploy_native.kernels.packing import (
     Floats,
     blocked_from_planar,
     pack_channels,
+    pack_convolution,
     pack_depthwise,
     pack_pointwise,
     panels,
@@ -126,7 +127,7 @@ def normal(seed: int, *shape: int) -> Floats:
 
 
 def run_step(
-    isa: Isa, text: str, folder: Path, data: list[Floats | None], out_shape: tuple[int, ...], units: int,
+    isa: Isa, text: str, folder: Path, data: Sequence[Floats | None], out_shape: tuple[int, ...], units: int,
     buffer_floats: int = 0, parts: int = 1, extra: tuple[str, ...] = ()
 ) -> Floats:  # fmt: skip
     """Runs the step in `parts` calls, as threads would share it, and returns its blocked output."""
@@ -134,7 +135,7 @@ def run_step(
     inputs = [None if x is None else guarded(x) for x in data]
     out, buffer = guarded(np.zeros(out_shape, np.float32), 77.0), guarded(np.zeros(buffer_floats, np.float32), 77.0)
     bounds = [units * part // parts for part in range(parts + 1)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         step.run(inputs, out, buffer, first, last)
     assert margins_hold(out, 77.0)
     assert margins_hold(buffer, 77.0)
@@ -289,6 +290,54 @@ def test_pointwise_equals_float64(
     shape = (images, isa.blocks(outputs), 1, pixels, isa.lanes)
     out = run_step(isa, text, tmp_path, data, shape, images * -(-pixels // window))
     check(planar_from_blocked(out, outputs), want)
+
+
+CONVOLUTIONS = {
+    "first": (True, 3, 32, Axis(33, 3, 2), Axis(65, 3, 2)),
+    "first, kernel 7": (True, 3, 20, Axis(20, 7, 2, 1, 3, 3), Axis(23, 7, 2, 1, 3, 3)),
+    "blocked, odd channels": (False, 19, 70, Axis(9), Axis(31)),
+    "blocked, stride 2": (False, 32, 16, Axis(12, 3, 2), Axis(12, 3, 2)),
+    "one row of 20": (False, 16, 16, Axis(1, 1, 1, 1, 0, 0), Axis(20, 5, 1, 2, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolution_equals_float64(name: str, isa: Isa, tmp_path: Path) -> None:
+    planar, channels, outputs, y, across = CONVOLUTIONS[name]
+    x, bias = normal(0, 2, channels, y.size, across.size), normal(2, outputs)
+    weights = normal(1, outputs, channels, y.kernel, across.kernel)
+    residual = normal(3, 2, outputs, y.out_size, across.out_size)
+    want = np.maximum(convolve(x.astype(np.float64), weights, bias, y, across) + residual, 0)
+    text = f"""#include "convolution.h"
+    {SIGNATURE} {{
+      const struct nnd_convolution step = {{{y.initializer()}, {across.initializer()}, {channels}, {outputs}, 2,
+        {{NND_RELU, 0, 0}}, {int(planar)}, 1, 0}};
+      (void)buffer;
+      nnd_convolution_run(step, (struct nnd_pointwise_data){{data[0], data[1], data[2], 0, data[3], out}}, first, last);
+    }}"""
+    data = [x if planar else blocked_from_planar(x, isa), pack_convolution(weights, isa), pack_channels(bias, isa),
+            blocked_from_planar(residual, isa)]  # fmt: skip
+    shape = (2, isa.blocks(outputs), y.out_size, across.out_size, isa.lanes)
+    out = run_step(isa, text, tmp_path, data, shape, 2 * y.out_size, parts=3)
+    check(planar_from_blocked(out, outputs), want)
+
+
+@pytest.mark.parametrize(("channels", "pixels"), [(32, 64), (19, 37), (3, 5), (16, 16), (33, 100)])
+def test_layouts_go_round(channels: int, pixels: int, isa: Isa, tmp_path: Path) -> None:
+    x = normal(0, 2, channels, 1, pixels)
+    text = f"""#include "layout.h"
+    {SIGNATURE} {{
+      (void)buffer;
+      nnd_FORM({channels}, {pixels}, data[0], out, first, last);
+    }}"""
+    units = 2 * isa.blocks(channels)
+    shape = (2, isa.blocks(channels), 1, pixels, isa.lanes)
+    blocked = run_step(isa, text.replace("FORM", "blocked_from_planar"), tmp_path, [x], shape, units, parts=2)
+    np.testing.assert_array_equal(blocked, blocked_from_planar(x, isa))
+    back = tmp_path / "back"
+    back.mkdir()
+    planar = run_step(isa, text.replace("FORM", "planar_from_blocked"), back, [blocked], x.shape, units, parts=2)
+    np.testing.assert_array_equal(planar, x)
 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5, 7])
