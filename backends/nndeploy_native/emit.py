@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls -> one C source that includes c/templates.h: a struct, its epilogues and a call for each step.
 
-    static const struct nnd_convolution step3 = {.batch = 1, ...};
+    static const struct nnd_images step3 = {.batch = 1, ...};
     static inline vx step3_end0(vx v0, vx v1, vx v2) { return nndx_relu(v0); }
     int nnd_run(const struct nnd_call *call) { ... nnd_dense(&step3, step3_end0, out, in...); ... }
 
@@ -22,12 +22,12 @@ PlaceOf = Callable[[Tensor | Array], str]
 
 _WITH_WINDOWS = (
     "dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "inverted_residual", "pool_max",
-    "fast_pointwise", "fast_depthwise", "fast_separable", "fast_inverted_residual",
+    "fast_pointwise", "fast_dense", "fast_dense_plain", "fast_depthwise", "fast_separable", "fast_inverted_residual",
     "pool_mean",
 )  # fmt: skip
 _ALONG_AXES = ("softmax", "log_softmax", "reduce_mean", "reduce_sum", "reduce_max")
 _STRUCTS = {
-    **dict.fromkeys(_WITH_WINDOWS, "convolution"),
+    **dict.fromkeys(_WITH_WINDOWS, "images"),
     **dict.fromkeys(_ALONG_AXES, "along_axis"),
     **dict.fromkeys(("blocked_from_plain", "plain_from_blocked"), "convert"),
 }

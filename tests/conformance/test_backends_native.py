@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our own CPU kernels keep what a backend promises."""
 
-from nndeploy.testing import BackendConformance
 from nndeploy_native.plugin import Plugin
+
+from nndeploy.testing import BackendConformance
 
 
 class TestNative(BackendConformance):

@@ -26,7 +26,7 @@ struct nnd_call {
   long num_threads;
 };
 
-struct nnd_convolution {
+struct nnd_images {
   long batch, in_c, in_h, in_w, out_c, out_h, out_w;
   long kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
   long window_rows, window_columns, window_channels;         /* separable, inverted residual */
@@ -63,7 +63,7 @@ NNDX long nnd_plane(long n, long c, long channels, long pixels, int plain) {
 }
 
 /* One panel of `count` (<= NND_TILE) neighbouring pixels of an output row. */
-NNDX void nnd_dense_tile(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_dense_tile(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                          const float *panel_weights, const float *bias, const float *residual, const float *channel,
                          long n, long panel, long y, long x, long count, int plain) {
   vx sums[NND_TILE][NND_P];
@@ -104,7 +104,7 @@ NNDX void nnd_dense_tile(const struct nnd_convolution *s, nnd_epilogue then, flo
   }
 }
 
-NNDX void nnd_dense_any(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_dense_any(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                         const float *weights, const float *bias, const float *residual, const float *channel,
                         int plain) {
   const long panels = (s->out_c + NND_PANEL_LANES - 1) / NND_PANEL_LANES;
@@ -117,12 +117,12 @@ NNDX void nnd_dense_any(const struct nnd_convolution *s, nnd_epilogue then, floa
                          nnd_least(NND_TILE, s->out_w - x), plain);
 }
 
-NNDX void nnd_dense(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_dense(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                     const float *weights, const float *bias, const float *residual, const float *channel) {
   nnd_dense_any(s, then, out, in, weights, bias, residual, channel, 0);
 }
 
-NNDX void nnd_dense_plain(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_dense_plain(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                           const float *weights, const float *bias, const float *residual, const float *channel) {
   nnd_dense_any(s, then, out, in, weights, bias, residual, channel, 1);
 }
@@ -130,7 +130,7 @@ NNDX void nnd_dense_plain(const struct nnd_convolution *s, nnd_epilogue then, fl
 /* --- depthwise, grouped -------------------------------------------------------------------------------------- */
 
 /* The sum of one pixel of one channel block, bias included. */
-NNDX vx nnd_depthwise_sum(const struct nnd_convolution *s, const float *in, const float *weights, const float *bias,
+NNDX vx nnd_depthwise_sum(const struct nnd_images *s, const float *in, const float *weights, const float *bias,
                           long n, long block, long y, long x) {
   const float *plane = in + (n * nnd_blocks_of(s->in_c) + block) * s->in_h * s->in_w * NND_L;
   vx sum = nndx_load(bias + block * NND_L);
@@ -147,7 +147,7 @@ NNDX vx nnd_depthwise_sum(const struct nnd_convolution *s, const float *in, cons
   return sum;
 }
 
-NNDX void nnd_depthwise(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_depthwise(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                         const float *weights, const float *bias, const float *residual, const float *channel) {
   const long blocks = nnd_blocks_of(s->out_c);
   for (long n = 0; n < s->batch; n++)
@@ -160,7 +160,7 @@ NNDX void nnd_depthwise(const struct nnd_convolution *s, nnd_epilogue then, floa
         }
 }
 
-NNDX void nnd_grouped(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_grouped(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                       const float *weights, const float *bias, const float *residual, const float *channel) {
   const long blocks = nnd_blocks_of(s->out_c), pixels = s->in_h * s->in_w;
   const long group_in = s->in_c / s->groups, group_out = s->out_c / s->groups;
@@ -189,7 +189,7 @@ NNDX void nnd_grouped(const struct nnd_convolution *s, nnd_epilogue then, float 
 }
 
 /* Each output pixel gathers the input pixels whose windows cover it. */
-NNDX void nnd_transposed(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *in,
+NNDX void nnd_transposed(const struct nnd_images *s, nnd_epilogue then, float *out, const float *in,
                          const float *weights, const float *bias, const float *residual, const float *channel) {
   const long blocks = nnd_blocks_of(s->out_c), pixels = s->in_h * s->in_w;
   for (long n = 0; n < s->batch; n++)
@@ -219,7 +219,7 @@ NNDX void nnd_transposed(const struct nnd_convolution *s, nnd_epilogue then, flo
 /* The pointwise part of a window: `here` blocks of its input, from block `from` of `mid_c` channels on, lie in `buffer`
  * as [block][rows][columns][c]. Where not all channels are there, the sums are kept in `out` between parts, and the
  * epilogue runs at the last one. */
-NNDX void nnd_project(const struct nnd_convolution *s, nnd_epilogue then, float *out, const float *buffer,
+NNDX void nnd_project(const struct nnd_images *s, nnd_epilogue then, float *out, const float *buffer,
                       const float *weights, const float *bias, const float *residual, const float *channel, long n,
                       long top, long left, long rows, long columns, long from, long here, long mid_c) {
   const long blocks = nnd_blocks_of(s->out_c), pixels = rows * columns;
@@ -249,7 +249,7 @@ NNDX void nnd_project(const struct nnd_convolution *s, nnd_epilogue then, float 
 }
 
 /* The buffer holds the first result of one window: [window_channels / c][rows][columns][c]. */
-NNDX void nnd_separable(const struct nnd_convolution *s, nnd_epilogue first_then, nnd_epilogue then, float *out,
+NNDX void nnd_separable(const struct nnd_images *s, nnd_epilogue first_then, nnd_epilogue then, float *out,
                         const float *in, const float *first_weights, const float *first_bias,
                         const float *first_channel, const float *weights, const float *bias, const float *residual,
                         const float *channel, float *buffer) {
@@ -279,7 +279,7 @@ NNDX void nnd_separable(const struct nnd_convolution *s, nnd_epilogue first_then
 /* A window is some rows of the output and some of the mid_c channels. The buffer holds the expanded input rows that it
  * needs, [block][rows][in_w][c], and after them its depthwise result. Rows outside the image are not expanded: they
  * are zeros to the depthwise convolution, whatever the expansion would make of them. */
-NNDX void nnd_inverted_residual(const struct nnd_convolution *s, nnd_epilogue expand_then, nnd_epilogue first_then,
+NNDX void nnd_inverted_residual(const struct nnd_images *s, nnd_epilogue expand_then, nnd_epilogue first_then,
                                 nnd_epilogue then, float *out, const float *in, const float *expand_weights,
                                 const float *expand_bias, const float *expand_channel, const float *first_weights,
                                 const float *first_bias, const float *first_channel, const float *weights,
@@ -336,7 +336,7 @@ NNDX void nnd_inverted_residual(const struct nnd_convolution *s, nnd_epilogue ex
 
 /* --- pooling ------------------------------------------------------------------------------------------------- */
 
-NNDX void nnd_pool(const struct nnd_convolution *s, float *out, const float *in, int is_max) {
+NNDX void nnd_pool(const struct nnd_images *s, float *out, const float *in, int is_max) {
   const long blocks = nnd_blocks_of(s->out_c);
   for (long n = 0; n < s->batch; n++)
     for (long block = 0; block < blocks; block++) {
@@ -362,8 +362,8 @@ NNDX void nnd_pool(const struct nnd_convolution *s, float *out, const float *in,
     }
 }
 
-NNDX void nnd_pool_max(const struct nnd_convolution *s, float *out, const float *in) { nnd_pool(s, out, in, 1); }
-NNDX void nnd_pool_mean(const struct nnd_convolution *s, float *out, const float *in) { nnd_pool(s, out, in, 0); }
+NNDX void nnd_pool_max(const struct nnd_images *s, float *out, const float *in) { nnd_pool(s, out, in, 1); }
+NNDX void nnd_pool_mean(const struct nnd_images *s, float *out, const float *in) { nnd_pool(s, out, in, 0); }
 
 /* --- elementwise --------------------------------------------------------------------------------------------- */
 

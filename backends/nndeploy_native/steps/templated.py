@@ -17,7 +17,7 @@ from nndeploy_native.kernels.inverted_residual import (
 )
 from nndeploy_native.kernels.isa import ISAS
 from nndeploy_native.kernels.isa import Isa as TemplateIsa
-from nndeploy_native.kernels.packing import pack_pointwise
+from nndeploy_native.kernels.packing import pack_convolution, pack_pointwise
 from nndeploy_native.kernels.separable import Activation as TemplateActivation
 from nndeploy_native.kernels.separable import Axis
 from nndeploy_native.kernels.separable import Separable as PairShape
@@ -36,14 +36,19 @@ DEFAULT_L2_BYTES = 1 << 20
 
 
 def templated_convolution(step: "Convolution", call: Call, machine: Machine) -> Call:
-    """Returns the template's call of a pointwise or depthwise convolution, or `call` where there is none."""
+    """Returns the template's call of a pointwise, depthwise or dense convolution, or `call` where there is none."""
     activation = _activation(step)
-    if activation is None or not step.x.is_blocked:
+    if activation is None:
         return call
     x, weights, bias, residual, channel = call.arguments
     if step.is_depthwise and residual is None:
         return replace(call, kernel="fast_depthwise", activations=(activation,), epilogues=(),
                        arguments=(x, weights, bias, channel))  # fmt: skip
+    if call.kernel in ("dense", "dense_plain") and not (step.is_pointwise and step.x.is_blocked):
+        packed = pack_convolution(step.weights, _template_isa(machine.isa))
+        return replace(call, kernel=f"fast_{call.kernel}", sizes={**call.sizes, **_streams(step, machine)},
+                       activations=(activation,), epilogues=(),
+                       arguments=(x, packed, bias, residual, channel))  # fmt: skip
     if not step.is_pointwise:
         return call
     pixels = step.output.shape[2] * step.output.shape[3]
