@@ -4,7 +4,7 @@
     plain     (N, C, H, W) in the order of ONNX, any rank
     blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector of c floats, rank 4 only
 
-Law: lanes of a blocked tensor beyond its last channel hold zeros.
+Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
 """
 
 import math

@@ -2,7 +2,7 @@
  *
  * Plain versions of all kernels: correct, readable, one thread. Faster templates replace them one by one.
  *
- * Formats (tensors.py, steps/): blocked tensors are (N, ceil(C / c), H, W, c), c = NND_LANES, padding lanes zero.
+ * Formats (tensors.py, steps/): blocked tensors are (N, ceil(C / c), H, W, c), c = NND_LANES; what padding lanes hold, nobody reads.
  * Weights of a dense kernel are [O / panel][H][W][I][panel], panel = NND_PANEL_LANES; biases are padded to a panel.
  * An epilogue takes the sum, the residual at the same place (0 without one) and a number of the channel.
  * Sizes are compile-time constants of the step that calls.

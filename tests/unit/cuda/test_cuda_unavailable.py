@@ -40,9 +40,7 @@ def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_machine_without_the_package_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: None)
     monkeypatch.setitem(sys.modules, "nndeploy.cuda.bindings_driver", None)
-    assert cuda_unavailable() == (
-        "there is an NVIDIA driver, but the package cuda-bindings is not installed"
-    )
+    assert cuda_unavailable() == ("there is an NVIDIA driver, but the package cuda-bindings is not installed")
 
 
 def test_asking_on_a_machine_without_a_driver_does_not_import_the_bindings() -> None:
