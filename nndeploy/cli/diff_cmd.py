@@ -101,12 +101,7 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
             for variant in submodel["variants"]
         },
         "chain": {chain.id: f"{len(chain.submodels)} submodels for {chain.target}" for chain in manifest.target_chains},
-        "node": {node.name: f"{node.backend} in {node.submodel}" for node in report.nodes}
-        | {
-            f"{c.id}: {node.name}": f"{node.backend} in {node.submodel}"
-            for c in report.target_chains
-            for node in c.nodes
-        },
+        "node": _nodes(report),
         "max error": _errors(report),
         "tolerance": plain["tolerances"],
         "image input": {"how": plain["image_input"]},
