@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray, cuda_unavailable, device
+from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray, cuda_unavailable, device, gpu_number
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
@@ -60,7 +60,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
             f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
             hint="the box and the machine that compiles need the same version of cuDNN",
         )
-    return CudnnSession(program, files, library, device(_device_index(options.device)))
+    return CudnnSession(program, files, library, device(_number_of(options.device)))
 
 
 class CudnnSession:
@@ -92,7 +92,7 @@ class CudnnSession:
         with self._lock:
             if self._call is not None:
                 return self._call.run(inputs)
-            given = [self._on_device(inputs[tensor.name]) for tensor in self._program.inputs]
+            given = [self._aligned(self._gpu.array_of(inputs[tensor.name])) for tensor in self._program.inputs]
             made = self._arrays(self._program.outputs)
             self.enqueue(given, list(made.values()))
             if self._may_capture:  # the first run has loaded the code, which a capture must not do
@@ -158,13 +158,12 @@ class CudnnSession:
             return arrays[binding.kind][binding.index].ptr + binding.offset
         return self._memory[binding.kind].ptr + binding.offset
 
-    def _on_device(self, value: Value) -> DeviceArray:
-        if not isinstance(value, DeviceArray) or value.device is not self._gpu:
-            return self._gpu.to_device(np.ascontiguousarray(value.numpy() if isinstance(value, DeviceArray) else value))
-        if value.ptr % ALIGNMENT == 0:
-            return value
-        aligned = self._gpu.empty(value.shape, value.dtype.name)
-        aligned.write(value)
+    def _aligned(self, array: DeviceArray) -> DeviceArray:
+        """Returns the array where it starts as the plans ask for, else a copy that does."""
+        if array.ptr % ALIGNMENT == 0:
+            return array
+        aligned = self._gpu.empty(array.shape, array.dtype.name)
+        aligned.write(array)
         return aligned
 
     def _place_constants(self, file: memoryview) -> None:
@@ -200,10 +199,10 @@ def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> 
         ) from err
 
 
-def _device_index(name: str) -> int:
-    kind, _, number = name.partition(":")
-    if kind == "cuda" and number.isascii() and number.isdigit():
-        return int(number)
-    if name in ("cpu", "cuda"):  # nobody asked for one GPU of several
+def _number_of(device_name: str) -> int:
+    if device_name in ("cpu", "cuda"):  # nobody asked for one GPU of several
         return 0
-    raise UnavailableError(f"cuDNN runs on NVIDIA GPUs, not on {name!r}")
+    number = gpu_number(device_name)
+    if number is None:
+        raise UnavailableError(f"cuDNN runs on NVIDIA GPUs, not on {device_name!r}")
+    return number

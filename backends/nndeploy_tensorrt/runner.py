@@ -16,8 +16,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray
 from nndeploy.errors import DataError, NndeployError, UsageError
 from nndeploy.value_types import Value
@@ -56,7 +54,7 @@ class Runner:
         with self._lock:
             if self._captured is not None:
                 return self._captured.run(inputs)
-            given = {binding.name: self._on_device(inputs[binding.name]) for binding in self._facts.inputs}
+            given = {binding.name: self._device.array_of(inputs[binding.name]) for binding in self._facts.inputs}
             outputs = self._queue(given)
             self._num_runs += 1
             if self._may_capture and self._num_runs >= RUNS_BEFORE_CAPTURE:
@@ -74,11 +72,6 @@ class Runner:
     def num_runs(self) -> int:
         """How often it ran without a graph."""
         return self._num_runs
-
-    def _on_device(self, value: Value) -> DeviceArray:
-        if isinstance(value, DeviceArray):
-            return value if value.device is self._device else self._device.to_device(value.numpy())
-        return self._device.to_device(np.asarray(value))
 
     def _queue(self, given: Mapping[str, DeviceArray]) -> dict[str, Value]:
         if self._context is None:

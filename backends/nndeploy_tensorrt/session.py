@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from nndeploy.cuda import Device, device
+from nndeploy.cuda import Device, device, gpu_number
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.target import capability_number
@@ -37,7 +37,10 @@ def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], 
     facts = facts_from_metadata(metadata)
     if ENGINE_FILE not in files:
         raise BundleError(f"the artifact has no {ENGINE_FILE}")
-    gpu = device(_ordinal(options.device))
+    number = gpu_number(options.device)
+    if number is None:
+        raise UnavailableError(f"TensorRT runs on a GPU, not on {options.device!r}", hint="--device cuda:0")
+    gpu = device(number)
     _check_capability(facts, gpu)
     library = _library_of(facts)
     engine = files[ENGINE_FILE]
@@ -114,13 +117,6 @@ class _KernelCache:
         data = b"" if serialized is None else bytes(serialized)
         if data and data != self._kept and write_cache(self._path, data):
             self._kept = data
-
-
-def _ordinal(name: str) -> int:
-    kind, _, number = name.partition(":")
-    if kind == "cuda" and number.isdecimal():
-        return int(number)
-    raise UnavailableError(f"TensorRT runs on a GPU, not on {name!r}", hint="--device cuda:0")
 
 
 def _check_capability(facts: EngineFacts, gpu: Device) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nndeploy.cuda import CapturedCall, Device, DeviceArray, device
+from nndeploy.cuda import CapturedCall, Device, DeviceArray, device, gpu_number
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
@@ -20,7 +20,6 @@ from nndeploy_triton.launching import Launcher, launcher
 from nndeploy_triton.plan import CONSTANTS_FILE, PLAN_FILE, Border, Plan, plan_from_json
 
 FORMAT = 1
-_DEVICE_PREFIX = "cuda:"
 
 
 def open_session(
@@ -32,7 +31,12 @@ def open_session(
         UnavailableError: there is no such GPU, or the artifact has no code for its compute capability.
         BundleError: the artifact lacks a file, or its plan is malformed.
     """
-    gpu = device(_device_index(options.device))
+    number = gpu_number(options.device)
+    if number is None:
+        raise UnavailableError(
+            f"Triton kernels run on an NVIDIA GPU, not on {options.device!r}", hint="--device cuda:0"
+        )
+    gpu = device(number)
     if metadata.get("format") != FORMAT:
         raise BundleError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {FORMAT}")
     folder = f"sm_{gpu.compute_capability.replace('.', '')}"
@@ -45,13 +49,6 @@ def open_session(
         )
     plan = plan_from_json(bytes(files[f"{folder}/{PLAN_FILE}"]))
     return TritonSession(gpu, plan, files, folder)
-
-
-def _device_index(name: str) -> int:
-    number = name.removeprefix(_DEVICE_PREFIX)
-    if not name.startswith(_DEVICE_PREFIX) or not number.isdecimal():
-        raise UnavailableError(f"Triton kernels run on an NVIDIA GPU, not on {name!r}", hint="--device cuda:0")
-    return int(number)
 
 
 class TritonSession:

@@ -21,7 +21,7 @@ from nndeploy.cuda.driver import CudaError, Dim3, Driver, current_driver
 from nndeploy.cuda.facts import compute_capability, cuda_unavailable
 from nndeploy.cuda.staging import PIECE_BYTES, PinnedPool
 from nndeploy.errors import InputError, UnavailableError, UsageError
-from nndeploy.value_types import numpy_dtype
+from nndeploy.value_types import Value, numpy_dtype
 
 SHARED_BYTES_UNASKED = 48 * 1024
 """Dynamic shared memory that a kernel may use without opting in. Source: CUDA C++ Programming Guide, 16.x."""
@@ -133,6 +133,17 @@ class Device:
         found = DeviceArray(Allocation(self, values.nbytes), values.shape, _device_dtype(values.dtype))
         found.write(values)
         return found
+
+    def array_of(self, value: Value) -> DeviceArray:
+        """Returns `value` itself where it is an array of this device, else a copy of it here.
+
+        Raises:
+            CudaError: the memory is full.
+            InputError: values of this type cannot be on a GPU.
+        """
+        if isinstance(value, DeviceArray):
+            return value if value.device is self else self.to_device(value.numpy())
+        return self.to_device(np.asarray(value))
 
     def upload(self, target: DeviceArray, values: "np.ndarray[Any, Any]") -> None:
         """Queues a copy of `values`, through a page-locked buffer, to `target` of the same shape and dtype."""
@@ -329,6 +340,12 @@ def device(index: int = 0) -> Device:
         if (driver, index) not in _devices:
             _devices[driver, index] = Device(driver, index)
         return _devices[driver, index]
+
+
+def gpu_number(name: str) -> int | None:
+    """Returns the CUDA device number in "cuda:N", None where `name` is anything else."""
+    kind, _, number = name.partition(":")
+    return int(number) if kind == "cuda" and number.isascii() and number.isdigit() else None
 
 
 def _captured(driver: Driver, stream: int, work: Callable[[], object]) -> int:

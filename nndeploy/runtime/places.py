@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from nndeploy.bundle.manifest import Manifest, Submodel, TargetChain
-from nndeploy.cuda.facts import cuda_unavailable
+from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.select import LoadOptions, choose
 from nndeploy.target import Target, host_target, unmet
@@ -112,7 +112,8 @@ def _places(device: str) -> Iterator[Place]:
     if not host.gpus:
         yield Place(host)
         return
-    numbers = range(len(host.gpus)) if device == "auto" else [int(device.partition(":")[2])]
+    named = gpu_number(device)
+    numbers = range(len(host.gpus)) if named is None else [named]
     for number in numbers:
         if number >= len(host.gpus):
             raise UnavailableError(f"there is no GPU {device}, this machine has {len(host.gpus)}")

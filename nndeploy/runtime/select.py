@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nndeploy.bundle.manifest import Submodel, Variant
+from nndeploy.cuda import gpu_number
 from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
@@ -46,8 +47,7 @@ class LoadOptions:
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
-        kind, _, number = self.device.partition(":")
-        if self.device not in ("auto", "cpu") and not (kind == "cuda" and number.isascii() and number.isdecimal()):
+        if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
