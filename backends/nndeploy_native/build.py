@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submodel -> artifact: a shared library for the target's instruction set, its packed constants, and the plan.
+
+    kernels.so      nnd_run(call): all steps, one after the other
+    constants.bin   weights as the kernels read them
+    plan.json       borders, the arena, and each step with its window and buffer
+
+One arena holds all values between; values that never live at the same time share memory. Law: the same submodel and
+target give the same bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.target import Target
+from nndeploy.value_types import DimRange
+from nndeploy_native.emit import c_type, source_of
+from nndeploy_native.fusion import fused
+from nndeploy_native.fusion.usage import readers_of
+from nndeploy_native.isa import Isa, isa_for, no_isa_reason
+from nndeploy_native.library import library_from_source
+from nndeploy_native.lowering.context import Lowered
+from nndeploy_native.lowering.table import lower
+from nndeploy_native.memory import Lifetime, aligned, placed
+from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_to_json
+from nndeploy_native.steps.movement import Convert
+from nndeploy_native.steps.step import Call, Machine, Step
+from nndeploy_native.tensors import Array, Tensor
+
+FORMAT = 1
+
+
+@dataclass(slots=True)
+class Constants:
+    """The bytes of constants.bin as it grows; equal constants are kept once."""
+
+    data: bytearray = field(default_factory=bytearray)
+    offsets: dict[tuple[str, bytes], int] = field(default_factory=dict)
+
+    def offset_of(self, array: Array) -> int:
+        """Returns where an array lies, adding it where it is not there."""
+        raw = np.ascontiguousarray(array).tobytes()
+        key = (array.dtype.str, raw)
+        if key not in self.offsets:
+            self.offsets[key] = len(self.data)
+            self.data += raw + bytes(aligned(len(raw)) - len(raw))
+        return self.offsets[key]
+
+
+def machine_of(target: Target) -> Machine:
+    """Returns what a target's kernels are made for; `buffer` among its caches sets the window buffer's bytes.
+
+    Raises:
+        BuildRefusedError: there is no instruction set for it.
+    """
+    isa = isa_for(target)
+    if isa is None:
+        raise BuildRefusedError(no_isa_reason(target))
+    caches = dict(target.caches)
+    return Machine(isa, caches.get("l2", 0), caches.get("buffer", 0))
+
+
+def build(submodel: ir.Model, machine: Machine, ranges: Mapping[str, DimRange], workdir: Path) -> Artifact:
+    """Returns the artifact of a submodel for a machine.
+
+    Raises:
+        BuildRefusedError: a node has no kernel, or there is no compiler.
+    """
+    lowered = lower(submodel, ranges)
+    kept = {tensor.root for tensor in lowered.outputs.values()}
+    steps = fused(lowered.steps, kept)
+    calls = [step.call(machine) for step in steps]
+    offsets, arena_bytes = _arena(steps, calls, lowered, machine.isa)
+    constants = Constants()
+    source = _source(calls, lowered, offsets, constants, machine.isa)
+    library = library_from_source(source, machine.isa, workdir)
+    plan = Plan(
+        machine.isa.name,
+        arena_bytes,
+        len(constants.data),
+        tuple(Border(name, tensor.shape) for name, tensor in lowered.inputs.items()),
+        tuple(Border(name, tensor.shape) for name, tensor in lowered.outputs.items()),
+        tuple({"kernel": call.kernel, **call.notes} for call in calls),
+    )
+    return Artifact(
+        files={LIBRARY_FILE: library, CONSTANTS_FILE: bytes(constants.data), PLAN_FILE: plan_to_json(plan)},
+        metadata={
+            "format": FORMAT,
+            "isa": machine.isa.name,
+            "arch": machine.isa.arch,
+            "cpu_features": list(machine.isa.cpu_features),
+        },
+        requires={"arch": machine.isa.arch, "cpu_features": list(machine.isa.cpu_features)},
+        native_code=True,
+        log=_log(steps, plan),
+    )
+
+
+def _arena(steps: Sequence[Step], calls: Sequence[Call], lowered: Lowered, isa: Isa) -> tuple[dict[str, int], int]:
+    """Returns the offset in the arena of each value between steps and of each scratch, and the arena's bytes."""
+    outside = {tensor.root for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
+    readers = readers_of(steps)
+    lifetimes: dict[str, Lifetime] = {}
+    for number, step in enumerate(steps):
+        tensor = step.output
+        if tensor.root not in outside:
+            last = readers.get(tensor.root, [number])[-1]
+            lifetimes[tensor.root] = Lifetime(tensor.num_bytes(isa.lanes), number, last)
+        if scratch_bytes := calls[number].scratch_bytes:
+            lifetimes[_scratch(number)] = Lifetime(scratch_bytes, number, number)
+    return placed(lifetimes)
+
+
+def _scratch(number: int) -> str:
+    return f"\0scratch{number}"
+
+
+def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int], constants: Constants, isa: Isa) -> str:
+    inputs = {tensor.root: number for number, tensor in enumerate(lowered.inputs.values())}
+    outputs = {tensor.root: number for number, tensor in enumerate(lowered.outputs.values())}
+
+    def place_of(one: Tensor | Array) -> str:
+        if not isinstance(one, Tensor):
+            return f"(const {c_type(one)} *)(call->constants + {constants.offset_of(one)})"
+        if one.root in inputs:
+            return f"(const float *)call->inputs[{inputs[one.root]}]"
+        if one.root in outputs:
+            return f"(float *)call->outputs[{outputs[one.root]}]"
+        if one.root in lowered.constants:
+            return place_of(lowered.constants[one.root])
+        return f"(float *)(call->arena + {offsets[one.root]})"
+
+    scratch = [
+        f"(float *)(call->arena + {offsets[_scratch(number)]})" if call.scratch_bytes else ""
+        for number, call in enumerate(calls)
+    ]
+    return source_of(calls, scratch, place_of, isa)
+
+
+def _log(steps: Sequence[Step], plan: Plan) -> str:
+    """Returns the plan in words: one line a step, with window and buffer where there is one."""
+    conversions = sum(isinstance(step, Convert) for step in steps)
+    lines = [
+        f"{plan.isa}: {len(steps)} steps, {conversions} layout conversions, arena {plan.arena_bytes} bytes, "
+        f"constants {plan.constants_bytes} bytes"
+    ]
+    for step in plan.steps:
+        rest = ", ".join(f"{key} {value}" for key, value in step.items() if key not in ("kernel", "what"))
+        lines.append(f"{step['kernel']}: {step['what']}" + (f" ({rest})" if rest else ""))
+    return "\n".join(lines)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inverted residual on NCHWc: pointwise (expand), depthwise, pointwise (project), as one operator.
+ *
+ * A window is some rows of the output, all columns. The expanded rows that it reads are kept in a ring, so that rows
+ * shared with the next window are expanded once. Panel by panel of hidden channels: expand the new rows, run the
+ * depthwise part over them while they are in the first cache, keep its result; then project it. Where the window is
+ * the whole image nothing is shared: the ring holds one panel only, and the hidden channels may be taken in groups,
+ * each adding its part to the output.
+ * Threads share [0, nnd_inverted_windows()); a thread's first window fills its own ring.
+ */
+#ifndef NND_INVERTED_RESIDUAL_H
+#define NND_INVERTED_RESIDUAL_H
+
+#include "depthwise.h"
+#include "pointwise.h"
+
+struct nnd_inverted {
+  struct nnd_pointwise expand, project; /* planes are set here */
+  struct nnd_depthwise depthwise;       /* ring is set here */
+  nnd_size channels, images;            /* hidden channels */
+  nnd_size window_rows, group_panels;   /* panels of hidden channels that one projection sums over */
+};
+
+struct nnd_inverted_data {
+  struct nnd_pointwise_data expand, project; /* the output is the projection's */
+  struct nnd_depthwise_data depthwise;
+};
+
+NND_INLINE nnd_size nnd_inverted_windows(struct nnd_inverted s) {
+  return s.images * nnd_ceil_div(s.depthwise.y.out_size, s.window_rows);
+}
+
+NND_INLINE nnd_size nnd_inverted_ring_rows(struct nnd_inverted s) {
+  const struct nnd_axis y = s.depthwise.y;
+  return nnd_min(y.size, (s.window_rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
+}
+
+/* Floats of the ring; the depthwise result lies behind it. */
+NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
+  const nnd_size blocks = nnd_blocks(s.channels);
+  const nnd_size kept = s.window_rows >= s.depthwise.y.out_size ? nnd_min(blocks, NND_PANEL + 1) : blocks;
+  return kept * nnd_inverted_ring_rows(s) * s.depthwise.x.size * NND_LANES;
+}
+
+/* One panel: `data` at its first channel, rows [from, to) of the input expanded, `rows` output rows from `row` on. */
+NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size rows, nnd_size row, nnd_size from,
+                                   nnd_size to, struct nnd_pointwise_data expand, struct nnd_depthwise_data depthwise,
+                                   float *ring, float *first) {
+  const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;
+  for (nnd_size y = from; y < to; y++) {
+    struct nnd_pointwise_data at = expand;
+    at.in += y * width * NND_LANES;
+    at.out = ring + y % s.depthwise.ring * width * NND_LANES;
+    nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, at, nnd_no_prefetch);
+  }
+  const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
+  NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
+    const float *weights = depthwise.weights + v * taps * NND_LANES;
+    const vf bias = nnd_load(depthwise.bias + v * NND_LANES);
+    const vf slope = s.depthwise.activation.kind == NND_PRELU ? nnd_load(depthwise.slopes + v * NND_LANES)
+                                                              : nnd_splat(0.0f);
+    for (nnd_size r = 0; r < rows; r++)
+      nnd_depthwise_row(s.depthwise, row + r, ring + v * s.expand.out_plane, weights, bias, slope,
+                        first + (v * rows + r) * out_width * NND_LANES);
+  }
+}
+
+/* `project.out` and `.residual` are those of the image, `done` input rows are in the ring already. */
+NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_size row, nnd_size done,
+                                    struct nnd_inverted_data d, float *ring) {
+  const struct nnd_axis y = s.depthwise.y;
+  const nnd_size blocks = nnd_blocks(s.channels), full = nnd_full_panels(blocks), width = s.depthwise.x.out_size;
+  const nnd_size taps = y.kernel * s.depthwise.x.kernel, plane = rows * width * NND_LANES;
+  const nnd_size from = nnd_max(done, nnd_max(0, row * y.stride - y.pad));
+  const nnd_size to = nnd_min(y.size, (row + rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1);
+  const int whole = s.window_rows >= y.out_size;
+  float *first = ring + nnd_inverted_ring(s);
+  struct nnd_pointwise project = s.project;
+  project.in_plane = plane;
+  d.project.in = first;
+  d.project.out += row * width * NND_LANES;
+  if (s.project.residual) d.project.residual += row * width * NND_LANES;
+  for (nnd_size begin = 0; begin <= full; begin += s.group_panels) {
+    const nnd_size end = nnd_min(full + 1, begin + s.group_panels);
+    for (nnd_size panel = begin; panel < end; panel++) {
+      const nnd_size block = panel * NND_PANEL;
+      struct nnd_pointwise_data expand = d.expand;
+      struct nnd_depthwise_data depthwise = d.depthwise;
+      expand.weights += block * NND_LANES * s.expand.panel_channels;
+      expand.bias += block * NND_LANES;
+      if (s.expand.activation.kind == NND_PRELU) expand.slopes += block * NND_LANES;
+      depthwise.weights += block * taps * NND_LANES;
+      depthwise.bias += block * NND_LANES;
+      if (s.depthwise.activation.kind == NND_PRELU) depthwise.slopes += block * NND_LANES;
+      float *kept = whole ? ring : ring + block * s.expand.out_plane;
+      float *result = first + (panel - begin) * NND_PANEL * plane;
+      if (panel < full)
+        nnd_inverted_panel(s, NND_PANEL, rows, row, from, to, expand, depthwise, kept, result);
+      else
+        nnd_inverted_panel(s, nnd_last_panel(blocks), rows, row, from, to, expand, depthwise, kept, result);
+    }
+    if (s.group_panels > full) {
+      nnd_pointwise_row(project, NND_WHOLE, rows * width, d.project, nnd_no_prefetch);
+    } else {
+      const int part = (begin == 0 ? NND_FIRST : 0) | (end == full + 1 ? NND_LAST : 0);
+      project.channel = begin * NND_PANEL * NND_LANES;
+      project.in_channels = (end == full + 1 ? s.channels : end * NND_PANEL * NND_LANES) - project.channel;
+      nnd_pointwise_row(project, part, rows * width, d.project, nnd_no_prefetch);
+    }
+  }
+}
+
+/* Windows [first, last) of all images. `buffer`: the ring, then the depthwise result of one group; of this thread. */
+NND_INLINE void nnd_inverted_run(struct nnd_inverted s, struct nnd_inverted_data d, nnd_size first, nnd_size last,
+                                 float *buffer) {
+  const struct nnd_axis y = s.depthwise.y, x = s.depthwise.x;
+  const nnd_size down = nnd_ceil_div(y.out_size, s.window_rows), rest = y.out_size - (down - 1) * s.window_rows;
+  s.depthwise.ring = nnd_inverted_ring_rows(s);
+  s.expand.in_plane = y.size * x.size * NND_LANES;
+  s.expand.out_plane = s.depthwise.ring * x.size * NND_LANES;
+  s.project.out_plane = y.out_size * x.out_size * NND_LANES;
+  const nnd_size in_image = nnd_blocks(s.expand.in_channels) * s.expand.in_plane;
+  const nnd_size out_image = nnd_blocks(s.project.out_channels) * s.project.out_plane;
+  nnd_size done = 0;
+  for (nnd_size unit = first; unit < last; unit++) {
+    const nnd_size image = unit / down, window = unit % down, row = window * s.window_rows;
+    if (window == 0) done = 0;
+    struct nnd_inverted_data at = d;
+    at.expand.in += image * in_image;
+    at.project.out += image * out_image;
+    if (s.project.residual) at.project.residual += image * out_image;
+    if (window + 1 < down || rest == s.window_rows)
+      nnd_inverted_window(s, s.window_rows, row, done, at, buffer);
+    else
+      nnd_inverted_window(s, rest, row, done, at, buffer);
+    done = nnd_min(y.size, nnd_max(0, (row + s.window_rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1));
+  }
+}
+
+#endif

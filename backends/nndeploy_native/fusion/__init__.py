@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps -> fewer steps that do the same: the list of fusions, in order.
+
+Law: the values of the submodel's outputs do not change but for rounding, and no step reads what is not yet written.
+"""
+
+from collections.abc import Set
+
+from nndeploy_native.fusion.dead_steps import without_dead_steps
+from nndeploy_native.fusion.elementwise import fuse_elementwise
+from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
+from nndeploy_native.fusion.separable import fuse_separable
+from nndeploy_native.steps.step import Step
+
+
+def fused(steps: list[Step], kept: Set[str]) -> list[Step]:
+    """Returns the fused steps; `kept` names the roots that are read outside."""
+    steps = without_dead_steps(steps, kept)
+    steps = fuse_elementwise(steps, kept)
+    steps = fuse_separable(steps, kept)
+    return fuse_inverted_residual(steps, kept)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins elementwise steps with what makes their input: with each other, and with the end of heavier steps.
+
+    elementwise(elementwise(a), b)      =>  elementwise(a, b)                 one pass over memory
+    elementwise(convolution(x), r, s)   =>  convolution(x) with an epilogue   r: a residual, s: a number a channel
+
+So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...) ends in an epilogue. The maker must be
+read by that one step only and give its whole operand. The joined step stands where the second stood, so all its
+inputs are there.
+"""
+
+from collections.abc import Set
+from typing import TypeAlias
+
+from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, substituted
+from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
+from nndeploy_native.steps.matmul import FullyConnected
+from nndeploy_native.steps.step import Epilogue, Step
+
+Heavy: TypeAlias = Convolution | FullyConnected
+
+RESIDUAL, CHANNEL = operand(1), operand(2)
+
+
+def fuse_elementwise(steps: list[Step], kept: Set[str]) -> list[Step]:
+    """Returns the steps with every possible join made."""
+    at = 0
+    while at < len(steps):
+        joined = _joined_with_a_maker(steps, at, kept)
+        if joined is None:
+            at += 1
+            continue
+        maker, step = joined
+        steps = [*steps[:maker], *steps[maker + 1 : at], step, *steps[at + 1 :]]
+        at -= 1  # the step moved up by one, and may be joined again
+    return steps
+
+
+def _joined_with_a_maker(steps: list[Step], at: int, kept: Set[str]) -> tuple[int, Step] | None:
+    """Returns the number of a maker of step `at` and the two as one step; the latest maker that fits."""
+    step = steps[at]
+    if not isinstance(step, Elementwise):
+        return None
+    readers, writers = readers_of(steps), writers_of(steps)
+    makers: dict[int, int] = {}
+    for number, one in enumerate(step.operands):
+        if one.tensor is None or one.tensor.root in kept:
+            continue
+        maker = only_writer(writers, readers, one.tensor.root, at)
+        if maker is not None:
+            makers[maker] = number
+    for maker in sorted(makers, reverse=True):
+        joined = _joined(steps[maker], step, makers[maker])
+        if joined is not None:
+            return maker, joined
+    return None
+
+
+def _joined(maker: Step, step: Elementwise, number: int) -> Step | None:
+    one = step.operands[number]
+    reads = [other.tensor.root for other in step.operands if other.tensor is not None]
+    if one.tensor != maker.output or one.shape != step.output.shape or reads.count(maker.output.root) != 1:
+        return None
+    if isinstance(maker, Elementwise):
+        return _joined_elementwise(maker, step, number)
+    if isinstance(maker, Convolution | FullyConnected):
+        return _joined_epilogue(maker, step, number)
+    return None
+
+
+def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> Elementwise | None:
+    operands = list(maker.operands)
+    values: dict[int, Expression] = {number: maker.expression}
+    for place, one in enumerate(step.operands):
+        if place != number:
+            values[place] = operand(_place(one, operands))
+    expression = substituted(step.expression, values)
+    if len(operands) > MAX_OPERANDS or size_of(expression) > MAX_SIZE:
+        return None
+    return Elementwise(step.output, tuple(operands), expression)
+
+
+def _place(one: Operand, operands: list[Operand]) -> int:
+    """Returns where an operand stands in a list, to whose end it is added where it is not there."""
+    for place, known in enumerate(operands):
+        if known.is_same(one):
+            return place
+    operands.append(one)
+    return len(operands) - 1
+
+
+def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> Step | None:
+    epilogue = maker.epilogue
+    values: dict[int, Expression] = {number: epilogue.expression}
+    residual, channel = epilogue.residual, epilogue.channel
+    for place, one in enumerate(step.operands):
+        if place == number:
+            continue
+        if one.tensor is not None and one.shape == step.output.shape and residual in (None, one.tensor):
+            residual, values[place] = one.tensor, RESIDUAL
+        elif one.array is not None and channel is None and _is_one_a_channel(one, maker):
+            channel, values[place] = one.array.reshape(-1), CHANNEL
+        else:
+            return None
+    expression = substituted(step.expression, values)
+    if size_of(expression) > MAX_SIZE:
+        return None
+    return maker.with_epilogue(Epilogue(expression, residual, channel), step.output)
+
+
+def _is_one_a_channel(one: Operand, maker: Heavy) -> bool:
+    return isinstance(maker, Convolution) and one.shape == (1, maker.output.shape[1], 1, 1)

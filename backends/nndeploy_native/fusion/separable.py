@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""depthwise -> pointwise  =>  separable: the tensor between is not written to memory.
+
+What stands between them (bias, activation) is already the depthwise step's epilogue. The pointwise convolution must be
+the only reader. A depthwise step that adds a residual is left alone: the window would have to carry it.
+"""
+
+from collections.abc import Set
+
+from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Step
+
+
+def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
+    """Returns the steps with each such pair as one step, at the place of its second."""
+    readers, writers = readers_of(steps), writers_of(steps)
+    found: dict[int, Step] = {}
+    gone: set[int] = set()
+    for number, step in enumerate(steps):
+        if not isinstance(step, Convolution) or not step.is_pointwise or step.x.root in kept:
+            continue
+        first = only_writer(writers, readers, step.x.root, number)
+        maker = steps[first] if first is not None else None
+        if first is not None and isinstance(maker, Convolution) and _fits(maker, step):
+            found[number] = Separable(maker, step)
+            gone.add(first)
+    return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]
+
+
+def _fits(first: Convolution, second: Convolution) -> bool:
+    residual = second.epilogue.residual
+    is_read_once = residual is None or residual.root != first.output.root
+    return first.is_depthwise and first.epilogue.residual is None and second.x == first.output and is_read_once

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiler `ziglang`: whether it is here, and C source -> shared library for any instruction set.
+
+Law: the same source and instruction set give the same bytes: no path and no clock goes into the library.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from nndeploy.errors import one_line
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy_native.isa import Isa
+
+HINT = "install the extra: nndeploy-toolchain[native]"
+HEADERS = Path(__file__).with_name("c")
+COMPILE_SECONDS = 600
+FLAGS = (
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
+    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-s", "-Wl,--build-id=none", "-Wno-psabi",
+)  # fmt: skip
+
+
+def zig_missing() -> str:
+    """Returns why nothing can be built here, or ""."""
+    return "" if find_spec("ziglang") is not None else "ziglang is not installed"
+
+
+def zig_version() -> str:
+    """Returns the version of the installed package, "" where it says none."""
+    try:
+        return version("ziglang")
+    except PackageNotFoundError:
+        return ""
+
+
+def library_from_source(source: str, isa: Isa, workdir: Path) -> bytes:
+    """Returns the shared library of a C source that includes the headers of `c/`; `workdir` is private.
+
+    Raises:
+        BuildRefusedError: there is no compiler, or it refuses the source.
+    """
+    if missing := zig_missing():
+        raise BuildRefusedError(f"{missing}: {HINT}")
+    (workdir / "kernels.c").write_text(source, encoding="utf-8")
+    command = [
+        sys.executable, "-m", "ziglang", "cc", "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS,
+        f"-DNND_LANES={isa.lanes}", "-I", str(HEADERS), "kernels.c", "-o", "kernels.so",
+    ]  # fmt: skip
+    caches = {"ZIG_LOCAL_CACHE_DIR": str(workdir / "zig-cache")}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=workdir,
+            env={**os.environ, **caches},
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as err:
+        raise BuildRefusedError(f"the compiler did not end within {COMPILE_SECONDS} s") from err
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error" in line]
+        raise BuildRefusedError(f"the compiler refuses the kernels: {one_line(errors[0] if errors else done.stderr)}")
+    return (workdir / "kernels.so").read_bytes()

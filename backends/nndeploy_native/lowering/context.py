@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rules see of a model and where they put their steps.
+
+A value may be known in several forms: as a plain tensor, as a blocked one, or as elements of another tensor that were
+moved (reshaped, sliced, transposed...) but not copied yet. A rule asks for the form that its kernel reads, and the
+context adds the step that makes it, once. Law: every tensor that a step reads is a graph input, a constant or the
+output of an earlier step.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.passes.constants import constant_array
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.value_types import DimRange
+from nndeploy_native.lowering.channels import whole_channels
+from nndeploy_native.steps.movement import ChannelParts, Convert, Gather
+from nndeploy_native.steps.step import Step
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor
+
+MAX_ELEMENTS = 2**31 - 2**16
+"""Tables of places hold 32 bits."""
+MAX_MOVED_ELEMENTS = 2**24
+"""Moved elements are followed one by one while a model is lowered."""
+
+
+@dataclass(slots=True)
+class Lowered:
+    """The outcome: steps in order, the tensors of the borders by name, and the data of constant tensors by root."""
+
+    steps: list[Step] = field(default_factory=list)
+    inputs: dict[str, Tensor] = field(default_factory=dict)
+    outputs: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """Element i of a value is element `places[i]` of `base`, in the order of ONNX; a negative place is a zero."""
+
+    base: Tensor
+    places: Array
+
+
+class Context:
+    """Lowers nodes of operator set `opset`; symbolic dimensions whose range is one size count as fixed.
+
+    `names` are those of the model's values, which no other root may have.
+    """
+
+    def __init__(self, opset: int, ranges: Mapping[str, DimRange], names: Iterable[str]) -> None:
+        self.opset = opset
+        self.lowered = Lowered()
+        self._ranges = ranges
+        self._tensors: dict[str, dict[Layout, Tensor]] = {}
+        self._moved: dict[str, Moved] = {}
+        self._converted: dict[tuple[str, Layout], Tensor] = {}
+        self._names = frozenset(names)
+        self._numbers = itertools.count()
+
+    def shape_of(self, value: ir.Value | None) -> Shape:
+        """Returns the sizes of a float32 value.
+
+        Raises:
+            BuildRefusedError: it is left out, not float32, its shape is not known or not fixed, or it is too large.
+        """
+        if value is None:
+            raise BuildRefusedError("an input is left out")
+        if value.dtype != ir.DataType.FLOAT:
+            name = value.dtype.name.lower() if value.dtype is not None else "unknown type"
+            raise BuildRefusedError(f"kernels compute with float32, not {name}")
+        return self.sizes_of(value)
+
+    def sizes_of(self, value: ir.Value) -> Shape:
+        """Returns the sizes of a value of any type.
+
+        Raises:
+            BuildRefusedError: its shape is not known or not fixed, or it is too large.
+        """
+        if value.shape is None:
+            raise BuildRefusedError(f"the shape of {value.name!r} is not known")
+        sizes = tuple(self._size(value, dim) for dim in value.shape)
+        if np.prod(sizes, dtype=np.float64) > MAX_ELEMENTS:
+            raise BuildRefusedError(f"{value.name!r} has more than {MAX_ELEMENTS} elements")
+        if 0 in sizes:
+            raise BuildRefusedError(f"{value.name!r} has no elements")
+        return sizes
+
+    def constant(self, value: ir.Value | None) -> Array | None:
+        """Returns the data of a constant, None for any other value."""
+        return constant_array(value) if value is not None else None
+
+    def floats(self, value: ir.Value | None, what: str) -> Array:
+        """Returns the data of a constant float32 value.
+
+        Raises:
+            BuildRefusedError: it is not constant, or not float32.
+        """
+        array = self.constant(value)
+        if array is None or array.dtype != np.float32:
+            raise BuildRefusedError(f"{what} that is no float32 constant")
+        return array
+
+    def is_blocked(self, value: ir.Value) -> bool:
+        """Whether the value, or what it was moved from, is there in blocks: what follows had better stay there."""
+        name = value.name or ""
+        if name in self._moved:
+            return self._moved[name].base.is_blocked
+        return Layout.BLOCKED in self._tensors.get(name, {})
+
+    def plain(self, value: ir.Value | None) -> Tensor:
+        """Returns the value in the order of ONNX, in the shape that the model says."""
+        known = self._forms(value)
+        if Layout.PLAIN not in known:
+            known[Layout.PLAIN] = self._plain(value)
+        return known[Layout.PLAIN]
+
+    def blocked(self, value: ir.Value | None) -> Tensor:
+        """Returns the value in channel blocks.
+
+        Raises:
+            BuildRefusedError: it is no image (N, C, H, W).
+        """
+        known = self._forms(value)
+        if Layout.BLOCKED not in known:
+            if len(self.shape_of(value)) != 4:
+                raise BuildRefusedError(f"kernels take images (N, C, H, W), not {self.shape_of(value)}")
+            known[Layout.BLOCKED] = self._blocked(value)
+        return known[Layout.BLOCKED]
+
+    def moved(self, value: ir.Value | None) -> Moved:
+        """Returns the value as elements of a tensor that is in memory.
+
+        Raises:
+            BuildRefusedError: it is too large to be followed element by element.
+        """
+        shape = self.shape_of(value)
+        if np.prod(shape) > MAX_MOVED_ELEMENTS:
+            raise BuildRefusedError(f"more than {MAX_MOVED_ELEMENTS} elements are moved")
+        name = (value.name if value is not None else "") or ""
+        if name in self._moved:
+            return self._moved[name]
+        forms = self._forms(value)
+        base = forms.get(Layout.BLOCKED) or forms[Layout.PLAIN]
+        return Moved(base, np.arange(base.size, dtype=np.int64).reshape(shape))
+
+    def define_moved(self, value: ir.Value, base: Tensor, places: Array) -> None:
+        """Says that `value` is made of elements of `base`; nothing is copied before somebody asks.
+
+        Raises:
+            BuildRefusedError: the model says another shape.
+        """
+        if places.shape != self.shape_of(value):
+            raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {places.shape}")
+        self._moved[value.name or ""] = Moved(base, places)
+
+    def output(self, value: ir.Value, layout: Layout) -> Tensor:
+        """Returns the tensor that a rule's step must write."""
+        tensor = Tensor(value.name or "", self.shape_of(value), layout)
+        self._tensors[tensor.root] = {layout: tensor}
+        return tensor
+
+    def temporary(self, kind: str, shape: Shape, layout: Layout) -> Tensor:
+        """Returns a new tensor that the model does not name."""
+        root = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
+        return Tensor(root, shape, layout)
+
+    def emit(self, step: Step) -> None:
+        """Adds a step."""
+        self.lowered.steps.append(step)
+
+    def take_inputs(self, values: Sequence[ir.Value]) -> None:
+        """Declares the graph's inputs, plain.
+
+        Raises:
+            BuildRefusedError: one is no float32 tensor of a fixed shape.
+        """
+        for value in values:
+            self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
+
+    def finish(self, values: Sequence[ir.Value]) -> None:
+        """Declares the graph's outputs: each a plain tensor of its own that a step writes."""
+        taken = {tensor.root for tensor in self.lowered.inputs.values()} | set(self.lowered.constants)
+        for value in values:
+            tensor = self.plain(value)
+            if tensor.root in taken | set(self.lowered.constants):
+                copy = self.temporary("output", tensor.shape, Layout.PLAIN)
+                self.emit(Gather(copy, tensor, np.arange(tensor.size)))
+                tensor = copy
+            taken.add(tensor.root)
+            self.lowered.outputs[value.name or ""] = tensor
+
+    def _size(self, value: ir.Value, dim: object) -> int:
+        if isinstance(dim, int):
+            return dim
+        symbol = dim.value if isinstance(dim, ir.SymbolicDim) else None
+        known = self._ranges.get(symbol or "")
+        if known is not None and known.min == known.max:
+            return known.min
+        raise BuildRefusedError(
+            f"the size {symbol or 'of an axis'!r} of {value.name!r} is not fixed: kernels need static shapes"
+        )
+
+    def _forms(self, value: ir.Value | None) -> dict[Layout, Tensor]:
+        """Returns the forms in which the value is in memory; a constant or, of a lone node, an input gets its first."""
+        shape = self.shape_of(value)
+        assert value is not None
+        name = value.name or ""
+        if name not in self._tensors:
+            self._tensors[name] = {}
+            if name not in self._moved:
+                self._tensors[name] = {Layout.PLAIN: Tensor(name, shape)}
+                array = self.constant(value)
+                if array is not None:
+                    self.lowered.constants[name] = np.ascontiguousarray(array, np.float32)
+        return self._tensors[name]
+
+    def _plain(self, value: ir.Value | None) -> Tensor:
+        shape = self.shape_of(value)
+        assert value is not None
+        name = value.name or ""
+        if name not in self._moved:
+            return self.in_layout(self._tensors[name][Layout.BLOCKED], Layout.PLAIN)
+        moved = self._moved[name]
+        if is_in_order(moved):
+            return replace(self.in_layout(moved.base, Layout.PLAIN), shape=shape)
+        output = Tensor(name, shape)
+        self.emit(Gather(output, moved.base, moved.places))
+        return output
+
+    def _blocked(self, value: ir.Value | None) -> Tensor:
+        shape = self.shape_of(value)
+        assert value is not None
+        name = value.name or ""
+        moved = self._moved.get(name)
+        if moved is not None and moved.base.shape == shape and is_in_order(moved):
+            return self.in_layout(moved.base, Layout.BLOCKED)
+        channels = whole_channels(moved.places, moved.base.shape) if moved is not None else None
+        if moved is None or channels is None:
+            return self.in_layout(self.plain(value), Layout.BLOCKED)
+        output = self.temporary("channels", shape, Layout.BLOCKED)
+        base = self.in_layout(moved.base, Layout.BLOCKED)
+        self.emit(ChannelParts(output, (base,), tuple((0, channel) for channel in channels)))
+        return output
+
+    def in_layout(self, tensor: Tensor, layout: Layout) -> Tensor:
+        """Returns a tensor's elements in a layout; converts them where they lie otherwise, once."""
+        if tensor.layout is layout:
+            return tensor
+        key = (tensor.root, layout)
+        if key not in self._converted or self._converted[key].shape != tensor.shape:
+            self._converted[key] = self.temporary(layout, tensor.shape, layout)
+            self.emit(Convert(self._converted[key], tensor))
+        return self._converted[key]
+
+
+def is_in_order(moved: Moved) -> bool:
+    """Whether all elements of the base stand in their order, in whatever shape."""
+    flat = moved.places.reshape(-1)
+    return flat.size == moved.base.size and bool(np.array_equal(flat, np.arange(flat.size)))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for convolutions and pooling of images.
+
+Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
+"""
+
+import onnx_ir as ir
+
+from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy_native.lowering.context import Context
+from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.steps.pooling import Pooling
+from nndeploy_native.tensors import Layout, Shape
+
+MAX_FIRST_CHANNELS = 4
+"""With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""
+
+
+def convolution(node: ir.Node, context: Context) -> None:
+    """Lowers Conv with constant weights."""
+    weights = context.floats(operand(node, 1), "weights")
+    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
+    shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
+    groups = int_attribute(node, "group", 1)
+    if len(shape) != 4 or weights.ndim != 4:
+        raise BuildRefusedError(f"convolutions of images (N, C, H, W) only, not {shape}")
+    outputs = weights.shape[0]
+    if groups < 1 or shape[1] != groups * weights.shape[1] or outputs % groups or out_shape[1] != outputs:
+        raise BuildRefusedError("channels, groups and weights that do not fit together")
+    window, _ = window_of(node, shape, out_shape, weights.shape[2:])
+    source = node.inputs[0]
+    reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None
+    x = context.plain(source) if reads_plain and not context.is_blocked(_present(source)) else context.blocked(source)
+    output = context.output(node.outputs[0], Layout.BLOCKED)
+    context.emit(Convolution(output, x, weights, bias, window, groups))
+
+
+def transposed_convolution(node: ir.Node, context: Context) -> None:
+    """Lowers ConvTranspose without groups, with constant weights (I, O, H, W) and padding that is given."""
+    weights = context.floats(operand(node, 1), "weights")
+    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
+    shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
+    if len(shape) != 4 or weights.ndim != 4 or weights.shape[:2] != (shape[1], out_shape[1]):
+        raise BuildRefusedError("a ConvTranspose with groups, or of something else than images (N, C, H, W)")
+    if text_attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID") or ints_attribute(node, "output_shape"):
+        raise BuildRefusedError("a ConvTranspose whose padding follows from the size of its output")
+    window, _ = window_of(node, shape, out_shape, weights.shape[2:])
+    x = context.blocked(node.inputs[0])
+    output = context.output(node.outputs[0], Layout.BLOCKED)
+    context.emit(Convolution(output, x, weights.swapaxes(0, 1), bias, window, is_transposed=True))
+
+
+def pooling(node: ir.Node, context: Context) -> None:
+    """Lowers MaxPool and AveragePool."""
+    if len(node.outputs) > 1 and node.outputs[1].name:
+        raise BuildRefusedError("the indices of MaxPool are asked for")
+    shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
+    if len(shape) != 4:
+        raise BuildRefusedError(f"pooling of images (N, C, H, W) only, not {shape}")
+    window, end_pads = window_of(node, shape, out_shape, ints_attribute(node, "kernel_shape") or ())
+    kind = "max" if node.op_type == "MaxPool" else "mean"
+    counts = kind == "mean" and int_attribute(node, "count_include_pad", 0) == 1
+    x = context.blocked(node.inputs[0])
+    context.emit(Pooling(context.output(node.outputs[0], Layout.BLOCKED), x, window, end_pads, kind, counts))
+
+
+def global_pooling(node: ir.Node, context: Context) -> None:
+    """Lowers GlobalAveragePool and GlobalMaxPool: a window as large as the image."""
+    shape = context.shape_of(operand(node, 0))
+    if len(shape) != 4:
+        raise BuildRefusedError(f"pooling of images (N, C, H, W) only, not {shape}")
+    kind = "max" if node.op_type == "GlobalMaxPool" else "mean"
+    x = context.blocked(node.inputs[0])
+    window = Window((shape[2], shape[3]))
+    context.emit(Pooling(context.output(node.outputs[0], Layout.BLOCKED), x, window, (0, 0), kind))
+
+
+def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, ...]) -> tuple[Window, tuple[int, int]]:
+    """Returns how the window of a convolution or pooling moves, and the padding after each axis.
+
+    Raises:
+        BuildRefusedError: an attribute does not fit the input.
+
+    Source: ONNX Conv, `auto_pad`: SAME_UPPER puts the odd element at the end, SAME_LOWER at the beginning.
+    """
+    strides, dilations = _pair(node, "strides"), _pair(node, "dilations")
+    if len(kernel) != 2 or min(*kernel, *strides, *dilations) < 1:
+        raise BuildRefusedError("a window with a malformed kernel, stride or dilation")
+    mode = text_attribute(node, "auto_pad", "NOTSET")
+    pads = tuple(ints_attribute(node, "pads") or (0, 0, 0, 0)) if mode not in ("VALID",) else (0, 0, 0, 0)
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        pairs = [
+            _same_padding(shape[2 + i], out_shape[2 + i], kernel[i], strides[i], dilations[i], mode) for i in range(2)
+        ]
+        pads = (pairs[0][0], pairs[1][0], pairs[0][1], pairs[1][1])
+    if len(pads) != 4:
+        raise BuildRefusedError("a window with malformed padding")
+    return Window((kernel[0], kernel[1]), strides, (pads[0], pads[1]), dilations), (pads[2], pads[3])
+
+
+def _same_padding(size: int, out_size: int, kernel: int, stride: int, dilation: int, mode: str) -> tuple[int, int]:
+    total = max(0, (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size)
+    small, large = total // 2, total - total // 2
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
+
+
+def _pair(node: ir.Node, name: str) -> tuple[int, int]:
+    given = ints_attribute(node, name) or (1, 1)
+    if len(given) != 2:
+        raise BuildRefusedError(f"malformed {name}")
+    return given[0], given[1]
+
+
+def _present(value: ir.Value | None) -> ir.Value:
+    assert value is not None
+    return value

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for elementwise operators: they stay in channel blocks where an operand is there, else they are plain.
+
+Source: ONNX Add, Clip, HardSigmoid, HardSwish, LeakyRelu, PRelu and the like; broadcasting in ONNX.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.passes.operators import float_attribute, is_inference_batchnorm, operand, text_attribute
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy_native import expressions
+from nndeploy_native.expressions import Expression, const
+from nndeploy_native.lowering.context import Context
+from nndeploy_native.steps.elementwise import MAX_OPERANDS, MAX_RANK, Elementwise, Operand, collapsed
+from nndeploy_native.tensors import Layout, Shape
+
+UNARY_OPERATORS = {
+    "Abs": "abs", "Ceil": "ceil", "Erf": "erf", "Exp": "exp", "Floor": "floor", "HardSwish": "hardswish", "Log": "log",
+    "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Sigmoid": "sigmoid", "Softplus": "softplus",
+    "Sqrt": "sqrt", "Tanh": "tanh",
+}  # fmt: skip
+BINARY_OPERATORS = {"Add": "add", "Div": "div", "Mul": "mul", "Sub": "sub"}
+VARIADIC_OPERATORS = {"Max": "max", "Min": "min", "Sum": "add"}
+
+
+def unary(node: ir.Node, context: Context) -> None:
+    """Lowers an operator of one operand."""
+    emit(node, context, [node.inputs[0]], lambda x: (UNARY_OPERATORS[node.op_type], x))
+
+
+def binary(node: ir.Node, context: Context) -> None:
+    """Lowers an operator of two operands."""
+    emit(node, context, node.inputs, lambda a, b: (BINARY_OPERATORS[node.op_type], a, b))
+
+
+def variadic(node: ir.Node, context: Context) -> None:
+    """Lowers Max, Min and Sum."""
+    if len(node.inputs) > MAX_OPERANDS:
+        raise BuildRefusedError(f"more than {MAX_OPERANDS} inputs")
+
+    def compute(*operands: Expression) -> Expression:
+        result = operands[0]
+        for one in operands[1:]:
+            result = (VARIADIC_OPERATORS[node.op_type], result, one)
+        return result
+
+    emit(node, context, node.inputs, compute)
+
+
+def clip(node: ir.Node, context: Context) -> None:
+    """Lowers Clip with constant bounds. Source: ONNX Clip: min(max(x, low), high)."""
+    low, high = _bound(node, context, 1, "min"), _bound(node, context, 2, "max")
+
+    def compute(x: Expression) -> Expression:
+        above: Expression = x if low is None else ("max", x, const(low))
+        return above if high is None else ("min", above, const(high))
+
+    emit(node, context, [node.inputs[0]], compute)
+
+
+def prelu(node: ir.Node, context: Context) -> None:
+    """Lowers PRelu."""
+    emit(node, context, node.inputs, lambda x, slope: ("where", ("less", x, const(0)), ("mul", x, slope), x))
+
+
+def activation(node: ir.Node, context: Context) -> None:
+    """Lowers activations with attributes."""
+    emit(node, context, [node.inputs[0]], lambda x: _activation(node, x))
+
+
+def batch_normalization(node: ir.Node, context: Context) -> None:
+    """Lowers BatchNormalization of images to x * scale + shift, with numbers that are computed here."""
+    if not is_inference_batchnorm(node, context.opset):
+        raise BuildRefusedError("BatchNormalization in training")
+    scale, shift, mean, variance = (context.floats(operand(node, i), "a parameter") for i in range(1, 5))
+    factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + float_attribute(node, "epsilon", 1e-5))
+    rest = shift - mean * factor
+    rank = len(context.shape_of(node.inputs[0]))
+    arrays = [Operand(_channel_shape(one, rank), None, one.astype(np.float32)) for one in (factor, rest)]
+    emit(node, context, [node.inputs[0], *arrays], lambda x, a, b: ("add", ("mul", x, a), b))
+
+
+def emit(
+    node: ir.Node,
+    context: Context,
+    operands: "Sequence[ir.Value | Operand | None]",
+    compute: Callable[..., Expression],
+) -> None:
+    """Emits output = compute(operands...); constants of one element become part of the expression.
+
+    Raises:
+        BuildRefusedError: an operand is left out or no float32 of a fixed shape, or there are too many.
+    """
+    output, shape = node.outputs[0], context.shape_of(node.outputs[0])
+    found: list[ir.Value | Operand] = []
+    values: dict[int, Expression] = {}
+    for number, one in enumerate(operands):
+        if not isinstance(one, Operand):
+            context.shape_of(one)
+            array = context.constant(one)
+            if array is not None and array.size == 1 and len(array.shape) <= len(shape):
+                values[number] = const(float(array.reshape(-1)[0]))
+                continue
+        assert one is not None
+        place = next((i for i, known in enumerate(found) if known is one), len(found))
+        if place == len(found):
+            found.append(one)
+        values[number] = expressions.operand(place)
+    if len(found) > MAX_OPERANDS:
+        raise BuildRefusedError(f"more than {MAX_OPERANDS} operands")
+    expression = compute(*(values[number] for number in range(len(operands))))
+    blocked = len(shape) == 4 and any(not isinstance(one, Operand) and context.is_blocked(one) for one in found)
+    blocked = blocked and all(_fits_blocks(_shape_of(one, context), shape) for one in found)
+    ready = tuple(_operand(one, context, blocked, len(shape)) for one in found)
+    _check_rank(shape, ready)
+    target = context.output(output, Layout.BLOCKED if blocked else Layout.PLAIN)
+    context.emit(Elementwise(target, ready, expression))
+
+
+def _shape_of(one: ir.Value | Operand, context: Context) -> Shape:
+    return one.shape if isinstance(one, Operand) else context.shape_of(one)
+
+
+def _fits_blocks(shape: Shape, out_shape: Shape) -> bool:
+    """Whether an operand is whole or one number a channel, of each image or of all."""
+    full = (*[1] * (4 - len(shape)), *shape)
+    is_image = full[2:] in (out_shape[2:], (1, 1))
+    return full[0] in (1, out_shape[0]) and full[1] == out_shape[1] and is_image
+
+
+def _operand(one: ir.Value | Operand, context: Context, blocked: bool, rank: int) -> Operand:
+    if isinstance(one, Operand):
+        return one
+    shape = context.shape_of(one)
+    full = (*[1] * (rank - len(shape)), *shape)
+    array = context.constant(one)
+    if array is not None:
+        return Operand(full, None, np.asarray(array, np.float32))
+    if blocked and len(shape) == 4:
+        return Operand(full, context.blocked(one))
+    if blocked:
+        raise BuildRefusedError(f"an operand of shape {shape} for an image")
+    return Operand(full, context.plain(one))
+
+
+def _check_rank(shape: Shape, operands: Sequence[Operand]) -> None:
+    """Refuses what the loops of the plain kernel cannot walk."""
+    if len(shape) > MAX_RANK and len([size for size in shape if size > 1]) > MAX_RANK:
+        raise BuildRefusedError(f"more than {MAX_RANK} axes")
+    collapsed(shape, [one.shape for one in operands])
+
+
+def _channel_shape(array: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", rank: int) -> Shape:
+    return (1, array.size, *[1] * (rank - 2))
+
+
+def _bound(node: ir.Node, context: Context, index: int, name: str) -> float | None:
+    """Returns a bound of Clip: an attribute up to opset 6, an input later."""
+    if context.opset < 11:
+        return float_attribute(node, name, 0.0) if name in node.attributes else None
+    if operand(node, index) is None:
+        return None
+    array = context.floats(operand(node, index), "a bound")
+    if array.size != 1:
+        raise BuildRefusedError("a bound that is not one number")
+    return float(array.reshape(-1)[0])
+
+
+def _activation(node: ir.Node, x: Expression) -> Expression:
+    zero = const(0)
+    match node.op_type:
+        case "HardSigmoid":
+            alpha, beta = float_attribute(node, "alpha", 0.2), float_attribute(node, "beta", 0.5)
+            line: Expression = ("add", ("mul", x, const(alpha)), const(beta))
+            return ("min", ("max", line, zero), const(1))
+        case "LeakyRelu":
+            alpha = float_attribute(node, "alpha", 0.01)
+            return ("where", ("less", x, zero), ("mul", x, const(alpha)), x)
+        case "Elu":
+            alpha = float_attribute(node, "alpha", 1.0)
+            return ("where", ("less", x, zero), ("mul", ("sub", ("exp", x), const(1)), const(alpha)), x)
+        case "Gelu" if text_attribute(node, "approximate", "none") == "none":
+            half: Expression = ("mul", x, const(0.5))
+            return ("mul", half, ("add", ("erf", ("mul", x, const(0.5**0.5))), const(1)))
+    raise BuildRefusedError(f"a {node.op_type} with these attributes")

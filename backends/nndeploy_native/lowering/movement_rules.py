@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for operators that only move elements: none copies anything before a kernel needs it.
+
+Source: ONNX Concat, Flatten, Gather, Pad, Reshape, Slice, Split, Squeeze, Transpose, Unsqueeze and the like.
+"""
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy_native.lowering.channels import whole_channels
+from nndeploy_native.lowering.context import Context
+from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
+from nndeploy_native.tensors import Array, Layout, Tensor
+
+
+def reshape(node: ir.Node, context: Context) -> None:
+    """Lowers operators that keep the order of the elements: the model says the new shape."""
+    moved = context.moved(operand(node, 0))
+    shape = context.shape_of(node.outputs[0])
+    if math.prod(shape) != moved.places.size:
+        raise BuildRefusedError(f"{moved.places.size} elements in the shape {shape}")
+    context.define_moved(node.outputs[0], moved.base, moved.places.reshape(shape))
+
+
+def transpose(node: ir.Node, context: Context) -> None:
+    """Lowers Transpose."""
+    moved = context.moved(operand(node, 0))
+    order = ints_attribute(node, "perm") or tuple(reversed(range(moved.places.ndim)))
+    context.define_moved(node.outputs[0], moved.base, moved.places.transpose(order))
+
+
+def slice_(node: ir.Node, context: Context) -> None:
+    """Lowers Slice with constant positions."""
+    moved = context.moved(operand(node, 0))
+    if context.opset < 10:
+        starts, ends, axes = (ints_attribute(node, name) for name in ("starts", "ends", "axes"))
+        steps: tuple[int, ...] | None = None
+    else:
+        starts, ends, axes, steps = (_whole(node, context, index) for index in range(1, 5))
+    if starts is None or ends is None:
+        raise BuildRefusedError("a Slice at positions that are not constant")
+    places = moved.places
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        axis, step = axes[i] if axes is not None else i, steps[i] if steps is not None else 1
+        places = np.take(places, range(*slice(start, _end(end, step), step).indices(places.shape[axis])), axis)
+    context.define_moved(node.outputs[0], moved.base, places)
+
+
+def split(node: ir.Node, context: Context) -> None:
+    """Lowers Split: the model says the sizes."""
+    moved = context.moved(operand(node, 0))
+    axis, start = int_attribute(node, "axis", 0), 0
+    for value in node.outputs:
+        if not value.name:
+            raise BuildRefusedError("an output of Split is left out")
+        size = context.shape_of(value)[axis]
+        context.define_moved(value, moved.base, np.take(moved.places, range(start, start + size), axis))
+        start += size
+
+
+def gather(node: ir.Node, context: Context) -> None:
+    """Lowers Gather with constant indices."""
+    moved, indices = context.moved(operand(node, 0)), context.constant(operand(node, 1))
+    if indices is None:
+        raise BuildRefusedError("a Gather with indices that are not constant")
+    context.define_moved(node.outputs[0], moved.base, np.take(moved.places, indices, int_attribute(node, "axis", 0)))
+
+
+def expand(node: ir.Node, context: Context) -> None:
+    """Lowers Expand: the model says the new shape."""
+    moved = context.moved(operand(node, 0))
+    places = np.broadcast_to(moved.places, context.shape_of(node.outputs[0]))
+    context.define_moved(node.outputs[0], moved.base, places)
+
+
+def depth_to_space(node: ir.Node, context: Context) -> None:
+    """Lowers DepthToSpace. Source: ONNX DepthToSpace, modes DCR and CRD."""
+    moved, size = context.moved(operand(node, 0)), int_attribute(node, "blocksize", 1)
+    n, c, h, w = moved.places.shape
+    out = c // (size * size)
+    if text_attribute(node, "mode", "DCR") == "DCR":
+        apart = moved.places.reshape(n, size, size, out, h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        apart = moved.places.reshape(n, out, size, size, h, w).transpose(0, 1, 4, 2, 5, 3)
+    context.define_moved(node.outputs[0], moved.base, apart.reshape(n, out, h * size, w * size))
+
+
+def pad(node: ir.Node, context: Context) -> None:
+    """Lowers Pad with constant sizes; a constant padding must be zero."""
+    moved, mode = context.moved(operand(node, 0)), text_attribute(node, "mode", "constant")
+    pads = ints_attribute(node, "pads") if context.opset < 11 else _whole(node, context, 1)
+    if pads is None or min(pads) < 0 or operand(node, 3) is not None or len(pads) != 2 * moved.places.ndim:
+        raise BuildRefusedError("a Pad of axes or sizes that are not fixed, or that cuts")
+    widths = list(zip(pads[: len(pads) // 2], pads[len(pads) // 2 :], strict=True))
+    value = context.constant(operand(node, 2))
+    if mode == "constant":
+        if operand(node, 2) is not None and (value is None or float(value.reshape(-1)[0]) != 0.0):
+            raise BuildRefusedError("a Pad with another number than 0")
+        places = np.pad(moved.places, widths, constant_values=ZERO)
+    elif mode in ("reflect", "edge"):
+        places = np.pad(moved.places, widths, "edge" if mode == "edge" else "reflect")
+    else:
+        raise BuildRefusedError(f"a Pad of mode {mode!r}")
+    context.define_moved(node.outputs[0], moved.base, places)
+
+
+def concat(node: ir.Node, context: Context) -> None:
+    """Lowers Concat: of channels of images in blocks, else of plain tensors."""
+    shape = context.shape_of(node.outputs[0])
+    axis = int_attribute(node, "axis", 0) % len(shape)
+    values = [value for value in node.inputs if value is not None]
+    if len(values) != len(node.inputs) or len(values) > MAX_PARTS:
+        raise BuildRefusedError(f"a Concat of more than {MAX_PARTS} inputs")
+    if axis == 1 and len(shape) == 4 and any(context.is_blocked(value) for value in values):
+        _concat_channels(node, context, values)
+        return
+    xs = tuple(context.plain(value) for value in values)
+    outer = math.prod(shape[:axis])
+    context.emit(JoinPlain(context.output(node.outputs[0], Layout.PLAIN), xs, outer))
+
+
+def _concat_channels(node: ir.Node, context: Context, values: list[ir.Value]) -> None:
+    """Reads channels where they lie: a part that was only shuffled or sliced is not copied first."""
+    xs: list[Tensor] = []
+    channels: list[tuple[int, int]] = []
+    for value in values:
+        x, of_x = _channels_of(value, context)
+        if x not in xs:
+            xs.append(x)
+        channels += [(xs.index(x), channel) for channel in of_x]
+    context.emit(ChannelParts(context.output(node.outputs[0], Layout.BLOCKED), tuple(xs), tuple(channels)))
+
+
+def _channels_of(value: ir.Value, context: Context) -> tuple[Tensor, tuple[int, ...]]:
+    if context.is_blocked(value):
+        moved = context.moved(value)
+        channels = whole_channels(moved.places, moved.base.shape)
+        if channels is not None:
+            return context.in_layout(moved.base, Layout.BLOCKED), channels
+    return context.blocked(value), tuple(range(context.shape_of(value)[1]))
+
+
+def _whole(node: ir.Node, context: Context, index: int) -> tuple[int, ...] | None:
+    array: Array | None = context.constant(operand(node, index))
+    return tuple(int(one) for one in array.reshape(-1)) if array is not None else None
+
+
+def _end(end: int, step: int) -> int | None:
+    """Source: ONNX Slice: an end below the first element stands for "up to the first" when stepping back."""
+    return None if step < 0 and end < -(2**31) + 2 else end

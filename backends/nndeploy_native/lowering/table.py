@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators of ONNX that have a rule, and the lowering of a node or of a whole submodel."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import onnx_ir as ir
+
+from nndeploy.passes.operators import is_standard, opset_of
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.value_types import DimRange
+from nndeploy_native.lowering import (
+    convolution_rules,
+    elementwise_rules,
+    matrix_rules,
+    movement_rules,
+    reduction_rules,
+    resize_rules,
+)
+from nndeploy_native.lowering.context import Context, Lowered
+
+Rule = Callable[[ir.Node, Context], None]
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(elementwise_rules.UNARY_OPERATORS, elementwise_rules.unary),
+    **dict.fromkeys(elementwise_rules.BINARY_OPERATORS, elementwise_rules.binary),
+    **dict.fromkeys(elementwise_rules.VARIADIC_OPERATORS, elementwise_rules.variadic),
+    **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "LeakyRelu"), elementwise_rules.activation),
+    "BatchNormalization": elementwise_rules.batch_normalization,
+    "Clip": elementwise_rules.clip,
+    "PRelu": elementwise_rules.prelu,
+    "Conv": convolution_rules.convolution,
+    "ConvTranspose": convolution_rules.transposed_convolution,
+    **dict.fromkeys(("AveragePool", "MaxPool"), convolution_rules.pooling),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), convolution_rules.global_pooling),
+    "Gemm": matrix_rules.gemm,
+    "MatMul": matrix_rules.matmul,
+    "Concat": movement_rules.concat,
+    "DepthToSpace": movement_rules.depth_to_space,
+    **dict.fromkeys(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), movement_rules.reshape),
+    "Expand": movement_rules.expand,
+    "Gather": movement_rules.gather,
+    "Pad": movement_rules.pad,
+    "Slice": movement_rules.slice_,
+    "Split": movement_rules.split,
+    "Transpose": movement_rules.transpose,
+    **dict.fromkeys(reduction_rules.REDUCTIONS, reduction_rules.reduce),
+    **dict.fromkeys(("LogSoftmax", "Softmax"), reduction_rules.softmax),
+    **dict.fromkeys(("Resize", "Upsample"), resize_rules.resize),
+}
+
+
+def refusal_of(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
+    """Returns why a node cannot be lowered, or ""."""
+    if not is_standard(node, model):
+        return f"no kernel for {node.domain or 'a function'}::{node.op_type}"
+    if node.op_type == "Constant":
+        return ""
+    if node.op_type not in RULES:
+        return f"no kernel for {node.op_type}"
+    names = (value.name or "" for value in (*node.inputs, *node.outputs) if value is not None)
+    context = Context(opset_of(model), ranges, names)
+    try:
+        RULES[node.op_type](node, context)
+        context.finish([output for output in node.outputs if output.name])
+    except BuildRefusedError as err:
+        return str(err)
+    return ""
+
+
+def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> Lowered:
+    """Returns a submodel as steps.
+
+    Raises:
+        BuildRefusedError: a node has no rule, or its rule says no.
+    """
+    context = Context(opset_of(model), ranges, _value_names(model.graph))
+    context.take_inputs(list(model.graph.inputs))
+    for node in model.graph:
+        if node.op_type != "Constant" or node.domain:
+            _lower_node(node, model, context)
+    context.finish(list(model.graph.outputs))
+    return context.lowered
+
+
+def _value_names(graph: ir.Graph) -> Iterator[str]:
+    for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
+        yield value.name or ""
+
+
+def _lower_node(node: ir.Node, model: ir.Model, context: Context) -> None:
+    if not is_standard(node, model) or node.op_type not in RULES:
+        raise BuildRefusedError(f"no kernel for {node.op_type}")
+    try:
+        RULES[node.op_type](node, context)
+    except BuildRefusedError as err:
+        raise BuildRefusedError(f"{node.op_type} {node.name!r}: {err}") from err

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each value lies while a submodel runs: values that never live at the same time share memory.
+
+Large values are placed first, each at the lowest place where nothing lies that lives at the same time. Law: two
+values that overlap in memory do not overlap in time. Source: "greedy by size", Pisarchyk and Lee, 2020, section 5.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nndeploy_native.plan import ALIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Bytes that a value needs, and the first and last moment at which it is needed, both included."""
+
+    num_bytes: int
+    first: int
+    last: int
+
+    def meets(self, other: "Lifetime") -> bool:
+        """Whether there is a moment at which both are needed."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def placed(lifetimes: Mapping[str, Lifetime]) -> tuple[dict[str, int], int]:
+    """Returns the offset of each value, a multiple of `ALIGNMENT`, and the bytes of the whole."""
+    offsets: dict[str, int] = {}
+    for name, lifetime in sorted(lifetimes.items(), key=lambda item: (-item[1].num_bytes, item[1].first, item[0])):
+        taken = sorted(
+            (offsets[other], offsets[other] + aligned(lifetimes[other].num_bytes))
+            for other in offsets
+            if lifetimes[other].meets(lifetime)
+        )
+        offsets[name] = _lowest_gap(taken, lifetime.num_bytes)
+    return offsets, max((offsets[name] + aligned(lifetimes[name].num_bytes) for name in offsets), default=0)
+
+
+def aligned(num_bytes: int) -> int:
+    """Returns the bytes rounded up to `ALIGNMENT`; a value without elements takes some too, and so has a place."""
+    return max(1, -(-num_bytes // ALIGNMENT)) * ALIGNMENT
+
+
+def _lowest_gap(taken: list[tuple[int, int]], num_bytes: int) -> int:
+    at = 0
+    for start, end in taken:
+        if start - at >= aligned(num_bytes):
+            return at
+        at = max(at, end)
+    return at

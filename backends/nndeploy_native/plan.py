@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plan.json: what the run half needs of a library, and what whoever inspects it wants to see.
+
+Law: `plan_from_json(plan_to_json(p)) == p`. Everything that is read is checked: it comes from a bundle.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nndeploy.errors import BundleError
+
+ALIGNMENT = 64
+"""A cache line, and the largest vector."""
+PLAN_FILE = "plan.json"
+LIBRARY_FILE = "kernels.so"
+CONSTANTS_FILE = "constants.bin"
+MAX_BYTES = 2**40
+MAX_RANK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """An input or output: float32, in the order of ONNX."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`steps` say for each step what it is, in the order in which they run: for readers only."""
+
+    isa: str
+    arena_bytes: int
+    constants_bytes: int
+    inputs: tuple[Border, ...]
+    outputs: tuple[Border, ...]
+    steps: tuple[Mapping[str, int | str], ...] = ()
+
+
+def plan_to_json(plan: Plan) -> bytes:
+    """Returns the bytes of plan.json."""
+    data = {
+        "isa": plan.isa,
+        "arena_bytes": plan.arena_bytes,
+        "constants_bytes": plan.constants_bytes,
+        "inputs": [[border.name, list(border.shape)] for border in plan.inputs],
+        "outputs": [[border.name, list(border.shape)] for border in plan.outputs],
+        "steps": [dict(step) for step in plan.steps],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False).encode()
+
+
+def plan_from_json(text: bytes) -> Plan:
+    """Returns the plan.
+
+    Raises:
+        BundleError: it is malformed.
+    """
+    try:
+        data = json.loads(text)
+        return Plan(
+            str(data["isa"]),
+            _bytes(data["arena_bytes"]),
+            _bytes(data["constants_bytes"]),
+            _borders(data["inputs"]),
+            _borders(data["outputs"]),
+            tuple(dict(step) for step in data["steps"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise BundleError(f"a malformed {PLAN_FILE}: {err!s:.200}") from err
+
+
+def _borders(data: Sequence[Any]) -> tuple[Border, ...]:
+    return tuple(Border(str(name), _shape(shape)) for name, shape in data)
+
+
+def _shape(data: Sequence[Any]) -> tuple[int, ...]:
+    if len(data) > MAX_RANK:
+        raise ValueError(f"a shape of {len(data)} axes")
+    return tuple(_bytes(size) for size in data)
+
+
+def _bytes(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_BYTES:
+        raise ValueError(f"not a size: {value!r:.40}")
+    return value

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Own kernels on CPUs: compiled ahead of time from C, run with nothing but libc and numpy."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nndeploy.plugin.interface import (
+    API_VERSION,
+    Artifact,
+    BuildOptions,
+    Json,
+    OpenOptions,
+    Probe,
+    Session,
+    Support,
+    Transform,
+)
+from nndeploy.target import Target
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+class Plugin:
+    """The backend `native`."""
+
+    name = "native"
+    tier = 3
+    device_kind = "cpu"
+    api_version = API_VERSION
+    extra_domains: tuple[str, ...] = ()
+
+    def probe(self, target: Target) -> Probe:
+        """Returns whether kernels can be built for the target, and run on this machine."""
+        from nndeploy_native.probe import probe
+
+        return probe(target)
+
+    def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
+        """Returns none: what a model spells out is found among the steps."""
+        return ()
+
+    def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
+        """Returns the answer of the rules for each node."""
+        from nndeploy_native.support import supports
+
+        return supports(model, target, options.ranges)
+
+    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
+        """Returns the library for the target's widest instruction set, with its constants and plan.
+
+        Raises:
+            BuildRefusedError: a node has no kernel, there is no compiler, or the target is too old.
+        """
+        from nndeploy_native.build import build, machine_of
+
+        return build(submodel, machine_of(target), options.ranges, workdir)
+
+    def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
+        """Returns a session over an artifact of `build`.
+
+        Raises:
+            UnavailableError: this machine lacks an instruction that the kernels use.
+            BundleError: the artifact is malformed.
+        """
+        from nndeploy_native.session import open_session
+
+        return open_session(files, metadata, options)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shared library that is loaded from bytes: through a file in memory where the system has them.
+
+The loader knows a library by its path, and takes /proc/self/fd/7 for the one that it knows by that name. So the
+descriptor stays open as long as the process lives, and equal bytes are loaded once. A library is never unloaded:
+another thread may be inside.
+"""
+
+import ctypes
+import hashlib
+import os
+import tempfile
+import threading
+from pathlib import Path
+
+from nndeploy.errors import UnavailableError
+
+_LOADED: dict[bytes, ctypes.CDLL] = {}
+_LOCK = threading.Lock()
+
+
+def library_from_bytes(data: bytes) -> ctypes.CDLL:
+    """Returns the loaded library; the same one for the same bytes.
+
+    Raises:
+        UnavailableError: the system's loader refuses it.
+    """
+    key = hashlib.sha256(data).digest()
+    with _LOCK:
+        if key not in _LOADED:
+            _LOADED[key] = _loaded(data)
+        return _LOADED[key]
+
+
+def _loaded(data: bytes) -> ctypes.CDLL:
+    try:
+        return _loaded_from_memory(data) if hasattr(os, "memfd_create") else _loaded_from_file(data)
+    except OSError as err:
+        raise UnavailableError(f"the library of kernels cannot be loaded: {err}") from err
+
+
+def _loaded_from_memory(data: bytes) -> ctypes.CDLL:
+    descriptor = os.memfd_create("nndeploy-kernels", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def _loaded_from_file(data: bytes) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.so"
+        path.write_bytes(data)
+        return ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise steps: an expression over operands of one layout, each whole or broadcast."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nndeploy_native.expressions import Expression, label_of
+from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.tensors import Array, Tensor, blocked_array
+
+MAX_OPERANDS = 4
+MAX_RANK = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """A tensor, or a constant in `array`, of a shape that is broadcast to the output's."""
+
+    shape: tuple[int, ...]
+    tensor: Tensor | None = None
+    array: Array | None = None
+
+    def is_same(self, other: "Operand") -> bool:
+        """Whether both are the same tensor in the same shape."""
+        return self.tensor is not None and self.tensor == other.tensor and self.shape == other.shape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elementwise:
+    """output = expression(operands); blocked outputs take operands (N or 1, C, H, W) and (N or 1, C, 1, 1) only."""
+
+    output: Tensor
+    operands: tuple[Operand, ...]
+    expression: Expression
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return tuple(one.tensor for one in self.operands if one.tensor is not None)
+
+    def call(self, machine: Machine) -> Call:
+        """Returns what to call."""
+        blocked = self.output.is_blocked
+        sizes = self._blocked_sizes(machine) if blocked else self._plain_sizes()
+        kernel = f"elementwise_{'blocked' if blocked else 'plain'}"
+        arguments = [self._argument(one, machine) for one in self.operands]
+        arguments += [None] * (MAX_OPERANDS - len(arguments))
+        notes = {"what": label_of(self.expression) or "copy"}
+        return Call(kernel, sizes, self.output, tuple(arguments), (self.expression,), notes=notes)
+
+    def _argument(self, one: Operand, machine: Machine) -> Tensor | Array | None:
+        if one.array is None or not self.output.is_blocked:
+            return one.tensor if one.array is None else np.ascontiguousarray(one.array, np.float32)
+        return blocked_array(one.array.reshape(one.shape), machine.isa.lanes)
+
+    def _blocked_sizes(self, machine: Machine) -> dict[str, int]:
+        """Steps in vectors: over images, over channel blocks, over pixels."""
+        lanes = machine.isa.lanes
+        batch, channels, height, width = self.output.shape
+        blocks = -(-channels // lanes)
+        sizes = {"batch": batch, "channels": channels, "blocks": blocks, "pixels": height * width}
+        for number, one in enumerate(self.operands):
+            pixels = one.shape[2] * one.shape[3]
+            sizes[f"step_n{number}"] = 0 if one.shape[0] == 1 else blocks * pixels
+            sizes[f"step_b{number}"] = pixels
+            sizes[f"step_p{number}"] = 0 if pixels == 1 else 1
+        return sizes
+
+    def _plain_sizes(self) -> dict[str, int]:
+        shapes = [one.shape for one in self.operands]
+        dims, strides = collapsed(self.output.shape, shapes)
+        sizes = {f"size{axis}": size for axis, size in enumerate(dims)}
+        for number, of_operand in enumerate(strides):
+            sizes.update({f"step{number}_{axis}": step for axis, step in enumerate(of_operand)})
+        return sizes
+
+
+def collapsed(
+    shape: tuple[int, ...], operand_shapes: list[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Returns the fewest axes that do, up to `MAX_RANK`, and the step of each operand along each; ones in front."""
+    rank = len(shape)
+    strides = [_broadcast_strides(one, rank) for one in operand_shapes]
+    dims: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis in range(rank):
+        if shape[axis] == 1:
+            continue
+        here = [one[axis] for one in strides]
+        if dims and all(of[-1] == step * shape[axis] for of, step in zip(steps, here, strict=True)):
+            dims[-1] *= shape[axis]
+            for of, step in zip(steps, here, strict=True):
+                of[-1] = step
+            continue
+        dims.append(shape[axis])
+        for of, step in zip(steps, here, strict=True):
+            of.append(step)
+    front = MAX_RANK - len(dims)
+    assert front >= 0
+    return (*[1] * front, *dims), [(*[0] * front, *one) for one in steps]
+
+
+def _broadcast_strides(shape: tuple[int, ...], rank: int) -> list[int]:
+    full = (*[1] * (rank - len(shape)), *shape)
+    strides, step = [0] * rank, 1
+    for axis in reversed(range(rank)):
+        strides[axis] = 0 if full[axis] == 1 else step
+        step *= full[axis]
+    return strides

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that only move elements: between layouts, whole channels, parts of a concatenation, or one by one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nndeploy_native.steps.elementwise import MAX_RANK
+from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.tensors import Array, Tensor, places_in_memory
+
+ZERO = -1
+"""A place that stands for a zero rather than for an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """One value in the other layout."""
+
+    output: Tensor
+    x: Tensor
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        batch, channels, height, width = self.x.shape if self.x.is_blocked else self.output.shape
+        kernel = "plain_from_blocked" if self.x.is_blocked else "blocked_from_plain"
+        sizes = {"batch": batch, "channels": channels, "pixels": height * width}
+        return Call(kernel, sizes, self.output, (self.x,), notes={"what": "layout conversion"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelParts:
+    """A blocked tensor whose channels are channels of others: channel j is `channels[j]` = (number of input, channel).
+
+    Concat, Split and Slice along channels and channel shuffles are of this kind.
+    """
+
+    output: Tensor
+    xs: tuple[Tensor, ...]
+    channels: tuple[tuple[int, int], ...]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return self.xs
+
+    def call(self, machine: Machine) -> Call:
+        """Returns what to call: a table of (input, channel) for each lane, -1 for padding."""
+        lanes = machine.isa.lanes
+        batch, channels, height, width = self.output.shape
+        table = np.full((-(-channels // lanes) * lanes, 2), ZERO, np.int32)
+        table[:channels] = self.channels
+        sizes = {"batch": batch, "channels": channels, "pixels": height * width}
+        sizes.update({f"in_blocks{number}": -(-x.shape[1] // lanes) for number, x in enumerate(self.xs)})
+        arguments = (table, *self.xs, *[None] * (MAX_PARTS - len(self.xs)))
+        return Call("channel_parts", sizes, self.output, arguments, notes={"what": "channels moved"})
+
+
+MAX_PARTS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gather:
+    """A plain tensor whose element i is element `places[i]` of x, counted in the order of ONNX, or `ZERO`."""
+
+    output: Tensor
+    x: Tensor
+    places: Array
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def call(self, machine: Machine) -> Call:
+        """Returns what to call: a copy by strides where the places are even, else by a table."""
+        flat = self.places.reshape(-1).astype(np.int64)
+        in_memory = np.where(flat < 0, ZERO, places_in_memory(self.x, machine.isa.lanes)[np.maximum(flat, 0)])
+        even = strides_of(in_memory.reshape(self.output.shape))
+        if even is None:
+            table = in_memory.astype(np.int32)
+            return Call("gather", {"size": flat.size}, self.output, (self.x, table), notes={"what": "elements moved"})
+        offset, sizes, strides = even
+        fields = {f"size{axis}": size for axis, size in enumerate(sizes)}
+        fields.update({f"step{axis}": step for axis, step in enumerate(strides)}, offset=offset)
+        return Call("strided_copy", fields, self.output, (self.x,), notes={"what": "strided copy"})
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlain:
+    """Plain tensors one after the other along an axis: each (outer, its size) of (outer, total)."""
+
+    output: Tensor
+    xs: tuple[Tensor, ...]
+    outer: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return self.xs
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        sizes = {"outer": self.outer}
+        sizes.update({f"inner{number}": x.size // max(1, self.outer) for number, x in enumerate(self.xs)})
+        arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
+        return Call("join_plain", sizes, self.output, arguments, notes={"what": "concatenation"})
+
+
+def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
+    """Returns (offset, sizes, strides) if places are even along each of at most `MAX_RANK` axes; None otherwise."""
+    sizes = [size for size in places.shape if size > 1]
+    if len(sizes) > MAX_RANK or not places.size or places.flat[0] < 0:
+        return None
+    grid = places.reshape(sizes or [1])
+    origin = (0,) * grid.ndim
+    strides = [int(grid[(*origin[:axis], 1, *origin[axis + 1 :])] - grid[origin]) for axis in range(len(sizes))]
+    made = np.full((), int(grid[origin]), np.int64)
+    for axis, step in enumerate(strides):
+        shape = [1] * grid.ndim
+        shape[axis] = sizes[axis]
+        made = made + np.arange(sizes[axis]).reshape(shape) * step
+    if not np.array_equal(np.broadcast_to(made, grid.shape), grid):
+        return None
+    front = MAX_RANK - len(sizes)
+    return int(grid[origin]), (*[1] * front, *sizes), (*[0] * front, *strides)

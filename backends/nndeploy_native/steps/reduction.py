@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps along one axis of plain tensors (outer, size, inner): softmax and reductions."""
+
+from dataclasses import dataclass
+
+from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class AlongAxis:
+    """`kind` is "softmax" or "log_softmax", which keep the shape, or "reduce_mean", "reduce_sum", "reduce_max"."""
+
+    output: Tensor
+    x: Tensor
+    kind: str
+    outer: int
+    size: int
+    inner: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        sizes = {"outer": self.outer, "size": self.size, "inner": self.inner}
+        return Call(self.kind, sizes, self.output, (self.x,), notes={"what": self.kind})

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resizing of blocked images: each output place is a weighted sum of few rows and few columns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.tensors import Array, Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resize:
+    """`rows` and `columns` are (places, weights), each (size of the output, taps)."""
+
+    output: Tensor
+    x: Tensor
+    rows: tuple[Array, Array]
+    columns: tuple[Array, Array]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        batch, channels, height, width = self.x.shape
+        sizes = {"batch": batch, "channels": channels, "in_h": height, "in_w": width}
+        sizes.update(out_h=self.output.shape[2], out_w=self.output.shape[3])
+        sizes.update(taps_h=self.rows[0].shape[1], taps_w=self.columns[0].shape[1])
+        tables = [np.ascontiguousarray(one[0], np.int32) for one in (self.rows, self.columns)]
+        weights = [np.ascontiguousarray(one[1], np.float32) for one in (self.rows, self.columns)]
+        arguments = (self.x, tables[0], weights[0], tables[1], weights[1])
+        return Call("resize", sizes, self.output, arguments, notes={"what": "resize"})

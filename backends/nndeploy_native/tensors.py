@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors as steps see them: a shape as ONNX counts it, float32, in one of two layouts.
+
+    plain     (N, C, H, W) in the order of ONNX, any rank
+    blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector of c floats, rank 4 only
+
+Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Layout(StrEnum):
+    """How elements lie in memory."""
+
+    PLAIN = "plain"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """All elements of the value `root`, seen in `shape`: plain tensors of one root may differ in shape."""
+
+    root: str
+    shape: Shape
+    layout: Layout = Layout.PLAIN
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether channels lie in blocks."""
+        return self.layout is Layout.BLOCKED
+
+    @property
+    def size(self) -> int:
+        """The number of elements, without padding."""
+        return math.prod(self.shape)
+
+    def num_bytes(self, lanes: int) -> int:
+        """Returns the bytes that the tensor takes, padding included."""
+        if not self.is_blocked:
+            return 4 * self.size
+        batch, channels, height, width = self.shape
+        return 4 * batch * padded(channels, lanes) * height * width
+
+
+def padded(size: int, multiple: int) -> int:
+    """Returns the size rounded up to a multiple."""
+    return -(-size // multiple) * multiple
+
+
+def places_in_memory(tensor: Tensor, lanes: int) -> Array:
+    """Returns, for each element in the order of ONNX, its place in memory, counted in floats."""
+    if not tensor.is_blocked:
+        return np.arange(tensor.size, dtype=np.int64)
+    n, c, h, w = np.indices(tensor.shape, sparse=True)
+    _, channels, height, width = tensor.shape
+    blocks = padded(channels, lanes) // lanes
+    vectors = ((n * blocks + c // lanes) * height + h) * width + w
+    return (vectors * lanes + c % lanes).reshape(-1).astype(np.int64)
+
+
+def blocked_array(array: Array, lanes: int) -> Array:
+    """Returns (N, C, H, W) as (N, ceil(C / lanes), H, W, lanes), padded with zeros."""
+    batch, channels, height, width = array.shape
+    full = np.zeros((batch, padded(channels, lanes), height, width), np.float32)
+    full[:, :channels] = array
+    return np.ascontiguousarray(full.reshape(batch, -1, lanes, height, width).transpose(0, 1, 3, 4, 2))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifacts: built for the target's instructions, the same bytes each time, and refused where they cannot run."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native_models import built, model_of, needs_zig, reals
+from nndeploy_native import library
+from nndeploy_native import session as session_module
+from nndeploy_native.isa import ISAS, isa_for
+from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json, plan_to_json
+from nndeploy_native.plugin import Plugin
+from nndeploy_native.session import open_session
+from nndeploy_native.steps.step import Machine
+
+from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.known_targets import known_targets
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
+from nndeploy.target import Target, host_target, target_from_toml
+
+TEXT = """g (float[1,4,5,5] x) => (float[1,6,5,5] y) {
+    d = Conv<group=4, pads=[1,1,1,1]>(x, w) a = Relu(d) y = Conv(a, v) }"""
+WEIGHTS = {"w": reals(4, 1, 3, 3), "v": reals(6, 4, 1, 1)}
+
+
+def _artifact(folder: Path, machine: Machine | None = None) -> Artifact:
+    return built(model_of(TEXT, WEIGHTS), folder, machine)
+
+
+def _open(artifact: Artifact, **changed: bytes) -> session_module.NativeSession:
+    files = {name: memoryview(data) for name, data in {**artifact.files, **changed}.items()}
+    return open_session(files, artifact.metadata, OpenOptions())
+
+
+def _raspberry() -> Target:
+    return target_from_toml(known_targets()["raspberry-pi-5"])
+
+
+def test_widest_instruction_set_of_the_target() -> None:
+    v4 = Target("t", "x86_64", ISAS[0].cpu_features)
+    assert isa_for(v4) == ISAS[0]
+    assert isa_for(replace(v4, cpu_features=ISAS[1].cpu_features)) == ISAS[1]
+    assert isa_for(Target("t", "aarch64", ("asimd", "fp"))) == ISAS[2]
+    assert isa_for(replace(v4, cpu_features=("sse2",))) is None
+
+
+@pytest.mark.parametrize(("arch", "reason"), [("riscv64", "no kernels for riscv64"), ("x86_64", "lacks")])
+def test_target_without_the_instructions_is_refused_with_a_reason(arch: str, reason: str, tmp_path: Path) -> None:
+    target, model = Target("old", arch), model_of(TEXT, WEIGHTS)
+    assert reason in Plugin().probe(target).reason
+    assert all(reason in answer.reason for answer in Plugin().supports(model, target, BuildOptions()))
+    with pytest.raises(BuildRefusedError, match=reason):
+        Plugin().build(model, target, BuildOptions(), tmp_path)
+
+
+def test_missing_compiler_is_one_line_with_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "find_spec", lambda _name: None)
+    with pytest.raises(BuildRefusedError, match=r"^ziglang is not installed: .*nndeploy-toolchain\[native\]$"):
+        library.library_from_source("", ISAS[0], tmp_path)
+    probe = Plugin().probe(host_target())
+    assert not probe.can_build
+    assert "nndeploy-toolchain[native]" in probe.hint
+
+
+@pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.name)
+def test_builds_for_every_instruction_set_here(isa, tmp_path: Path) -> None:
+    artifact = _artifact(tmp_path, Machine(isa))
+    machine_number = int.from_bytes(artifact.files[LIBRARY_FILE][18:20], "little")
+    assert machine_number == {"x86_64": 62, "aarch64": 183}[isa.arch]  # e_machine of ELF
+    assert artifact.requires == {"arch": isa.arch, "cpu_features": list(isa.cpu_features)}
+
+
+def test_known_target_of_another_architecture_is_built_for(tmp_path: Path) -> None:
+    needs_zig()
+    artifact = Plugin().build(model_of(TEXT, WEIGHTS), _raspberry(), BuildOptions(), tmp_path)
+    assert artifact.requires["arch"] == "aarch64"
+    assert "buffer_bytes 131072" in artifact.log  # a quarter of its 512 KiB
+
+
+def test_two_processes_give_the_same_bytes(tmp_path: Path) -> None:
+    needs_zig()
+    script = (
+        "import hashlib, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
+        "import test_native_artifact as t; a = t._artifact(Path(sys.argv[2]));"
+        "print(sorted((k, hashlib.sha256(v).hexdigest()) for k, v in a.files.items()), a.log)"
+    )
+    texts = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        command = [sys.executable, "-c", script, str(Path(__file__).parent), str(folder)]
+        texts.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert texts[0] == texts[1]
+
+
+def test_machine_that_lacks_an_instruction_never_opens_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    artifact = _artifact(tmp_path)
+    poor = replace(host_target(), cpu_features=("sse2",))
+    monkeypatch.setattr(session_module, "host_target", lambda: poor)
+    monkeypatch.setattr(session_module, "library_from_bytes", lambda _data: pytest.fail("opened"))
+    with pytest.raises(UnavailableError, match="needs CPU features this machine lacks"):
+        _open(artifact)
+
+
+def test_damaged_artifacts_are_refused(tmp_path: Path) -> None:
+    artifact = _artifact(tmp_path)
+    with pytest.raises(BundleError, match="plan says"):
+        _open(artifact, **{CONSTANTS_FILE: b""})
+    with pytest.raises(BundleError, match=r"malformed plan\.json"):
+        _open(artifact, **{PLAN_FILE: b'{"arena_bytes": -1}'})
+    with pytest.raises(UnavailableError, match="cannot be loaded"):
+        _open(artifact, **{LIBRARY_FILE: b"no library"})
+    with pytest.raises(BundleError, match="format"):
+        open_session({}, {"format": 7}, OpenOptions())
+
+
+def test_closed_session_is_an_error(tmp_path: Path) -> None:
+    session = _open(_artifact(tmp_path))
+    session.close()
+    with pytest.raises(UsageError):
+        session.run({"x": np.zeros((1, 4, 5, 5), np.float32)})
+
+
+def test_libraries_of_two_artifacts_are_not_mixed_up(tmp_path: Path) -> None:
+    """The loader knows a library by its path; a file in memory may get the path of an earlier one."""
+    x = np.ones((1, 4, 5, 5), np.float32)
+    results = []
+    for operator in ("Relu", "Neg"):
+        folder = tmp_path / operator
+        folder.mkdir()
+        model = model_of(f"g (float[1,4,5,5] x) => (float[1,4,5,5] y) {{ y = {operator}(x) }}")
+        results.append(_open(built(model, folder)).run({"x": x})["y"])
+    assert (results[0] == 1).all()
+    assert (results[1] == -1).all()
+
+
+def test_plan_survives_the_round_trip() -> None:
+    plan = Plan("x86-64-v3", 64, 128, (Border("x", (1, 2)),), (Border("y", ()),), ({"kernel": "dense", "n": 1},))
+    assert plan_from_json(plan_to_json(plan)) == plan

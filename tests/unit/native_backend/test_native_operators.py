@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of light networks against numpy in float64, on odd sizes and every instruction set of this machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native_models import built, convolved, model_of, reals, run, runnable_isas
+from nndeploy_native.isa import Isa
+from nndeploy_native.steps.step import Machine
+
+EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
+
+
+@EACH_ISA
+@pytest.mark.parametrize(
+    ("channels", "outputs", "kernel", "groups", "stride", "dilation"),
+    [
+        (3, 10, 3, 1, 2, 1),  # the first of a network: read in the order of ONNX
+        (5, 37, 3, 1, 1, 2),
+        (19, 19, 5, 19, 2, 1),
+        (18, 18, 7, 18, 1, 1),
+        (12, 20, 3, 4, 1, 1),
+        (33, 50, 1, 1, 1, 1),
+        (17, 9, 1, 1, 2, 1),
+    ],
+)
+def test_convolution(
+    isa: Isa, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int, tmp_path: Path
+) -> None:
+    x, bias = reals(2, channels, 9, 13), reals(outputs, seed=3)
+    w = reals(outputs, channels // groups, kernel, kernel, seed=1)
+    begin, end = dilation * (kernel // 2), kernel // 2
+    wanted = convolved(x, w, bias, stride, (begin, begin, end, end), dilation, groups)
+    shape = ",".join(map(str, wanted.shape))
+    text = f"""g (float[2,{channels},9,13] x) => (float[{shape}] y) {{ y = Conv<group={groups},
+        strides=[{stride},{stride}], dilations=[{dilation},{dilation}],
+        pads=[{begin},{begin},{end},{end}]>(x, w, b) }}"""
+    artifact = built(model_of(text, {"w": w, "b": bias}), tmp_path, Machine(isa))
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=1e-5, atol=2e-5)
+
+
+@EACH_ISA
+def test_transposed_convolution(isa: Isa, tmp_path: Path) -> None:
+    x, w, b = reals(1, 6, 4, 5), reals(6, 5, 3, 3, seed=1), reals(5, seed=2)
+    text = """g (float[1,6,4,5] x) => (float[1,5,7,9] y) {
+        y = ConvTranspose<strides=[2,2], pads=[1,1,1,1]>(x, w, b) }"""
+    wanted = np.zeros((1, 5, 9, 11))
+    for row in range(4):
+        for column in range(5):
+            wanted[:, :, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3] += np.einsum(
+                "nc,cohw->nohw", x[:, :, row, column].astype(np.float64), w.astype(np.float64)
+            )
+    wanted = wanted[:, :, 1:-1, 1:-1] + b[None, :, None, None]
+    artifact = built(model_of(text, {"w": w, "b": b}), tmp_path, Machine(isa))
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=1e-5, atol=1e-5)
+
+
+@EACH_ISA
+def test_channels_are_shuffled_split_and_joined_without_leaving_their_blocks(isa: Isa, tmp_path: Path) -> None:
+    text = """g (float[1,20,4,5] x) => (float[1,30,4,5] y) <int64[5] apart = {1,2,10,4,5}, int64[4] again = {1,20,4,5},
+        int64[2] sizes = {10,10}> { r = Conv<group=20>(x, w) a = Reshape(r, apart) t = Transpose<perm=[0,2,1,3,4]>(a)
+        s = Reshape(t, again) l, h = Split<axis=1>(s, sizes) n = Relu(h) y = Concat<axis=1>(n, l, n) }"""
+    x, w = reals(1, 20, 4, 5), np.ones((20, 1, 1, 1), np.float32)
+    artifact = built(model_of(text, {"w": w}), tmp_path, Machine(isa))
+    shuffled = x.reshape(1, 2, 10, 4, 5).transpose(0, 2, 1, 3, 4).reshape(1, 20, 4, 5)
+    low, high = shuffled[:, :10], np.maximum(shuffled[:, 10:], 0)
+    np.testing.assert_array_equal(run(artifact, {"x": x})["y"], np.concatenate([high, low, high], axis=1))
+    assert "2 layout conversions" in artifact.log
+
+
+@EACH_ISA
+def test_squeeze_and_excite(isa: Isa, tmp_path: Path) -> None:
+    text = """g (float[2,20,4,5] x) => (float[2,20,4,5] y) { p = Conv<group=20>(x, w) g1 = GlobalAveragePool(p)
+        c = Conv(g1, v) s = HardSigmoid(c) y = Mul(p, s) }"""
+    x, w, v = reals(2, 20, 4, 5), reals(20, 1, 1, 1, seed=1), reals(20, 20, 1, 1, seed=2)
+    artifact = built(model_of(text, {"w": w, "v": v}), tmp_path, Machine(isa))
+    p = convolved(x, w, groups=20)
+    s = np.clip(convolved(p.mean((2, 3), keepdims=True), v) * 0.2 + 0.5, 0, 1)
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], p * s, rtol=1e-5, atol=1e-6)
+
+
+@EACH_ISA
+def test_head_of_a_classifier(isa: Isa, tmp_path: Path) -> None:
+    text = """g (float[3,20,4,5] x) => (float[3,7] y) { r = Conv<group=20>(x, w) p = GlobalAveragePool(r)
+        f = Flatten(p) z = Gemm<transB=1>(f, v, b) y = Softmax(z) }"""
+    x, w, v, b = reals(3, 20, 4, 5), np.ones((20, 1, 1, 1), np.float32), reals(7, 20, seed=1), reals(7, seed=2)
+    artifact = built(model_of(text, {"w": w, "v": v, "b": b}), tmp_path, Machine(isa))
+    z = x.astype(np.float64).mean((2, 3)) @ v.T.astype(np.float64) + b
+    wanted = np.exp(z - z.max(1, keepdims=True))
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted / wanted.sum(1, keepdims=True), rtol=2e-6)
+
+
+@EACH_ISA
+def test_padding_lanes_stay_zero_where_an_activation_of_zero_is_not(isa: Isa, tmp_path: Path) -> None:
+    """Sigmoid(0) = 0.5 in a padding lane would be added up by the next pointwise convolution's block."""
+    text = """g (float[1,5,3,3] x) => (float[1,5,3,3] y) { a = Conv(x, v) s = Exp(a) t = Add(s, s)
+        y = Conv<group=5>(t, w) }"""
+    x, v, w = reals(1, 5, 3, 3), reals(5, 5, 1, 1, seed=1), reals(5, 1, 1, 1, seed=2)
+    found = run(built(model_of(text, {"v": v, "w": w}), tmp_path, Machine(isa)), {"x": x})["y"]
+    np.testing.assert_allclose(found, convolved(2 * np.exp(convolved(x, v)), w, groups=5), rtol=1e-5)
