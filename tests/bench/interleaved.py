@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines raced fairly: one process each, all but one stopped, in interleaved rounds.
+
+Threads that an engine leaves spinning slow down whoever runs beside them, so no two engines share a process, and while
+one is timed the others are stopped (SIGSTOP). Slow drifts of a shared machine fall on all engines of a round, so ratios
+are taken within a round; the result is the median over rounds.
+
+An engine is a function of a module in this folder, "module:function", called in the child as
+`function(inputs, **arguments)`; it returns a `Ready`. This file is also what the child runs: for each line of JSON on
+its standard input it answers with one line; what libraries print goes to standard error. Inputs and outputs cross in
+.npz files. Law: no child outlives `race`, not even where the parent is killed.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+LOAD_SECONDS = 900.0
+TURN_SECONDS = 600.0
+ITERATIONS_AT_LEAST = 3
+_PR_SET_PDEATHSIG = 1
+
+
+class EngineRefusedError(Exception):
+    """An engine cannot run the model; `str(error)` says why, in one line."""
+
+
+class EngineDiedError(Exception):
+    """A child ended, or gave no answer in time; `str(error)` says who, when and how."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a function in the child returns: the call that is timed, and its result as arrays in the model's order."""
+
+    call: Callable[[], Any]
+    arrays_of: Callable[[Any], Sequence[Array]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data."""
+
+    name: str
+    maker: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long: `seconds` an engine and round, `rounds`, and `warm_seconds` before the first."""
+
+    seconds: float = 0.3
+    rounds: int = 7
+    warm_seconds: float = 0.5
+
+
+@dataclass
+class Race:
+    """What was found: outputs by engine, seconds an iteration by engine for each round, refusals and notes."""
+
+    outputs: dict[str, list[Array]] = field(default_factory=dict)
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def ms(self, name: str) -> float:
+        """Returns the median over rounds of an engine's milliseconds."""
+        return 1e3 * statistics.median(one[name] for one in self.rounds)
+
+    def ratios(self, ours: str, peers: Sequence[str]) -> list[float]:
+        """Returns, for each round, the seconds of the fastest peer over ours: over 1 where ours is faster."""
+        present = [peer for peer in peers if peer in self.outputs]
+        return [min(one[peer] for peer in present) / one[ours] for one in self.rounds]
+
+    def ratio(self, ours: str, peers: Sequence[str]) -> float:
+        """Returns the median over rounds of `ratios`."""
+        return statistics.median(self.ratios(ours, peers))
+
+
+def race(engines: Sequence[Engine], inputs: Mapping[str, Array], pace: Pace) -> Race:
+    """Returns the outputs and the times of all engines on the same inputs.
+
+    Raises:
+        EngineDiedError: a child crashed, failed or hung.
+    """
+    found = Race()
+    with tempfile.TemporaryDirectory(prefix="nndeploy-race-") as name, _terminable(), contextlib.ExitStack() as stack:
+        folder = Path(name)
+        named: dict[str, Any] = dict(inputs)
+        np.savez(folder / "inputs.npz", **named)
+        children: dict[str, _Child] = {}
+        iterations: dict[str, int] = {}
+        for engine in engines:
+            child = stack.enter_context(contextlib.closing(_Child(engine, folder)))
+            answer = child.load(pace.warm_seconds)
+            if "refused" in answer:
+                found.refused[engine.name] = answer["refused"]
+                continue
+            children[engine.name] = child
+            iterations[engine.name] = max(ITERATIONS_AT_LEAST, round(pace.seconds / answer["seconds"]))
+            found.notes[engine.name] = answer["note"]
+            with np.load(answer["outputs"]) as arrays:
+                found.outputs[engine.name] = [arrays[key] for key in arrays.files]
+        for number in range(pace.rounds):
+            names = _rotated(list(children), number)
+            found.rounds.append({name: children[name].turn(iterations[name]) for name in names})
+    return found
+
+
+def largest_error(got: Sequence[Array], want: Sequence[Array]) -> float:
+    """Returns the largest absolute difference over the largest absolute value, the worst of all outputs.
+
+    Infinite where shapes differ or something is not finite.
+    """
+    if [array.shape for array in got] != [array.shape for array in want]:
+        return float("inf")
+    return max(_error(a, b) for a, b in zip(got, want, strict=True))
+
+
+def _error(got: Array, want: Array) -> float:
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    if not (np.isfinite(got).all() and np.isfinite(want).all()):
+        return float("inf")
+    difference = float(np.abs(got - want).max(initial=0.0))
+    return difference / (float(np.abs(want).max(initial=0.0)) or 1.0)
+
+
+def _rotated(names: list[str], by: int) -> list[str]:
+    by %= max(1, len(names))
+    return names[by:] + names[:by]
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Makes SIGTERM an exception, so that children are killed on the way out."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Child:
+    """One engine's process; stopped but while it loads or has its turn."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder / f"engine{len(list(folder.iterdir()))}"
+        self._folder.mkdir()
+        self._errors = self._folder / "stderr"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", __file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "ORT_DISABLE_TELEMETRY": "1", "TMPDIR": str(self._folder)},
+                start_new_session=True,
+            )
+
+    def load(self, warm_seconds: float) -> dict[str, Any]:
+        """Lets the child load and warm up, then stops it."""
+        request = {
+            "maker": self._engine.maker,
+            "arguments": dict(self._engine.arguments),
+            "inputs": str(self._folder.parent / "inputs.npz"),
+            "outputs": str(self._folder / "outputs.npz"),
+            "warm_seconds": warm_seconds,
+        }
+        answer = self._ask(request, LOAD_SECONDS, "loading")
+        self._stop()
+        return answer
+
+    def turn(self, iterations: int) -> float:
+        """Lets the child run alone; returns its median seconds an iteration."""
+        self._signal(signal.SIGCONT)
+        answer = self._ask({"iterations": iterations}, TURN_SECONDS, "running")
+        self._stop()
+        return float(answer["seconds"])
+
+    def close(self) -> None:
+        """Ends the process with its group, stopped or not."""
+        self._signal(signal.SIGKILL)
+        self._signal(signal.SIGCONT)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                assert pipe is not None
+                pipe.close()
+
+    def _stop(self) -> None:
+        """Stops the child, and waits until all its threads are."""
+        self._signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def _ask(self, request: Mapping[str, Any], seconds: float, doing: str) -> dict[str, Any]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+        if not select.select([stdout], [], [], seconds)[0]:
+            raise EngineDiedError(f"{self._engine.name}: no answer within {seconds:g} s while {doing}")
+        line = stdout.readline()
+        if not line:
+            raise EngineDiedError(f"{self._engine.name} {self._end()} while {doing}: {self._last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _end(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5.0)
+        code = self._process.returncode
+        if code is None:
+            return "closed its output"
+        return f"crashed ({signal.Signals(-code).name})" if code < 0 else f"ended with status {code}"
+
+    def _last_words(self) -> str:
+        lines = self._errors.read_text(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else "it said nothing"
+
+
+def child_main() -> None:
+    """Serves the requests of one parent, until it closes the pipe or dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(content: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(content) + "\n")
+        answers.flush()
+
+    request = json.loads(sys.stdin.readline())
+    try:
+        ready = _made(request)
+    except EngineRefusedError as err:
+        answer({"refused": str(err)})
+        return
+    np.savez(request["outputs"], *ready.arrays_of(ready.call()))
+    answer({"outputs": request["outputs"], "note": ready.note, "seconds": _warmed(ready.call, request["warm_seconds"])})
+    for line in sys.stdin:
+        ready.call()  # what the others left in the caches is not this engine's business
+        answer({"seconds": statistics.median(_timed(ready.call) for _ in range(json.loads(line)["iterations"]))})
+
+
+def _made(request: Mapping[str, Any]) -> Ready:
+    module, _, function = request["maker"].partition(":")
+    with np.load(request["inputs"]) as arrays:
+        inputs = {key: arrays[key] for key in arrays.files}
+    maker: Callable[..., Ready] = getattr(importlib.import_module(module), function)
+    return maker(inputs, **request["arguments"])
+
+
+def _warmed(call: Callable[[], Any], seconds: float) -> float:
+    """Runs for `seconds`, three times at least; returns the median seconds of the later half."""
+    end = time.perf_counter() + seconds
+    times: list[float] = []
+    while time.perf_counter() < end or len(times) < ITERATIONS_AT_LEAST:
+        times.append(_timed(call))
+    return statistics.median(times[len(times) // 2 :])
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    from interleaved import child_main as serve  # under its own name, so that its exceptions are those of the engines
+
+    serve()

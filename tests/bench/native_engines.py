@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engines that are raced, each made inside a child of `interleaved`, which is where its library is imported.
+
+Each function takes the inputs by name and plain arguments and returns what to call. `note` says what was built.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from interleaved import Array, EngineRefusedError, Ready
+
+Inputs = Mapping[str, Array]
+
+
+def native(inputs: Inputs, model: str, threads: int, precision: str = "f32") -> Ready:
+    """Our own kernels: the optimised model built whole by the backend `native` for this machine."""
+    from nndeploy_native.plugin import Plugin
+
+    from nndeploy.frontend.load import load_model
+    from nndeploy.passes import optimise
+    from nndeploy.plugin.interface import BuildOptions, OpenOptions
+    from nndeploy.target import host_target
+
+    if precision != "f32" and not has_precision_option():
+        raise EngineRefusedError(f"the backend native has no precision {precision} yet (BuildOptions.precision)")
+    loaded = load_model(Path(model), shapes={name: array.shape for name, array in inputs.items()})
+    optimise(loaded.model)
+    more: dict[str, Any] = {"precision": precision} if has_precision_option() else {}
+    options = BuildOptions(threads=threads, ranges=loaded.ranges, **more)
+    plugin, target = Plugin(), host_target()
+    probe = plugin.probe(target)
+    if not (probe.can_build and probe.can_run):
+        raise EngineRefusedError(probe.reason)
+    answers = plugin.supports(loaded.model, target, options)
+    if refused := [answer.reason for answer in answers if not answer.ok]:
+        raise EngineRefusedError(f"{len(refused)} of {len(answers)} nodes have no kernel; the first: {refused[0]}")
+    with tempfile.TemporaryDirectory() as folder:
+        artifact = plugin.build(loaded.model, target, options, Path(folder))
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    session = plugin.open(files, artifact.metadata, OpenOptions(threads=threads))
+    feed = dict(zip((one.name for one in loaded.inputs), inputs.values(), strict=True))
+    names = [one.name for one in loaded.outputs]
+    return Ready(lambda: session.run(feed), lambda found: [found[name] for name in names], artifact.log.split("\n")[0])
+
+
+def bundle(inputs: Inputs, path: str, threads: int, outputs: list[str]) -> Ready:
+    """A compiled bundle through the runtime."""
+    import nndeploy
+
+    program = nndeploy.load_bundle(path, threads=threads, device="cpu", cache_dir="")
+    return Ready(lambda: program.run(inputs), lambda found: [found[name] for name in outputs])
+
+
+def onnxruntime(inputs: Inputs, model: str, threads: int) -> Ready:
+    """ONNX Runtime's CPU provider, all its optimisations, free dimensions fixed."""
+    import onnx
+    import onnxruntime as library
+
+    settings = library.SessionOptions()
+    settings.intra_op_num_threads, settings.inter_op_num_threads = threads, 1
+    settings.log_severity_level = 3
+    for value in onnx.load(model, load_external_data=False).graph.input:
+        for axis, size in enumerate(value.type.tensor_type.shape.dim):
+            if size.dim_param and value.name in inputs:
+                settings.add_free_dimension_override_by_name(size.dim_param, inputs[value.name].shape[axis])
+    session = library.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    feed = dict(inputs)
+    return Ready(lambda: session.run(None, feed), list, library.__version__)
+
+
+def openvino(inputs: Inputs, model: str, threads: int, precision: str = "f32") -> Ready:
+    """OpenVINO on the CPU at a fixed size and a precision that is said (its default here would be bf16)."""
+    import openvino as library
+
+    core = library.Core()
+    settings = {
+        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    try:
+        read = core.read_model(model)
+        if any(port.get_partial_shape().is_dynamic for port in read.inputs):
+            read.reshape({name: list(array.shape) for name, array in inputs.items()})
+        compiled = core.compile_model(read, "CPU", settings)
+    except RuntimeError as err:
+        raise EngineRefusedError(" ".join(str(err).split())[-200:]) from err
+    request, feed, count = compiled.create_infer_request(), dict(inputs), len(compiled.outputs)
+
+    def call() -> Any:
+        return request.infer(feed, share_inputs=True, share_outputs=True)
+
+    return Ready(call, lambda found: [found[i] for i in range(count)], library.__version__)
+
+
+def has_precision_option() -> bool:
+    """Whether a build can be asked for a precision."""
+    from nndeploy.plugin.interface import BuildOptions
+
+    return "precision" in {one.name for one in dataclasses.fields(BuildOptions)}
+
+
+def machine_line() -> str:
+    """Returns the machine, its load and the libraries in one line."""
+    from importlib.metadata import version
+
+    from nndeploy.target import host_target
+
+    target = host_target()
+    caches = json.dumps(dict(target.caches)).replace('"', "")
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("onnxruntime", "openvino", "ziglang", "numpy"))
+    load = os.getloadavg()[0]
+    return (
+        f"{time.strftime('%Y-%m-%d')}: {_cpu_name()}, {target.num_cores} cores, {caches}, load {load:.1f}; {libraries}"
+    )
+
+
+def _cpu_name() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
