@@ -58,12 +58,14 @@ class BuildOptions:
     """What a user asked of a build that a backend may care about.
 
     `ranges` gives the sizes of symbolic dimensions, `threads` is the number that `open` will be asked for (None: the
-    backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named.
+    backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named. `precision`
+    is "fp32", or "bf16" where a backend may compute in it on a target that has it.
     """
 
     threads: int | None = None
     ranges: Mapping[str, DimRange] = field(default_factory=dict)
     custom_op_libraries: tuple[str, ...] = ()
+    precision: str = "fp32"
 
 
 @dataclass(frozen=True, slots=True)
