@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
-BACKENDS = ("cudnn", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
-EXTRAS = {"cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "vision", "dev"}
+BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
+EXTRAS = {"cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "native", "vision", "dev"}
 
 
 def built(kind: str, source: Path, folder: Path) -> Path:
