@@ -2,7 +2,7 @@
 """Whole networks, end to end: our own CPU kernels against ONNX Runtime and OpenVINO.
 
     python tests/bench/bench_native_networks.py [--networks v1,v2] [--sizes 224,640] [--batches 1,8] [--threads 1,2]
-        [--no-largest] [--precision f32|bf16] [--seconds S] [--rounds N] [--json out.json]
+        [--no-largest] [--precision fp32|bf16] [--seconds S] [--rounds N] [--json out.json]
 
 MobileNetV1 and V2 (width 1.0, 1000 classes, seeded weights: the numbers cost what trained ones cost), ordinary input in
 and classes out, layout conversions included. One process an engine, the others stopped, interleaved rounds
@@ -31,7 +31,7 @@ from interleaved import Engine, EngineDiedError, Pace, Race, largest_error, race
 from native_engines import machine_line
 from native_models import NETWORKS
 
-BOUNDS = {"f32": 1e-4, "bf16": 5e-2}
+BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}
 """Largest error; 5e-2 is about what 28 or 53 layers rounded to 8 bits leave of a logit."""
 PEERS = ("onnxruntime", "openvino")
 LARGEST = (640, 8)
@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batches", default="1,8")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--no-largest", action="store_true", help="leave out size 640 at batch 8")
-    parser.add_argument("--precision", choices=tuple(BOUNDS), default="f32", help="of native and OpenVINO")
+    parser.add_argument("--precision", choices=tuple(BOUNDS), default="fp32", help="of native and OpenVINO")
     parser.add_argument("--seconds", type=float, default=0.3, help="an engine and round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="where the seconds of every round are written")

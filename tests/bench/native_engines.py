@@ -4,7 +4,6 @@
 Each function takes the inputs by name and plain arguments and returns what to call. `note` says what was built.
 """
 
-import dataclasses
 import json
 import os
 import platform
@@ -17,9 +16,10 @@ from typing import Any
 from interleaved import Array, EngineRefusedError, Ready
 
 Inputs = Mapping[str, Array]
+OPENVINO_PRECISIONS = {"fp32": "f32", "bf16": "bf16"}
 
 
-def native(inputs: Inputs, model: str, threads: int, precision: str = "f32") -> Ready:
+def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32") -> Ready:
     """Our own kernels: the optimised model built whole by the backend `native` for this machine."""
     from nndeploy_native.plugin import Plugin
 
@@ -28,12 +28,9 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "f32") -> 
     from nndeploy.plugin.interface import BuildOptions, OpenOptions
     from nndeploy.target import host_target
 
-    if precision != "f32" and not has_precision_option():
-        raise EngineRefusedError(f"the backend native has no precision {precision} yet (BuildOptions.precision)")
     loaded = load_model(Path(model), shapes={name: array.shape for name, array in inputs.items()})
     optimise(loaded.model)
-    more: dict[str, Any] = {"precision": precision} if has_precision_option() else {}
-    options = BuildOptions(threads=threads, ranges=loaded.ranges, **more)
+    options = BuildOptions(threads=threads, ranges=loaded.ranges, precision=precision)
     plugin, target = Plugin(), host_target()
     probe = plugin.probe(target)
     if not (probe.can_build and probe.can_run):
@@ -75,13 +72,13 @@ def onnxruntime(inputs: Inputs, model: str, threads: int) -> Ready:
     return Ready(lambda: session.run(None, feed), list, library.__version__)
 
 
-def openvino(inputs: Inputs, model: str, threads: int, precision: str = "f32") -> Ready:
+def openvino(inputs: Inputs, model: str, threads: int, precision: str = "fp32") -> Ready:
     """OpenVINO on the CPU at a fixed size and a precision that is said (its default here would be bf16)."""
     import openvino as library
 
     core = library.Core()
     settings = {
-        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_PRECISION_HINT": OPENVINO_PRECISIONS[precision],
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
     }
@@ -98,13 +95,6 @@ def openvino(inputs: Inputs, model: str, threads: int, precision: str = "f32") -
         return request.infer(feed, share_inputs=True, share_outputs=True)
 
     return Ready(call, lambda found: [found[i] for i in range(count)], library.__version__)
-
-
-def has_precision_option() -> bool:
-    """Whether a build can be asked for a precision."""
-    from nndeploy.plugin.interface import BuildOptions
-
-    return "precision" in {one.name for one in dataclasses.fields(BuildOptions)}
 
 
 def machine_line() -> str:
