@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Submodel -> artifact: a shared library for the target's instruction set, its packed constants, and the plan.
 
-    kernels.so      nnd_run(call): all steps, one after the other
+    kernels.so      nnd_run(call, pool): all steps, one after the other
     constants.bin   weights as the kernels read them
     plan.json       borders, the arena, and each step with its window and buffer
 
@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
-from nndeploy_native.emit import c_type, source_of
+from nndeploy_native.emit import source_of
 from nndeploy_native.fusion import fused
 from nndeploy_native.fusion.usage import readers_of
 from nndeploy_native.isa import Isa, isa_for, no_isa_reason
@@ -33,6 +33,7 @@ from nndeploy_native.steps.step import Call, Machine, Step
 from nndeploy_native.tensors import Array, Tensor
 
 FORMAT = 1
+_C_TYPES = {"float32": "float", "int32": "int32_t", "uint16": "uint16_t"}
 
 
 @dataclass(slots=True)
@@ -52,17 +53,17 @@ class Constants:
         return self.offsets[key]
 
 
-def machine_of(target: Target) -> Machine:
+def machine_of(target: Target, options: BuildOptions) -> Machine:
     """Returns what a target's kernels are made for; `buffer` among its caches sets the window buffer's bytes.
 
     Raises:
         BuildRefusedError: there is no instruction set for it.
     """
-    isa = isa_for(target)
+    isa = isa_for(target, options.precision)
     if isa is None:
-        raise BuildRefusedError(no_isa_reason(target))
+        raise BuildRefusedError(no_isa_reason(target, options.precision))
     caches = dict(target.caches)
-    return Machine(isa, caches.get("l2", 0), caches.get("buffer", 0))
+    return Machine(isa, caches.get("l2", 0), caches.get("buffer", 0), options.threads or 0)
 
 
 def build(submodel: ir.Model, machine: Machine, ranges: Mapping[str, DimRange], workdir: Path) -> Artifact:
@@ -71,20 +72,28 @@ def build(submodel: ir.Model, machine: Machine, ranges: Mapping[str, DimRange], 
     Raises:
         BuildRefusedError: a node has no kernel, or there is no compiler.
     """
-    lowered = lower(submodel, ranges)
+    return artifact_of(lower(submodel, ranges), machine, workdir)
+
+
+def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
+    """Returns the artifact of steps, fused here; inputs and outputs may be blocked, for measurements.
+
+    Raises:
+        BuildRefusedError: there is no compiler.
+    """
     kept = {tensor.root for tensor in lowered.outputs.values()}
-    steps = fused(lowered.steps, kept)
+    steps = fused(lowered.steps, kept, with_convolutions=machine.fuses)
     calls = [step.call(machine) for step in steps]
-    offsets, arena_bytes = _arena(steps, calls, lowered, machine.isa)
+    offsets, arena_bytes = _arena(steps, lowered, machine.isa)
     constants = Constants()
-    source = _source(calls, lowered, offsets, constants, machine.isa)
-    library = library_from_source(source, machine.isa, workdir)
+    library = library_from_source(_source(calls, lowered, offsets, constants), machine.isa, workdir)
     plan = Plan(
         machine.isa.name,
         arena_bytes,
+        aligned(max((call.scratch_bytes for call in calls), default=0)),
         len(constants.data),
-        tuple(Border(name, tensor.shape) for name, tensor in lowered.inputs.items()),
-        tuple(Border(name, tensor.shape) for name, tensor in lowered.outputs.items()),
+        tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.inputs.items()),
+        tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.outputs.items()),
         tuple({"kernel": call.kernel, **call.notes} for call in calls),
     )
     return Artifact(
@@ -101,8 +110,12 @@ def build(submodel: ir.Model, machine: Machine, ranges: Mapping[str, DimRange], 
     )
 
 
-def _arena(steps: Sequence[Step], calls: Sequence[Call], lowered: Lowered, isa: Isa) -> tuple[dict[str, int], int]:
-    """Returns the offset in the arena of each value between steps and of each scratch, and the arena's bytes."""
+def _border(name: str, tensor: Tensor, isa: Isa) -> Border:
+    return Border(name, tensor.memory_shape(isa.lanes), f"blocked {isa.precision}" if tensor.is_blocked else "fp32")
+
+
+def _arena(steps: Sequence[Step], lowered: Lowered, isa: Isa) -> tuple[dict[str, int], int]:
+    """Returns the offset in the arena of each value between steps, and the arena's bytes."""
     outside = {tensor.root for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
     readers = readers_of(steps)
     lifetimes: dict[str, Lifetime] = {}
@@ -110,36 +123,27 @@ def _arena(steps: Sequence[Step], calls: Sequence[Call], lowered: Lowered, isa: 
         tensor = step.output
         if tensor.root not in outside:
             last = readers.get(tensor.root, [number])[-1]
-            lifetimes[tensor.root] = Lifetime(tensor.num_bytes(isa.lanes), number, last)
-        if scratch_bytes := calls[number].scratch_bytes:
-            lifetimes[_scratch(number)] = Lifetime(scratch_bytes, number, number)
+            lifetimes[tensor.root] = Lifetime(tensor.num_bytes(isa), number, last)
     return placed(lifetimes)
 
 
-def _scratch(number: int) -> str:
-    return f"\0scratch{number}"
-
-
-def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int], constants: Constants, isa: Isa) -> str:
+def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int], constants: Constants) -> str:
     inputs = {tensor.root: number for number, tensor in enumerate(lowered.inputs.values())}
     outputs = {tensor.root: number for number, tensor in enumerate(lowered.outputs.values())}
 
     def place_of(one: Tensor | Array) -> str:
         if not isinstance(one, Tensor):
-            return f"(const {c_type(one)} *)(call->constants + {constants.offset_of(one)})"
+            return f"(const {_C_TYPES[one.dtype.name]} *)(call->constants + {constants.offset_of(one)})"
+        kind = "nnd_elem" if one.is_blocked else "float"
         if one.root in inputs:
-            return f"(const float *)call->inputs[{inputs[one.root]}]"
+            return f"(const {kind} *)call->inputs[{inputs[one.root]}]"
         if one.root in outputs:
-            return f"(float *)call->outputs[{outputs[one.root]}]"
+            return f"({kind} *)call->outputs[{outputs[one.root]}]"
         if one.root in lowered.constants:
             return place_of(lowered.constants[one.root])
-        return f"(float *)(call->arena + {offsets[one.root]})"
+        return f"({kind} *)(call->arena + {offsets[one.root]})"
 
-    scratch = [
-        f"(float *)(call->arena + {offsets[_scratch(number)]})" if call.scratch_bytes else ""
-        for number, call in enumerate(calls)
-    ]
-    return source_of(calls, scratch, place_of, isa)
+    return source_of(calls, place_of)
 
 
 def _log(steps: Sequence[Step], plan: Plan) -> str:
@@ -147,6 +151,7 @@ def _log(steps: Sequence[Step], plan: Plan) -> str:
     conversions = sum(isinstance(step, Convert) for step in steps)
     lines = [
         f"{plan.isa}: {len(steps)} steps, {conversions} layout conversions, arena {plan.arena_bytes} bytes, "
+        f"scratch {plan.scratch_bytes} bytes a thread, "
         f"constants {plan.constants_bytes} bytes"
     ]
     for step in plan.steps:

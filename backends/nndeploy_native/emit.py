@@ -1,85 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls -> one C source that includes c/templates.h: a struct, its epilogues and a call for each step.
+"""Calls -> one C source that includes c/program.h: a struct, its epilogues and a call for each step.
 
-    static const struct nnd_images step3 = {.batch = 1, ...};
-    static inline vx step3_end0(vx v0, vx v1, vx v2) { return nndx_relu(v0); }
-    int nnd_run(const struct nnd_call *call) { ... nnd_dense(&step3, step3_end0, out, in...); ... }
+    static inline vf step3_end(vf v0, vf v1, vf v2) { return nnd_op_relu(v0); }
+    static const struct nnd_pointwise_step step3 = {.images = 1, ..., .end = {step3_end, 0, 0}};
+    static void step3_run(const struct nnd_call *call, struct nnd_part part) { nnd_pointwise_step(&step3, ...); }
 
 All sizes are constants, so the compiler specialises every kernel. Law: the same calls and places give the same text.
 """
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from nndeploy_native.expressions import Expression, c_lines
-from nndeploy_native.isa import Isa
-from nndeploy_native.steps.step import Call
+from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Formula
 from nndeploy_native.tensors import Array, Tensor
 
 PlaceOf = Callable[[Tensor | Array], str]
 """The C expression of the address of a tensor or of a packed constant."""
 
-_WITH_WINDOWS = (
-    "dense", "dense_plain", "depthwise", "grouped", "transposed", "separable", "inverted_residual", "pool_max",
-    "fast_pointwise", "fast_dense", "fast_dense_plain", "fast_depthwise", "fast_separable", "fast_inverted_residual",
-    "pool_mean",
-)  # fmt: skip
-_ALONG_AXES = ("softmax", "log_softmax", "reduce_mean", "reduce_sum", "reduce_max")
-_STRUCTS = {
-    **dict.fromkeys(_WITH_WINDOWS, "images"),
-    **dict.fromkeys(_ALONG_AXES, "along_axis"),
-    **dict.fromkeys(("blocked_from_plain", "plain_from_blocked"), "convert"),
-}
-"""The struct of a kernel's sizes, where it is not called like the kernel."""
 _HEAD = """/* Made by nndeploy_native/emit.py. */
-#define NND_PANEL_LANES {panel}
-#include "templates.h"
+#include "program.h"
 """
 _RUN = """
-__attribute__((visibility("default"))) int nnd_run(const struct nnd_call *call) {{
+static void all_steps(const void *context, struct nnd_pool *pool, int worker) {{
+  const struct nnd_call *call = context;
+  const struct nnd_part part = nnd_part_of(call, worker, pool ? pool->workers : 1);
 {body}
-  return 0;
+}}
+
+/* `pool` is null where the caller works alone; one call at a time has it. */
+NND_EXPORT void nnd_run(const struct nnd_call *call, struct nnd_pool *pool) {{
+  if (pool) nnd_pool_run(pool, all_steps, call);
+  else all_steps(call, NULL, 0);
 }}
 """
+EPILOGUE_OPERANDS = 3
+ELEMENTWISE_OPERANDS = 4
 
 
-def source_of(calls: Sequence[Call], scratch: Sequence[str], place_of: PlaceOf, isa: Isa) -> str:
-    """Returns the C source; `scratch` gives the address of each call's scratch memory."""
-    parts = [_HEAD.format(panel=isa.panel)]
-    for number, call in enumerate(calls):
-        parts.append(_step(number, call, scratch[number], place_of))
-    body = "\n".join(f"  step{number}_run(call);" for number in range(len(calls)))
-    return "".join(parts) + _RUN.format(body=body)
+def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
+    """Returns the C source."""
+    steps = [_step(number, call, place_of) for number, call in enumerate(calls)]
+    body = "\n  nnd_barrier(pool);\n".join(f"  step{number}_run(call, part);" for number in range(len(calls)))
+    return "".join((_HEAD, *steps, _RUN.format(body=body)))
 
 
-def _step(number: int, call: Call, scratch: str, place_of: PlaceOf) -> str:
-    """Returns the struct, the epilogues and the function of one step."""
-    name = f"step{number}"
-    sizes = ", ".join(f".{field} = {int(size)}" for field, size in call.sizes.items())
-    ends = [_epilogue(f"{name}_end{i}", call, one) for i, one in enumerate(call.epilogues)]
-    arguments = [f"&{name}", *(f"{name}_end{i}" for i in range(len(ends)))]
-    arguments += [*(one.initializer() for one in call.activations), place_of(call.output)]
-    arguments += ["0" if one is None else place_of(one) for one in call.arguments]
-    arguments += [scratch] if call.scratch_bytes else []
+def _step(number: int, call: Call, place_of: PlaceOf) -> str:
+    """Returns the functions, the struct and the call of one step; two structs where several threads get another."""
+    name, struct = f"step{number}", call.struct or call.kernel
+    functions = [_function(f"{name}_{key}", value) for key, value in call.fields.items()]
+    variants = {name: dict(call.fields)}
+    if call.shared_fields:
+        variants[f"{name}_shared"] = {**call.fields, **call.shared_fields}
+    structs = [
+        f"static const struct nnd_{struct}_step {variant} = {_initializer(fields, name)};\n"
+        for variant, fields in variants.items()
+    ]
+    places = [place_of(call.output), *("0" if one is None else place_of(one) for one in call.arguments)]
+    runs = [f"nnd_{call.kernel}_step(&{variant}, {', '.join(places)}, part);\n" for variant in variants]
+    body = f"  {runs[0]}" if len(runs) == 1 else f"  if (part.workers == 1) {runs[0]}  else {runs[1]}"
     return (
         f"\n/* {call.notes.get('what', call.kernel)} */\n"
-        f"static const struct nnd_{_STRUCTS.get(call.kernel, call.kernel)} {name} = {{{sizes}}};\n"
-        + "".join(ends)
-        + f"static __attribute__((noinline)) void {name}_run(const struct nnd_call *call) {{\n"
-        + f"  nnd_{call.kernel}({', '.join(arguments)});\n}}\n"
+        + "".join((*functions, *structs))
+        + f"static __attribute__((noinline)) void {name}_run(const struct nnd_call *call, struct nnd_part part) {{\n"
+        + body
+        + "}\n"
     )
 
 
-def _epilogue(name: str, call: Call, expression: Expression) -> str:
-    count = 4 if call.kernel.startswith("elementwise") else 3
-    names = {number: f"v{number}" for number in range(count)}
+def _initializer(fields: dict[str, Field], prefix: str) -> str:
+    return "{" + ", ".join(f".{key} = {_value(field, f'{prefix}_{key}')}" for key, field in fields.items()) + "}"
+
+
+def _value(field: Field, name: str) -> str:
+    """Returns a member of a struct in C; `name` is that of the function that an epilogue or expression became."""
+    match field:
+        case Epilogue():
+            return f"{{{name}, {int(field.residual is not None)}, {int(field.channel is not None)}}}"
+        case Axis():
+            sizes = (field.size, field.out_size, field.kernel, field.stride, field.dilation, field.pad)
+            return f"{{{', '.join(map(str, sizes))}}}"
+        case Formula():
+            return name
+        case int():
+            return str(int(field))
+    return "{" + ", ".join(_value(one, name) for one in field) + "}"
+
+
+def _function(name: str, field: Field) -> str:
+    """Returns the C function of an epilogue or an expression, "" for any other field."""
+    match field:
+        case Epilogue():
+            return _expression(name, field.expression, EPILOGUE_OPERANDS)
+        case Formula():
+            return _expression(name, field.expression, ELEMENTWISE_OPERANDS)
+    return ""
+
+
+def _expression(name: str, expression: Expression, num_operands: int) -> str:
+    names = {number: f"v{number}" for number in range(num_operands)}
     lines, result = c_lines(expression, names)
-    parameters = ", ".join(f"vx {one}" for one in names.values())
+    parameters = ", ".join(f"vf {one}" for one in names.values())
     body = "".join(f"  {line}\n" for line in lines)
-    return f"NNDX vx {name}({parameters}) {{\n{body}  return {result};\n}}\n"
-
-
-def c_type(one: Tensor | Array) -> str:
-    """Returns the C type of the elements."""
-    return "int32_t" if isinstance(one, np.ndarray) and one.dtype == np.int32 else "float"
+    return f"NND_INLINE vf {name}({parameters}) {{\n{body}  return {result};\n}}\n"

@@ -63,14 +63,34 @@ def c_lines(expression: Expression, names: Mapping[int, str]) -> tuple[list[str]
             case ("operand", int(number)):
                 return names[number]
             case ("const", float(value)):
-                return f"nndx_all({c_float(value)})"
+                return f"nnd_splat({c_float(value)})"
         if part not in known:
-            operands = ", ".join([named(_part(one)) for one in part[1:]])
+            code = _call(part, [named(_part(one)) for one in _operands(part)])
             known[part] = f"t{len(known)}"
-            lines.append(f"vx {known[part]} = nndx_{part[0]}({operands});")
+            lines.append(f"vf {known[part]} = {code};")
         return known[part]
 
     return lines, named(expression)
+
+
+def _operands(part: Expression) -> tuple[Expression, ...]:
+    """Returns what an operator's C code takes; a comparison under `where` is no value of its own."""
+    match part:
+        case ("where", ("less", a, b), yes, no):
+            return (_part(a), _part(b), _part(yes), _part(no))
+    return tuple(_part(one) for one in part[1:])
+
+
+def _call(part: Expression, names: list[str]) -> str:
+    """Returns the C code of one operator; bounds that are numbers take one instruction."""
+    match part:
+        case ("where", ("less", _, _), _, _):
+            return f"nnd_select({names[0]} < {names[1]}, {names[2]}, {names[3]})"
+        case ("max", _, ("const", float(bound))) if bound == bound:
+            return f"nnd_at_least({names[1]}, {names[0]})"
+        case ("min", _, ("const", float(bound))) if bound == bound:
+            return f"nnd_at_most({names[1]}, {names[0]})"
+    return f"nnd_op_{part[0]}({', '.join(names)})"
 
 
 def c_float(value: float) -> str:

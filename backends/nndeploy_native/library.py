@@ -19,8 +19,9 @@ HINT = "install the extra: nndeploy-toolchain[native]"
 HEADERS = Path(__file__).with_name("c")
 COMPILE_SECONDS = 600
 FLAGS = (
-    "-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
-    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-s", "-Wl,--build-id=none", "-Wno-psabi",
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
+    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-s", "-Wl,--build-id=none", "-Wall",
+    "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-parameter",
 )  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def library_from_source(source: str, isa: Isa, workdir: Path) -> bytes:
     (workdir / "kernels.c").write_text(source, encoding="utf-8")
     command = [
         sys.executable, "-m", "ziglang", "cc", "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS,
-        f"-DNND_LANES={isa.lanes}", "-I", str(HEADERS), "kernels.c", "-o", "kernels.so",
+        *(["-DNND_BF16"] if isa.precision == "bf16" else []), "-I", str(HEADERS), "kernels.c", "-o", "kernels.so",
     ]  # fmt: skip
     caches = {"ZIG_LOCAL_CACHE_DIR": str(workdir / "zig-cache")}
     try:

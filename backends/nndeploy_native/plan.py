@@ -18,22 +18,31 @@ LIBRARY_FILE = "kernels.so"
 CONSTANTS_FILE = "constants.bin"
 MAX_BYTES = 2**40
 MAX_RANK = 64
+FORMATS = ("fp32", "blocked fp32", "blocked bf16")
+"""Of a border: "fp32" is plain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """An input or output: float32, in the order of ONNX."""
+    """An input or output: the shape of its memory, and what lies there. In a bundle all are fp32 in ONNX's order."""
 
     name: str
     shape: tuple[int, ...]
+    format: str = "fp32"
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it is in channel blocks, which begin at a cache line."""
+        return self.format != "fp32"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`steps` say for each step what it is, in the order in which they run: for readers only."""
+    """`scratch_bytes` are those of each thread; `steps` say what each step is, in order: for readers only."""
 
     isa: str
     arena_bytes: int
+    scratch_bytes: int
     constants_bytes: int
     inputs: tuple[Border, ...]
     outputs: tuple[Border, ...]
@@ -45,9 +54,10 @@ def plan_to_json(plan: Plan) -> bytes:
     data = {
         "isa": plan.isa,
         "arena_bytes": plan.arena_bytes,
+        "scratch_bytes": plan.scratch_bytes,
         "constants_bytes": plan.constants_bytes,
-        "inputs": [[border.name, list(border.shape)] for border in plan.inputs],
-        "outputs": [[border.name, list(border.shape)] for border in plan.outputs],
+        "inputs": [[border.name, list(border.shape), border.format] for border in plan.inputs],
+        "outputs": [[border.name, list(border.shape), border.format] for border in plan.outputs],
         "steps": [dict(step) for step in plan.steps],
     }
     return json.dumps(data, indent=1, ensure_ascii=False).encode()
@@ -64,6 +74,7 @@ def plan_from_json(text: bytes) -> Plan:
         return Plan(
             str(data["isa"]),
             _bytes(data["arena_bytes"]),
+            _bytes(data["scratch_bytes"]),
             _bytes(data["constants_bytes"]),
             _borders(data["inputs"]),
             _borders(data["outputs"]),
@@ -74,7 +85,13 @@ def plan_from_json(text: bytes) -> Plan:
 
 
 def _borders(data: Sequence[Any]) -> tuple[Border, ...]:
-    return tuple(Border(str(name), _shape(shape)) for name, shape in data)
+    return tuple(Border(str(name), _shape(shape), _format(kind)) for name, shape, kind in data)
+
+
+def _format(name: Any) -> str:
+    if name not in FORMATS:
+        raise ValueError(f"not a format: {name!r:.40}")
+    return str(name)
 
 
 def _shape(data: Sequence[Any]) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class Plugin:
         """Returns the answer of the rules for each node."""
         from nndeploy_native.support import supports
 
-        return supports(model, target, options.ranges)
+        return supports(model, target, options)
 
     def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
         """Returns the library for the target's widest instruction set, with its constants and plan.
@@ -55,7 +55,7 @@ class Plugin:
         """
         from nndeploy_native.build import build, machine_of
 
-        return build(submodel, machine_of(target), options.ranges, workdir)
+        return build(submodel, machine_of(target, options), options.ranges, workdir)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

@@ -6,32 +6,38 @@ written into fresh arrays. Before the library is opened, the machine must show e
 """
 
 import ctypes
-from collections.abc import Mapping
+import math
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.target import host_target, unmet
 from nndeploy.value_types import Value
-from nndeploy_native.plan import ALIGNMENT, CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Plan, plan_from_json
+from nndeploy_native.plan import ALIGNMENT, CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json
 from nndeploy_native.shared_object import library_from_bytes
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 FORMAT = 1
+_DTYPES = {"fp32": np.float32, "blocked fp32": np.float32, "blocked bf16": np.uint16}
 
 
 class _Call(ctypes.Structure):
-    """struct nnd_call of c/reference.h."""
+    """struct nnd_call of c/program.h."""
 
     _fields_ = (
         ("inputs", ctypes.POINTER(ctypes.c_void_p)),
         ("outputs", ctypes.POINTER(ctypes.c_void_p)),
         ("constants", ctypes.c_void_p),
         ("arena", ctypes.c_void_p),
-        ("num_threads", ctypes.c_long),
+        ("scratch", ctypes.c_void_p),
+        ("scratch_bytes", ctypes.c_ssize_t),
     )
 
 
@@ -57,7 +63,7 @@ def open_session(
         raise BundleError(
             f"{CONSTANTS_FILE} has {len(files[CONSTANTS_FILE])} bytes, the plan says {plan.constants_bytes}"
         )
-    return NativeSession(plan, files, options.threads or 1)
+    return NativeSession(plan, files, options.threads or host_target().num_cores)
 
 
 def _check_machine(metadata: Mapping[str, Json]) -> None:
@@ -71,21 +77,21 @@ def _check_machine(metadata: Mapping[str, Json]) -> None:
 
 
 class NativeSession:
-    """One library of kernels with its constants; arenas are made as threads need them."""
+    """One library of kernels with its constants and a pool of threads; arenas are made as callers need them."""
 
     def __init__(self, plan: Plan, files: Mapping[str, memoryview], num_threads: int) -> None:
         """Loads the library; `files` are kept as long as the session."""
         self._plan = plan
         self._files = files
-        self._num_threads = num_threads
         self._constants = _aligned_array(np.frombuffer(files[CONSTANTS_FILE], np.uint8))
         self._arenas: list[_Array] = []
         library = library_from_bytes(bytes(files[LIBRARY_FILE]))
         try:
             self._run = library.nnd_run
+            self._pool = _Pool(library, num_threads)
         except AttributeError as err:
-            raise BundleError(f"{LIBRARY_FILE} has no nnd_run") from err
-        self._run.argtypes, self._run.restype = (ctypes.POINTER(_Call),), ctypes.c_int
+            raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
+        self._run.argtypes, self._run.restype = (ctypes.POINTER(_Call), ctypes.c_void_p), None
         self._is_open = True
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -97,41 +103,82 @@ class NativeSession:
         """
         if not self._is_open:
             raise UsageError("the session is closed")
-        given = [_input(inputs[border.name], border.name, border.shape) for border in self._plan.inputs]
-        outputs = {border.name: np.empty(border.shape, np.float32) for border in self._plan.outputs}
+        given = [_input(inputs[border.name], border) for border in self._plan.inputs]
+        outputs = {border.name: _output(border) for border in self._plan.outputs}
         arena = self._taken_arena()
+        start = arena.ctypes.data
         call = _Call(
             _pointers(given),
             _pointers(list(outputs.values())),
             self._constants.ctypes.data,
-            arena.ctypes.data,
-            self._num_threads,
+            start,
+            start + self._plan.arena_bytes,
+            self._plan.scratch_bytes,
         )
-        failed = self._run(ctypes.byref(call))
+        with self._pool.taken() as pool:
+            self._run(ctypes.byref(call), pool)
         self._arenas.append(arena)
-        if failed:
-            raise UnavailableError(f"the kernels failed with {failed}")
         return dict(outputs)
 
     def close(self) -> None:
-        """Frees the memory; a second call does nothing."""
+        """Ends the threads and frees the memory; a second call does nothing."""
         self._is_open = False
         self._arenas = []
+        self._pool.close()
 
     def _taken_arena(self) -> _Array:
         try:
             return self._arenas.pop()
         except IndexError:
-            return _aligned_zeros(self._plan.arena_bytes)
+            return _aligned_zeros(self._plan.arena_bytes + self._pool.num_threads * self._plan.scratch_bytes)
 
 
-def _input(value: Value, name: str, shape: tuple[int, ...]) -> _Array:
-    array = np.require(value, np.float32, ["C", "A"])
-    if array.shape != shape:
-        from nndeploy.errors import InputError
+class _Pool:
+    """The threads of a session. Whoever finds them taken works alone; a child of a fork has none and starts its own."""
 
-        raise InputError(f"input {name!r}: expected {shape}, got {array.shape}")
-    return array
+    def __init__(self, library: ctypes.CDLL, num_threads: int) -> None:
+        self.num_threads = num_threads
+        self._start, self._stop = library.nnd_start, library.nnd_stop
+        self._start.argtypes, self._start.restype = (ctypes.c_int,), ctypes.c_void_p
+        self._stop.argtypes, self._stop.restype = (ctypes.c_void_p,), None
+        self._lock = threading.Lock()
+        self._address: int | None = None
+        self._process = 0
+
+    @contextmanager
+    def taken(self) -> Iterator[int | None]:
+        """Gives the address of the pool, None for a caller that works alone."""
+        if self.num_threads == 1 or not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            if self._process != os.getpid():
+                self._address, self._process = self._start(self.num_threads), os.getpid()
+            yield self._address
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Ends the threads, once nobody uses them."""
+        with self._lock:
+            if self._address is not None and self._process == os.getpid():
+                self._stop(self._address)
+            self._address = None
+            self.num_threads = 1
+
+
+def _input(value: Value, border: Border) -> _Array:
+    array = np.require(value, _DTYPES[border.format], ["C", "A"])
+    if array.shape != border.shape:
+        raise InputError(f"input {border.name!r}: expected {border.shape}, got {array.shape}")
+    return _aligned_array(array.reshape(-1).view(np.uint8)) if border.is_blocked else array
+
+
+def _output(border: Border) -> _Array:
+    dtype = np.dtype(_DTYPES[border.format])
+    if not border.is_blocked:
+        return np.empty(border.shape, dtype)
+    return _aligned_zeros(math.prod(border.shape) * dtype.itemsize).view(dtype).reshape(border.shape)
 
 
 def _pointers(arrays: list[_Array]) -> Any:

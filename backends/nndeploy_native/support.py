@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which nodes the kernels take: each node is lowered on its own, by the same rules that the build uses."""
 
-from collections.abc import Mapping
-
 import onnx_ir as ir
 
 from nndeploy.errors import one_line
-from nndeploy.plugin.interface import TAKEN, Support
+from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target import Target
-from nndeploy.value_types import DimRange
 from nndeploy_native.isa import isa_for, no_isa_reason
 from nndeploy_native.lowering.table import refusal_of
 
 
-def supports(model: ir.Model, target: Target, ranges: Mapping[str, DimRange]) -> list[Support]:
+def supports(model: ir.Model, target: Target, options: BuildOptions) -> list[Support]:
     """Returns the answer for each node of the main graph."""
-    if isa_for(target) is None:
-        return [Support(False, no_isa_reason(target)) for _ in model.graph]
-    return [_support(refusal_of(node, model, ranges)) for node in model.graph]
+    if isa_for(target, options.precision) is None:
+        return [Support(False, no_isa_reason(target, options.precision)) for _ in model.graph]
+    return [_support(refusal_of(node, model, options.ranges)) for node in model.graph]
 
 
 def _support(reason: str) -> Support:

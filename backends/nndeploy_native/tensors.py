@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors as steps see them: a shape as ONNX counts it, float32, in one of two layouts.
+"""Tensors as steps see them: a shape as ONNX counts it, in one of two layouts.
 
-    plain     (N, C, H, W) in the order of ONNX, any rank
-    blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector of c floats, rank 4 only
+    plain     (N, C, H, W) in the order of ONNX, any rank, float32
+    blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector, rank 4 only, of the kernels' precision
 
 Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
 """
@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from nndeploy_native.isa import Isa
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -44,12 +46,16 @@ class Tensor:
         """The number of elements, without padding."""
         return math.prod(self.shape)
 
-    def num_bytes(self, lanes: int) -> int:
-        """Returns the bytes that the tensor takes, padding included."""
+    def memory_shape(self, lanes: int) -> Shape:
+        """Returns the shape of the tensor's memory."""
         if not self.is_blocked:
-            return 4 * self.size
+            return self.shape
         batch, channels, height, width = self.shape
-        return 4 * batch * padded(channels, lanes) * height * width
+        return (batch, padded(channels, lanes) // lanes, height, width, lanes)
+
+    def num_bytes(self, isa: Isa) -> int:
+        """Returns the bytes that the tensor takes, padding included."""
+        return (isa.elem_bytes if self.is_blocked else 4) * math.prod(self.memory_shape(isa.lanes))
 
 
 def padded(size: int, multiple: int) -> int:

@@ -8,19 +8,17 @@ fewer columns of one row; where even few columns do not fit, fewer channels, who
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.isa import Isa
+from nndeploy_native.packing import panels
 from nndeploy_native.tensors import padded
 
 if TYPE_CHECKING:
-    from nndeploy_native.steps.convolution import Convolution
+    from nndeploy_native.steps.step import Axis, Machine
 
-DEFAULT_BUFFER_BYTES = 128 * 1024
-LARGE_INPUT_BYTES = 8 * 1024 * 1024
-MIN_COLUMNS = 6
-"""Fewer pixels than this leave the pointwise kernel's registers empty."""
-
-MOST_REPEATED = 0.125
-"""Not tuned yet: an eighth of the expansion."""
+DEFAULT_L2_BYTES = 1 << 20
+LARGE_INPUT_BYTES = 8 << 20
+INVERTED_SHARE = 4
+"""Of L2. 128 to 768 KiB are within 5 % of each other: AMD Zen 5, L2 1 MiB, 2026-11-20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,84 +32,81 @@ class SlidingWindow:
     def __str__(self) -> str:
         return f"{self.rows}x{self.columns}x{self.channels}"
 
-    @property
-    def num_bytes(self) -> int:
-        """The bytes of the first result of one window."""
-        return 4 * self.rows * self.columns * self.channels
 
-
-def buffer_bytes(machine: Machine, input_bytes: int) -> int:
-    """Returns the capacity: what the user set, else a part of L2.
+def buffer_capacity(machine: "Machine", input_bytes: int) -> int:
+    """Returns the bytes of the buffer: what the user set, else a part of L2.
 
     Tuned: AMD Zen 5 class, L2 1 MiB, MobileNet shapes and 32x640x640, 2026-11-20: 128 to 256 KiB is within 8% of the
     best everywhere, 512 KiB and more 11-36% worse on inputs that exceed the caches.
     """
     if machine.buffer_bytes:
         return machine.buffer_bytes
-    if not machine.l2_bytes:
-        return DEFAULT_BUFFER_BYTES
-    return machine.l2_bytes // (8 if input_bytes > LARGE_INPUT_BYTES else 4)
+    l2 = machine.l2_bytes or DEFAULT_L2_BYTES
+    return l2 // (8 if input_bytes > LARGE_INPUT_BYTES else 4)
 
 
-def window_for(capacity: int, height: int, width: int, channels: int, lanes: int) -> SlidingWindow:
-    """Returns the window over an output of `height` x `width` whose first result has `channels`.
+def window_for(capacity: int, rows: int, columns: int, channels: int, isa: Isa) -> SlidingWindow:
+    """Returns the window over an output of `rows` x `columns` whose first result has `channels`.
 
-    A capacity that is too small for anything gives the smallest window: one vector of channels of a few columns.
+    A capacity that is too small for anything gives the smallest window: one pixel of one vector of channels.
     """
-    wide = padded(channels, lanes)
-    pixels = capacity // (4 * wide)
-    if pixels >= width:
-        rows = min(height, pixels // width)
-        return SlidingWindow(_evened(height, rows), width, wide)
-    if pixels >= min(width, MIN_COLUMNS):
-        return SlidingWindow(1, _evened(width, pixels), wide)
-    columns = min(width, MIN_COLUMNS)
-    fitting = max(lanes, capacity // (4 * columns) // lanes * lanes)
-    return SlidingWindow(1, columns, min(wide, fitting))
+    wide, element = padded(channels, isa.lanes), isa.elem_bytes
+    pixels = capacity // (element * wide)
+    if pixels >= columns:
+        return SlidingWindow(evened(rows, min(rows, pixels // columns)), columns, wide)
+    tile = min(isa.accumulators // isa.panel, columns)
+    if pixels >= tile:
+        return SlidingWindow(1, evened(columns, pixels), wide)
+    narrow = max(1, min(tile, capacity // (element * isa.lanes)))
+    fitting = max(isa.lanes, capacity // (element * narrow) // isa.lanes * isa.lanes)
+    return SlidingWindow(1, narrow, min(wide, fitting))
 
 
-def expanded_window_for(capacity: int, depthwise: "Convolution", panel: int) -> SlidingWindow:
-    """Returns the window of an inverted residual: whole rows, of all channels or of some whole panels.
+@dataclass(frozen=True, slots=True)
+class InvertedWindow:
+    """Output rows of an inverted residual's window, and the panels of hidden channels that one projection sums over."""
 
-    Rows that two windows share are expanded twice. Fewer channels at a time let a window have more rows; that is done
-    until at most `MOST_REPEATED` of the expansion is repeated. A capacity too small for anything gives one row of one
-    panel.
-    """
-    _, channels, height, width = depthwise.output.shape
-    part = padded(channels, panel)
-    rows = _expanded_rows(capacity, depthwise, part)
-    while part > panel and (rows == 0 or _repeated(rows, depthwise) > MOST_REPEATED):
-        part = padded(part // 2, panel)
-        rows = _expanded_rows(capacity, depthwise, part)
-    return SlidingWindow(_evened(height, max(1, rows)), width, part)
+    rows: int
+    group_panels: int
 
 
-def expanded_window_bytes(rows: int, channels: int, depthwise: "Convolution") -> int:
-    """Returns the bytes of the expanded rows and of the depthwise result that a window of `rows` holds."""
-    expanded = _input_rows(rows, depthwise) * depthwise.x.shape[3]
-    return 4 * channels * (expanded + rows * depthwise.output.shape[3])
+def inverted_window_for(capacity: int, y: "Axis", x: "Axis", channels: int, isa: Isa) -> InvertedWindow:
+    """Returns the whole image in groups where at least two panels fit, else as many rows as fit, else one row."""
+    num_panels = len(panels(channels, isa))
+    for groups in range(1, num_panels + 1):
+        window = InvertedWindow(y.out_size, -(-num_panels // groups))
+        fits = inverted_buffer_bytes(window, y, x, channels, isa) <= capacity
+        if fits and window.group_panels >= min(2, num_panels):
+            return window
+    for count in range(y.out_size - 1, 1, -1):
+        window = InvertedWindow(evened(y.out_size, count), num_panels)
+        if inverted_buffer_bytes(window, y, x, channels, isa) <= capacity:
+            return window
+    return InvertedWindow(1, num_panels)
 
 
-def _expanded_rows(capacity: int, depthwise: "Convolution", channels: int) -> int:
-    height = depthwise.output.shape[2]
-    fitting = (r for r in range(height, 0, -1) if expanded_window_bytes(r, channels, depthwise) <= capacity)
-    return next(fitting, 0)
+def inverted_buffer_bytes(window: InvertedWindow, y: "Axis", x: "Axis", channels: int, isa: Isa) -> int:
+    """Returns the bytes of the ring of expanded rows and of the depthwise result of one group."""
+    blocks = isa.blocks(channels)
+    kept = min(blocks, isa.panel + 1) if window.rows >= y.out_size else blocks
+    ring_rows = min(y.size, (window.rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1)
+    group = min(blocks, window.group_panels * isa.panel + 1)
+    vectors = kept * ring_rows * x.size + group * window.rows * x.out_size
+    return isa.elem_bytes * isa.lanes * vectors
 
 
-def _input_rows(rows: int, depthwise: "Convolution") -> int:
-    window = depthwise.window
-    return (rows - 1) * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] + 1
+def shared_rows(rows: int, out_rows: int, images: int, threads: int) -> int:
+    """Returns the rows of windows that `threads` share evenly: at most `rows`, a few windows more where it helps."""
+    count = -(-out_rows // rows)
+    if images * count % threads == 0 or images * count >= 8 * threads:
+        return rows
+    for more in range(count + 1, count + threads + 1):
+        if images * more % threads == 0 and more <= out_rows:
+            return -(-out_rows // more)
+    return rows
 
 
-def _repeated(rows: int, depthwise: "Convolution") -> float:
-    """Returns the share of the expansion that is made again, for windows of `rows` of the output."""
-    height = depthwise.output.shape[2]
-    if rows >= height:
-        return 0.0
-    return _input_rows(rows, depthwise) / (rows * depthwise.window.strides[0]) - 1.0
-
-
-def _evened(whole: int, most: int) -> int:
+def evened(whole: int, most: int) -> int:
     """Returns the smallest part that needs no more windows than `most` does."""
     count = -(-whole // most)
     return -(-whole // count)

@@ -11,111 +11,169 @@
 #include "depthwise.h"
 #include "pointwise.h"
 
-struct nnd_convolution {
+/* Workers share output rows of all images. */
+struct nnd_convolution_step {
   struct nnd_axis y, x;
   nnd_size in_channels, out_channels, images;
-  struct nnd_activation activation;
-  int planar;   /* the input is NCHW */
-  int residual; /* one is added before the activation; laid out like the output */
   int stream;
+  int panels_outside; /* the weights do not fit the second cache: a panel stays for all rows of a worker */
+  struct nnd_end end;
 };
 
-/* Multiply-adds of `count` values that lie `step` floats apart in the input, one row of the kernel. */
-NND_INLINE void nnd_convolution_taps(struct nnd_convolution s, vf *sums, int pixels, int vectors, nnd_size first,
-                                     int edge, const float *row, nnd_size count, nnd_size step, nnd_size pixel_step,
-                                     const float *weights) {
-  NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) {
-    const float *w = weights + kx * s.in_channels * vectors * NND_LANES;
-    NND_NO_UNROLL for (nnd_size i = 0; i < count; i++) {
+/* Multiply-adds of one row of the kernel from NCHW: `plane` floats from channel to channel. */
+NND_INLINE void nnd_planar_taps(const struct nnd_convolution_step *t, vf *sums, int pixels, int vectors, nnd_size first,
+                                int edge, const float *row, const float *weights) {
+  const nnd_size plane = t->y.size * t->x.size;
+  NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
+    const float *w = weights + kx * t->in_channels * vectors * NND_LANES;
+    NND_NO_UNROLL for (nnd_size i = 0; i < t->in_channels; i++) {
       vf line[4];
       NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load(w + (i * vectors + v) * NND_LANES);
       NND_UNROLL for (int p = 0; p < pixels; p++) {
-        const nnd_size at = first + p * s.x.stride + kx * s.x.dilation;
-        if (edge && (at < 0 || at >= s.x.size)) continue;
-        const float x = row[i * step + at * pixel_step];
+        const nnd_size at = first + p * t->x.stride + kx * t->x.dilation;
+        if (edge && (at < 0 || at >= t->x.size)) continue;
+        const float x = row[i * plane + at];
         NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += line[v] * x;
       }
     }
   }
 }
 
-NND_INLINE void nnd_convolution_tile(struct nnd_convolution s, int pixels, int vectors, nnd_size column, int edge,
-                                     nnd_size top, struct nnd_pointwise_data d) {
+/* The same of `count` channels of one block of NCHWc. */
+NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, vf *sums, int pixels, int vectors,
+                                 nnd_size first, int edge, const nnd_elem *row, nnd_size count,
+                                 const nnd_weight *weights) {
+  NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
+    const nnd_weight *w = weights + kx * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
+    NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
+#ifdef NND_BF16
+      nnd_pairs line[4];
+      NND_UNROLL for (int v = 0; v < vectors; v++)
+        line[v] = *(const nnd_pairs *)(w + (i / 2 * vectors + v) * 2 * NND_LANES);
+#else
+      vf line[4];
+      NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load(w + (i * vectors + v) * NND_LANES);
+#endif
+      NND_UNROLL for (int p = 0; p < pixels; p++) {
+        const nnd_size at = first + p * t->x.stride + kx * t->x.dilation;
+        if (edge && (at < 0 || at >= t->x.size)) continue;
+#ifdef NND_BF16
+        uint32_t pair;
+        if (i + 1 < count) memcpy(&pair, row + at * NND_LANES + i, sizeof pair);
+        else pair = row[at * NND_LANES + i];
+        const nnd_pairs x = (nnd_pairs)(pair - (nnd_words){0});
+        NND_UNROLL for (int v = 0; v < vectors; v++)
+          sums[p * vectors + v] = __builtin_ia32_dpbf16ps_512(sums[p * vectors + v], line[v], x);
+#else
+        const float x = row[at * NND_LANES + i];
+        NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += line[v] * x;
+#endif
+      }
+    }
+  }
+}
+
+struct nnd_convolution_data {
+  const void *in;      /* nnd_elem, or floats of NCHW where `planar` */
+  const void *weights; /* [panel][kernel rows][kernel columns][in_channels][vectors of the panel][c] */
+  const float *bias, *numbers;
+  const nnd_elem *residual;
+  nnd_elem *out;
+};
+
+NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int planar, int pixels, int vectors,
+                                     nnd_size column, int edge, nnd_size top, struct nnd_convolution_data d) {
   vf sums[NND_ACCUMULATORS];
-  const nnd_size plane = s.y.size * s.x.size, out_plane = s.y.out_size * s.x.out_size * NND_LANES;
-  const nnd_size first = column * s.x.stride - s.x.pad, end = nnd_tap_end(s.y, top);
+  const nnd_size plane = t->y.size * t->x.size, out_plane = t->y.out_size * t->x.out_size * NND_LANES;
+  const nnd_size first = column * t->x.stride - t->x.pad, end = nnd_tap_end(t->y, top);
   NND_UNROLL for (int p = 0; p < pixels; p++)
     NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] = nnd_load(d.bias + v * NND_LANES);
-  for (nnd_size ky = nnd_tap_begin(s.y, top); ky < end; ky++) {
-    const nnd_size y = top + ky * s.y.dilation;
-    const float *weights = d.weights + ky * s.x.kernel * s.in_channels * vectors * NND_LANES;
-    if (s.planar) {
-      nnd_convolution_taps(s, sums, pixels, vectors, first, edge, d.in + y * s.x.size, s.in_channels, plane, 1,
-                           weights);
+  for (nnd_size ky = nnd_tap_begin(t->y, top); ky < end; ky++) {
+    const nnd_size y = top + ky * t->y.dilation;
+    if (planar) {
+      nnd_planar_taps(t, sums, pixels, vectors, first, edge, (const float *)d.in + y * t->x.size,
+                      (const float *)d.weights + ky * t->x.kernel * t->in_channels * vectors * NND_LANES);
       continue;
     }
-    const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;
-    const float *row = d.in + y * s.x.size * NND_LANES;
+    const nnd_size full = t->in_channels / NND_LANES, rest = t->in_channels % NND_LANES;
+    const nnd_weight *weights = (const nnd_weight *)d.weights +
+                                ky * t->x.kernel * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
+    const nnd_elem *row = (const nnd_elem *)d.in + y * t->x.size * NND_LANES;
     NND_NO_UNROLL for (nnd_size block = 0; block < full; block++)
-      nnd_convolution_taps(s, sums, pixels, vectors, first, edge, row + block * plane * NND_LANES, NND_LANES, 1,
-                           NND_LANES, weights + block * NND_LANES * vectors * NND_LANES);
+      nnd_blocked_taps(t, sums, pixels, vectors, first, edge, row + block * plane * NND_LANES, NND_LANES,
+                       weights + block * NND_LANES * vectors * NND_LANES);
     if (rest)
-      nnd_convolution_taps(s, sums, pixels, vectors, first, edge, row + full * plane * NND_LANES, rest, 1, NND_LANES,
-                           weights + full * NND_LANES * vectors * NND_LANES);
+      nnd_blocked_taps(t, sums, pixels, vectors, first, edge, row + full * plane * NND_LANES, rest,
+                       weights + full * NND_LANES * vectors * NND_LANES);
   }
-  NND_UNROLL for (int v = 0; v < vectors; v++) {
-    const vf slope = s.activation.kind == NND_PRELU ? nnd_load(d.slopes + v * NND_LANES) : nnd_splat(0.0f);
-    NND_UNROLL for (int p = 0; p < pixels; p++) {
-      const nnd_size at = v * out_plane + (column + p) * NND_LANES;
-      vf sum = sums[p * vectors + v];
-      if (s.residual) sum += nnd_load(d.residual + at);
-      sum = nnd_activate(s.activation, sum, slope);
-      if (s.stream) nnd_stream(d.out + at, sum);
-      else nnd_store(d.out + at, sum);
-    }
-  }
+  nnd_store_tile(&t->end, sums, pixels, vectors, out_plane, t->stream, d.residual + column * NND_LANES, d.numbers,
+                 d.out + column * NND_LANES);
 }
 
 /* One output row of one panel; `d.out` and `d.residual` at the row. */
-NND_INLINE void nnd_convolution_row(struct nnd_convolution s, int vectors, nnd_size top, struct nnd_pointwise_data d) {
-  const nnd_size tiles = nnd_ceil_div(s.x.out_size, NND_ACCUMULATORS / vectors);
-  const nnd_size pixels = nnd_ceil_div(s.x.out_size, tiles), used = nnd_ceil_div(s.x.out_size, pixels);
-  if (nnd_edges_are_outer(s.x, used, pixels)) {
+NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, nnd_size top,
+                                    struct nnd_convolution_data d) {
+  const nnd_size tiles = nnd_ceil_div(t->x.out_size, NND_ACCUMULATORS / vectors);
+  const nnd_size pixels = nnd_ceil_div(t->x.out_size, tiles), used = nnd_ceil_div(t->x.out_size, pixels);
+  if (nnd_edges_are_outer(t->x, used, pixels)) {
     const nnd_size last = (used - 1) * pixels;
-    nnd_convolution_tile(s, (int)nnd_min(pixels, s.x.out_size), vectors, 0, 1, top, d);
+    nnd_convolution_tile(t, planar, (int)nnd_min(pixels, t->x.out_size), vectors, 0, 1, top, d);
     for (nnd_size column = pixels; column < last; column += pixels)
-      nnd_convolution_tile(s, (int)pixels, vectors, column, 0, top, d);
-    if (used > 1) nnd_convolution_tile(s, (int)(s.x.out_size - last), vectors, last, 1, top, d);
+      nnd_convolution_tile(t, planar, (int)pixels, vectors, column, 0, top, d);
+    if (used > 1) nnd_convolution_tile(t, planar, (int)(t->x.out_size - last), vectors, last, 1, top, d);
   } else {
-    for (nnd_size column = 0; column < s.x.out_size; column++)
-      nnd_convolution_tile(s, 1, vectors, column, 1, top, d);
+    for (nnd_size column = 0; column < t->x.out_size; column++)
+      nnd_convolution_tile(t, planar, 1, vectors, column, 1, top, d);
   }
 }
 
-/* Units [first, last): output rows of all images. Weights: [panel][kernel rows][kernel columns][in_channels][vectors
- * of the panel][c]; `d.residual` like the output. */
-NND_INLINE void nnd_convolution_run(struct nnd_convolution s, struct nnd_pointwise_data d, nnd_size first,
-                                    nnd_size last) {
-  const nnd_size taps = s.y.kernel * s.x.kernel * s.in_channels, blocks = nnd_blocks(s.out_channels);
-  const nnd_size in_blocks = s.planar ? s.in_channels : nnd_blocks(s.in_channels) * NND_LANES;
-  const nnd_size out_plane = s.y.out_size * s.x.out_size * NND_LANES;
-  for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size image = unit / s.y.out_size, row = unit % s.y.out_size;
-    const nnd_size at = image * blocks * out_plane + row * s.x.out_size * NND_LANES;
-    struct nnd_pointwise_data p = d;
-    p.in += image * in_blocks * s.y.size * s.x.size;
-    p.out += at;
-    if (s.residual) p.residual += at;
-    for (nnd_size panel = 0; panel < nnd_full_panels(blocks); panel++) {
-      nnd_convolution_row(s, NND_PANEL, row * s.y.stride - s.y.pad, p);
-      p.weights += taps * NND_PANEL * NND_LANES;
-      p.bias += NND_PANEL * NND_LANES;
-      if (s.activation.kind == NND_PRELU) p.slopes += NND_PANEL * NND_LANES;
-      p.out += NND_PANEL * out_plane;
-      if (s.residual) p.residual += NND_PANEL * out_plane;
-    }
-    nnd_convolution_row(s, nnd_last_panel(blocks), row * s.y.stride - s.y.pad, p);
+/* Row `unit` of all images, panel `panel`. */
+NND_INLINE void nnd_convolution_unit(const struct nnd_convolution_step *t, int planar, nnd_size panel, nnd_size unit,
+                                     struct nnd_convolution_data d) {
+  const nnd_size blocks = nnd_blocks(t->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
+  const nnd_size image = unit / t->y.out_size, row = unit % t->y.out_size;
+  const nnd_size out_plane = t->y.out_size * t->x.out_size * NND_LANES;
+  const nnd_size at = (image * blocks + block) * out_plane + row * t->x.out_size * NND_LANES;
+  const nnd_size taps = t->y.kernel * t->x.kernel, pixels = t->y.size * t->x.size;
+  if (planar) {
+    d.in = (const float *)d.in + image * t->in_channels * pixels;
+    d.weights = (const float *)d.weights + block * NND_LANES * taps * t->in_channels;
+  } else {
+    d.in = (const nnd_elem *)d.in + image * nnd_blocks(t->in_channels) * NND_LANES * pixels;
+    d.weights = (const nnd_weight *)d.weights + block * NND_LANES * taps * nnd_grouped_channels(t->in_channels);
   }
+  d.bias += block * NND_LANES;
+  if (t->end.number) d.numbers += block * NND_LANES;
+  d.out += at;
+  if (t->end.residual) d.residual += at;
+  const nnd_size top = row * t->y.stride - t->y.pad;
+  if (panel < full) nnd_convolution_row(t, planar, NND_PANEL, top, d);
+  else nnd_convolution_row(t, planar, nnd_last_panel(blocks), top, d);
+}
+
+NND_INLINE void nnd_convolution_any(const struct nnd_convolution_step *t, int planar, struct nnd_convolution_data d,
+                                    struct nnd_part part) {
+  const nnd_size panels = nnd_full_panels(nnd_blocks(t->out_channels)) + 1;
+  nnd_size first, last;
+  nnd_share(t->images * t->y.out_size, part, &first, &last);
+  const nnd_size rows = last - first;
+  for (nnd_size i = 0; i < rows * panels; i++) {
+    if (t->panels_outside) nnd_convolution_unit(t, planar, i / rows, first + i % rows, d);
+    else nnd_convolution_unit(t, planar, i % panels, first + i / panels, d);
+  }
+}
+
+NND_INLINE void nnd_convolution_step(const struct nnd_convolution_step *t, nnd_elem *out, const nnd_elem *in,
+                                     const nnd_weight *weights, const float *bias, const nnd_elem *residual,
+                                     const float *numbers, struct nnd_part part) {
+  nnd_convolution_any(t, 0, (struct nnd_convolution_data){in, weights, bias, numbers, residual, out}, part);
+}
+
+/* From NCHW. */
+NND_INLINE void nnd_first_convolution_step(const struct nnd_convolution_step *t, nnd_elem *out, const float *in,
+                                           const float *weights, const float *bias, const nnd_elem *residual,
+                                           const float *numbers, struct nnd_part part) {
+  nnd_convolution_any(t, 1, (struct nnd_convolution_data){in, weights, bias, numbers, residual, out}, part);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * depthwise part over them while they are in the first cache, keep its result; then project it. Where the window is
  * the whole image nothing is shared: the ring holds one panel only, and the hidden channels may be taken in groups,
  * each adding its part to the output.
- * Threads share [0, nnd_inverted_windows()); a thread's first window fills its own ring.
+ * Threads share windows; a thread's first window fills its own ring.
  */
 #ifndef NND_INVERTED_RESIDUAL_H
 #define NND_INVERTED_RESIDUAL_H
@@ -24,30 +24,28 @@ struct nnd_inverted {
 
 struct nnd_inverted_data {
   struct nnd_pointwise_data expand, project; /* the output is the projection's */
-  struct nnd_depthwise_data depthwise;
+  const float *depthwise_weights, *depthwise_bias, *depthwise_numbers;
 };
-
-NND_INLINE nnd_size nnd_inverted_windows(struct nnd_inverted s) {
-  return s.images * nnd_ceil_div(s.depthwise.y.out_size, s.window_rows);
-}
 
 NND_INLINE nnd_size nnd_inverted_ring_rows(struct nnd_inverted s) {
   const struct nnd_axis y = s.depthwise.y;
   return nnd_min(y.size, (s.window_rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
 }
 
-/* Floats of the ring; the depthwise result lies behind it. */
+/* Elements of the ring; the depthwise result lies behind it. */
 NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
   const nnd_size blocks = nnd_blocks(s.channels);
   const nnd_size kept = s.window_rows >= s.depthwise.y.out_size ? nnd_min(blocks, NND_PANEL + 1) : blocks;
   return kept * nnd_inverted_ring_rows(s) * s.depthwise.x.size * NND_LANES;
 }
 
-/* One panel: `data` at its first channel, rows [from, to) of the input expanded, `rows` output rows from `row` on. */
-NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size rows, nnd_size row, nnd_size from,
-                                   nnd_size to, struct nnd_pointwise_data expand, struct nnd_depthwise_data depthwise,
-                                   float *ring, float *first) {
+/* One panel from channel block `block` on, `expand` and `depthwise` of all channels: rows [from, to) of the input are
+ * expanded, then `rows` output rows from `row` on. */
+NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size block, nnd_size rows, nnd_size row,
+                                   nnd_size from, nnd_size to, const struct nnd_inverted_data *d, nnd_elem *ring,
+                                   nnd_elem *first) {
   const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;
+  const struct nnd_pointwise_data expand = nnd_pointwise_from(s.expand, d->expand, block / NND_PANEL);
   for (nnd_size y = from; y < to; y++) {
     struct nnd_pointwise_data at = expand;
     at.in += y * width * NND_LANES;
@@ -56,84 +54,95 @@ NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size 
   }
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
-    const float *weights = depthwise.weights + v * taps * NND_LANES;
-    const vf bias = nnd_load(depthwise.bias + v * NND_LANES);
-    const vf slope = s.depthwise.activation.kind == NND_PRELU ? nnd_load(depthwise.slopes + v * NND_LANES)
-                                                              : nnd_splat(0.0f);
+    const float *weights = d->depthwise_weights + (block + v) * taps * NND_LANES;
+    const vf bias = nnd_load(d->depthwise_bias + (block + v) * NND_LANES);
+    const vf number = nnd_end_number(&s.depthwise.end, d->depthwise_numbers, block + v);
     for (nnd_size r = 0; r < rows; r++)
-      nnd_depthwise_row(s.depthwise, row + r, ring + v * s.expand.out_plane, weights, bias, slope,
+      nnd_depthwise_row(s.depthwise, row + r, ring + v * s.expand.out_plane, weights, bias, number,
                         first + (v * rows + r) * out_width * NND_LANES);
   }
 }
 
-/* `project.out` and `.residual` are those of the image, `done` input rows are in the ring already. */
+/* `d.project.out` and `.residual` are those of the image, `done` input rows are in the ring already. */
 NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_size row, nnd_size done,
-                                    struct nnd_inverted_data d, float *ring) {
+                                    struct nnd_inverted_data d, nnd_elem *ring) {
   const struct nnd_axis y = s.depthwise.y;
   const nnd_size blocks = nnd_blocks(s.channels), full = nnd_full_panels(blocks), width = s.depthwise.x.out_size;
-  const nnd_size taps = y.kernel * s.depthwise.x.kernel, plane = rows * width * NND_LANES;
+  const nnd_size plane = rows * width * NND_LANES;
   const nnd_size from = nnd_max(done, nnd_max(0, row * y.stride - y.pad));
   const nnd_size to = nnd_min(y.size, (row + rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1);
   const int whole = s.window_rows >= y.out_size;
-  float *first = ring + nnd_inverted_ring(s);
+  nnd_elem *first = ring + nnd_inverted_ring(s);
   struct nnd_pointwise project = s.project;
   project.in_plane = plane;
   d.project.in = first;
   d.project.out += row * width * NND_LANES;
-  if (s.project.residual) d.project.residual += row * width * NND_LANES;
+  if (s.project.end.residual) d.project.residual += row * width * NND_LANES;
   for (nnd_size begin = 0; begin <= full; begin += s.group_panels) {
     const nnd_size end = nnd_min(full + 1, begin + s.group_panels);
     for (nnd_size panel = begin; panel < end; panel++) {
       const nnd_size block = panel * NND_PANEL;
-      struct nnd_pointwise_data expand = d.expand;
-      struct nnd_depthwise_data depthwise = d.depthwise;
-      expand.weights += block * NND_LANES * s.expand.panel_channels;
-      expand.bias += block * NND_LANES;
-      if (s.expand.activation.kind == NND_PRELU) expand.slopes += block * NND_LANES;
-      depthwise.weights += block * taps * NND_LANES;
-      depthwise.bias += block * NND_LANES;
-      if (s.depthwise.activation.kind == NND_PRELU) depthwise.slopes += block * NND_LANES;
-      float *kept = whole ? ring : ring + block * s.expand.out_plane;
-      float *result = first + (panel - begin) * NND_PANEL * plane;
+      nnd_elem *kept = whole ? ring : ring + block * s.expand.out_plane;
+      nnd_elem *result = first + (panel - begin) * NND_PANEL * plane;
       if (panel < full)
-        nnd_inverted_panel(s, NND_PANEL, rows, row, from, to, expand, depthwise, kept, result);
+        nnd_inverted_panel(s, NND_PANEL, block, rows, row, from, to, &d, kept, result);
       else
-        nnd_inverted_panel(s, nnd_last_panel(blocks), rows, row, from, to, expand, depthwise, kept, result);
+        nnd_inverted_panel(s, nnd_last_panel(blocks), block, rows, row, from, to, &d, kept, result);
     }
     if (s.group_panels > full) {
       nnd_pointwise_row(project, NND_WHOLE, rows * width, d.project, nnd_no_prefetch);
     } else {
-      const int part = (begin == 0 ? NND_FIRST : 0) | (end == full + 1 ? NND_LAST : 0);
+      const int sum = (begin == 0 ? NND_FIRST : 0) | (end == full + 1 ? NND_LAST : 0);
       project.channel = begin * NND_PANEL * NND_LANES;
       project.in_channels = (end == full + 1 ? s.channels : end * NND_PANEL * NND_LANES) - project.channel;
-      nnd_pointwise_row(project, part, rows * width, d.project, nnd_no_prefetch);
+      nnd_pointwise_row(project, sum, rows * width, d.project, nnd_no_prefetch);
     }
   }
 }
 
-/* Windows [first, last) of all images. `buffer`: the ring, then the depthwise result of one group; of this thread. */
-NND_INLINE void nnd_inverted_run(struct nnd_inverted s, struct nnd_inverted_data d, nnd_size first, nnd_size last,
-                                 float *buffer) {
-  const struct nnd_axis y = s.depthwise.y, x = s.depthwise.x;
-  const nnd_size down = nnd_ceil_div(y.out_size, s.window_rows), rest = y.out_size - (down - 1) * s.window_rows;
+/* A step: windows of all images. A worker's scratch holds the ring, then the depthwise result of one group. */
+struct nnd_inverted_residual_step {
+  struct nnd_axis y, x;
+  nnd_size in_channels, channels, out_channels, images, window_rows, group_panels;
+  struct nnd_end expand_end, first_end, end;
+};
+
+NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_step *t, nnd_elem *out,
+                                           const nnd_elem *in, const nnd_weight *expand_weights,
+                                           const float *expand_bias, const float *expand_numbers,
+                                           const float *first_weights, const float *first_bias,
+                                           const float *first_numbers, const nnd_weight *weights, const float *bias,
+                                           const nnd_elem *residual, const float *numbers, struct nnd_part part) {
+  const struct nnd_axis y = t->y, x = t->x;
+  struct nnd_inverted s = {
+      .expand = {.in_channels = t->in_channels, .out_channels = t->channels, .panel_channels = t->in_channels,
+                 .in_plane = y.size * x.size * NND_LANES, .end = t->expand_end},
+      .project = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
+                  .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end},
+      .depthwise = {y, x, t->first_end, 0},
+      .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels};
   s.depthwise.ring = nnd_inverted_ring_rows(s);
-  s.expand.in_plane = y.size * x.size * NND_LANES;
   s.expand.out_plane = s.depthwise.ring * x.size * NND_LANES;
-  s.project.out_plane = y.out_size * x.out_size * NND_LANES;
+  const struct nnd_inverted_data d = {
+      {.in = in, .weights = expand_weights, .bias = expand_bias, .numbers = expand_numbers},
+      {.weights = weights, .bias = bias, .numbers = numbers, .residual = residual, .out = out},
+      first_weights, first_bias, first_numbers};
+  const nnd_size down = nnd_ceil_div(y.out_size, s.window_rows), rest = y.out_size - (down - 1) * s.window_rows;
   const nnd_size in_image = nnd_blocks(s.expand.in_channels) * s.expand.in_plane;
   const nnd_size out_image = nnd_blocks(s.project.out_channels) * s.project.out_plane;
-  nnd_size done = 0;
+  nnd_size done = 0, first, last;
+  nnd_share(s.images * down, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
     const nnd_size image = unit / down, window = unit % down, row = window * s.window_rows;
     if (window == 0) done = 0;
     struct nnd_inverted_data at = d;
     at.expand.in += image * in_image;
     at.project.out += image * out_image;
-    if (s.project.residual) at.project.residual += image * out_image;
+    if (s.project.end.residual) at.project.residual += image * out_image;
     if (window + 1 < down || rest == s.window_rows)
-      nnd_inverted_window(s, s.window_rows, row, done, at, buffer);
+      nnd_inverted_window(s, s.window_rows, row, done, at, (nnd_elem *)part.scratch);
     else
-      nnd_inverted_window(s, rest, row, done, at, buffer);
+      nnd_inverted_window(s, rest, row, done, at, (nnd_elem *)part.scratch);
     done = nnd_min(y.size, nnd_max(0, (row + s.window_rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1));
   }
 }

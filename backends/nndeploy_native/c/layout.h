@@ -8,23 +8,22 @@
 #ifndef NND_LAYOUT_H
 #define NND_LAYOUT_H
 
-#include "vector.h"
+#include "step.h"
 
-#if defined(__clang__) && NND_LANES == 16
+#if NND_LANES == 16
 #define NND_INTERLEAVE_LOW(a, b) \
   __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define NND_INTERLEAVE_HIGH(a, b) \
   __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#elif defined(__clang__) && NND_LANES == 8
+#elif NND_LANES == 8
 #define NND_INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define NND_INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#elif defined(__clang__)
+#else
 #define NND_INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define NND_INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
 NND_INLINE void nnd_transpose(vf *rows) {
-#if defined(__clang__)
   NND_UNROLL for (int step = 1; step < NND_LANES; step *= 2) {
     vf next[NND_LANES];
     NND_UNROLL for (int i = 0; i < NND_LANES / 2; i++) {
@@ -33,53 +32,62 @@ NND_INLINE void nnd_transpose(vf *rows) {
     }
     NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = next[i];
   }
-#else
-  vf from[NND_LANES];
-  memcpy(from, rows, sizeof from);
-  for (int i = 0; i < NND_LANES; i++)
-    for (int j = 0; j < NND_LANES; j++) rows[i][j] = from[j][i];
-#endif
 }
 
-/* Units [first, last): channel blocks of all images. `pixels` is H * W. */
-NND_INLINE void nnd_blocked_from_planar(nnd_size channels, nnd_size pixels, const float *in, float *out,
-                                        nnd_size first, nnd_size last) {
+/* `pixels` is H * W. Workers share runs of NND_RUN pixels of all channel blocks of all images. */
+struct nnd_layout_step {
+  nnd_size images, channels, pixels;
+};
+
+#define NND_RUN 1024
+
+NND_INLINE void nnd_blocked_from_plain_step(const struct nnd_layout_step *t, nnd_elem *out, const float *in,
+                                            struct nnd_part part) {
+  const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
+  nnd_size first, last;
+  nnd_share(t->images * blocks * runs, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size image = unit / nnd_blocks(channels), channel = unit % nnd_blocks(channels) * NND_LANES;
-    const nnd_size held = nnd_min(NND_LANES, channels - channel);
-    const float *from = in + (image * channels + channel) * pixels;
-    float *to = out + unit * pixels * NND_LANES;
-    nnd_size pixel = 0;
-    for (; held == NND_LANES && pixel + NND_LANES <= pixels; pixel += NND_LANES) {
+    const nnd_size plane = unit / runs, image = plane / blocks, channel = plane % blocks * NND_LANES;
+    const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
+    const float *from = in + (image * t->channels + channel) * t->pixels;
+    nnd_elem *to = out + plane * t->pixels * NND_LANES;
+    nnd_size pixel = unit % runs * NND_RUN;
+    const nnd_size end = nnd_min(t->pixels, pixel + NND_RUN);
+    for (; pixel + NND_LANES <= end; pixel += NND_LANES) {
       vf rows[NND_LANES];
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_load_any(from + i * pixels + pixel);
+      NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+        rows[i] = i < held ? nnd_load_any(from + i * t->pixels + pixel) : nnd_splat(0.0f);
       nnd_transpose(rows);
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_store(to + (pixel + i) * NND_LANES, rows[i]);
+      NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_write(to + (pixel + i) * NND_LANES, rows[i]);
     }
-    for (; pixel < pixels; pixel++)
-      for (nnd_size i = 0; i < NND_LANES; i++) to[pixel * NND_LANES + i] = i < held ? from[i * pixels + pixel] : 0.0f;
+    for (; pixel < end; pixel++)
+      for (nnd_size i = 0; i < NND_LANES; i++)
+        to[pixel * NND_LANES + i] = nnd_to_elem(i < held ? from[i * t->pixels + pixel] : 0.0f);
   }
 }
 
-/* Units [first, last): channel blocks of all images. */
-NND_INLINE void nnd_planar_from_blocked(nnd_size channels, nnd_size pixels, const float *in, float *out,
-                                        nnd_size first, nnd_size last) {
+NND_INLINE void nnd_plain_from_blocked_step(const struct nnd_layout_step *t, float *out, const nnd_elem *in,
+                                            struct nnd_part part) {
+  const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
+  nnd_size first, last;
+  nnd_share(t->images * blocks * runs, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size image = unit / nnd_blocks(channels), channel = unit % nnd_blocks(channels) * NND_LANES;
-    const nnd_size held = nnd_min(NND_LANES, channels - channel);
-    const float *from = in + unit * pixels * NND_LANES;
-    float *to = out + (image * channels + channel) * pixels;
-    nnd_size pixel = 0;
-    for (; pixel + NND_LANES <= pixels; pixel += NND_LANES) {
+    const nnd_size plane = unit / runs, image = plane / blocks, channel = plane % blocks * NND_LANES;
+    const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
+    const nnd_elem *from = in + plane * t->pixels * NND_LANES;
+    float *to = out + (image * t->channels + channel) * t->pixels;
+    nnd_size pixel = unit % runs * NND_RUN;
+    const nnd_size end = nnd_min(t->pixels, pixel + NND_RUN);
+    for (; pixel + NND_LANES <= end; pixel += NND_LANES) {
       vf rows[NND_LANES];
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_load(from + (pixel + i) * NND_LANES);
+      NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
       nnd_transpose(rows);
       NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
-        if (i < held) nnd_store_any(to + i * pixels + pixel, rows[i]);
+        if (i < held) nnd_store_any(to + i * t->pixels + pixel, rows[i]);
       }
     }
-    for (; pixel < pixels; pixel++)
-      for (nnd_size i = 0; i < held; i++) to[i * pixels + pixel] = from[pixel * NND_LANES + i];
+    for (; pixel < end; pixel++)
+      for (nnd_size i = 0; i < held; i++) to[i * t->pixels + pixel] = nnd_to_float(from[pixel * NND_LANES + i]);
   }
 }
 

@@ -6,7 +6,7 @@
  * lives in a small buffer, the pointwise result of the buffer (the second result) goes to the output. The window is
  * chosen at compile time so that the first result fits the buffer; where not all channels fit, the pointwise sums are
  * taken in parts. Meanwhile the rows that the next window adds are prefetched, by each part as its time allows.
- * Neighbouring windows are independent: threads share [0, nnd_separable_windows()) in any way.
+ * Windows are independent of each other: threads share them in any way.
  */
 #ifndef NND_SEPARABLE_H
 #define NND_SEPARABLE_H
@@ -23,21 +23,11 @@ struct nnd_separable {
 };
 
 struct nnd_separable_data {
-  const float *in;
+  const nnd_elem *in;
   const float *depthwise_weights; /* [blocks of channels][kernel rows][kernel columns][c] */
-  const float *depthwise_bias, *depthwise_slopes;
+  const float *depthwise_bias, *depthwise_numbers;
   struct nnd_pointwise_data pointwise; /* `in` is set here */
 };
-
-NND_INLINE nnd_size nnd_separable_windows(struct nnd_separable s) {
-  return s.images * nnd_ceil_div(s.depthwise.y.out_size, s.window_rows) *
-         nnd_ceil_div(s.depthwise.x.out_size, s.window_columns);
-}
-
-/* Floats of the buffer, for each thread. */
-NND_INLINE nnd_size nnd_separable_buffer(struct nnd_separable s) {
-  return s.window_rows * s.window_columns * nnd_blocks(nnd_min(s.window_channels, s.channels)) * NND_LANES;
-}
 
 /* What the next window adds: so many lines of each channel block for a row of the depthwise part, then for a tile of
  * the pointwise part. */
@@ -48,51 +38,50 @@ struct nnd_separable_next {
 /* Channel blocks [begin, end) of a window, into the buffer. */
 NND_INLINE void nnd_separable_first(struct nnd_separable s, nnd_size rows, nnd_size columns, nnd_size row,
                                     nnd_size column, nnd_size begin, nnd_size end, const struct nnd_separable_data *d,
-                                    const float *in, struct nnd_prefetch next, float *buffer) {
+                                    const nnd_elem *in, struct nnd_prefetch next, nnd_elem *buffer) {
   const nnd_size in_plane = s.depthwise.y.size * s.depthwise.x.size * NND_LANES;
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   for (nnd_size block = begin; block < end; block++) {
     const float *weights = d->depthwise_weights + block * taps * NND_LANES;
     const vf bias = nnd_load(d->depthwise_bias + block * NND_LANES);
-    const vf slope = s.depthwise.activation.kind == NND_PRELU ? nnd_load(d->depthwise_slopes + block * NND_LANES)
-                                                              : nnd_splat(0.0f);
+    const vf number = nnd_end_number(&s.depthwise.end, d->depthwise_numbers, block);
     for (nnd_size r = 0; r < rows; r++, buffer += columns * NND_LANES) {
       NND_NO_UNROLL for (int line = 0; line < next.lines; line++)
-        __builtin_prefetch(next.from + block * next.plane + (r * next.lines + line) * NND_LINE_FLOATS, 0, 2);
+        __builtin_prefetch(next.from + block * next.plane + (r * next.lines + line) * NND_LINE_BYTES, 0, 2);
       if (columns == s.depthwise.x.out_size)
-        nnd_depthwise_row(s.depthwise, row + r, in + block * in_plane, weights, bias, slope, buffer);
+        nnd_depthwise_row(s.depthwise, row + r, in + block * in_plane, weights, bias, number, buffer);
       else
         nnd_depthwise_columns(s.depthwise, row + r, column, column + columns, in + block * in_plane, weights, bias,
-                              slope, buffer);
+                              number, buffer);
     }
   }
 }
 
-NND_INLINE void nnd_separable_second(struct nnd_pointwise s, int part, nnd_size rows, nnd_size columns,
+NND_INLINE void nnd_separable_second(struct nnd_pointwise s, int sum, nnd_size rows, nnd_size columns,
                                      nnd_size out_columns, struct nnd_pointwise_data d, struct nnd_prefetch next) {
   s.in_plane = rows * columns * NND_LANES;
   if (columns == out_columns) {
-    nnd_pointwise_row(s, part, rows * columns, d, next);
+    nnd_pointwise_row(s, sum, rows * columns, d, next);
     return;
   }
   for (nnd_size r = 0; r < rows; r++) {
-    nnd_pointwise_row(s, part, columns, d, nnd_no_prefetch);
+    nnd_pointwise_row(s, sum, columns, d, nnd_no_prefetch);
     d.in += columns * NND_LANES;
     d.out += out_columns * NND_LANES;
-    if (s.residual) d.residual += out_columns * NND_LANES;
+    if (s.end.residual) d.residual += out_columns * NND_LANES;
   }
 }
 
 /* `in`, `d->pointwise.out` and `.residual` are those of the image; `next` is what the window after this one reads. */
 NND_INLINE void nnd_separable_window(struct nnd_separable s, nnd_size rows, nnd_size columns, nnd_size row,
-                                     nnd_size column, const struct nnd_separable_data *d, const float *in,
+                                     nnd_size column, const struct nnd_separable_data *d, const nnd_elem *in,
                                      struct nnd_pointwise_data p, struct nnd_separable_next next,
-                                     float *buffer) {
+                                     nnd_elem *buffer) {
   const nnd_size out_columns = s.depthwise.x.out_size;
   const nnd_size at = (row * out_columns + column) * NND_LANES;
   p.in = buffer;
   p.out += at;
-  if (s.pointwise.residual) p.residual += at;
+  if (s.pointwise.end.residual) p.residual += at;
   struct nnd_pointwise second = s.pointwise;
   if (s.window_channels >= s.channels) {
     nnd_separable_first(s, rows, columns, row, column, 0, nnd_blocks(s.channels), d, in, next.first,
@@ -102,21 +91,21 @@ NND_INLINE void nnd_separable_window(struct nnd_separable s, nnd_size rows, nnd_
   }
   for (nnd_size begin = 0; begin < s.channels; begin += s.window_channels) {
     const nnd_size end = nnd_min(begin + s.window_channels, s.channels);
-    const int part = (begin == 0 ? NND_FIRST : 0) | (end == s.channels ? NND_LAST : 0);
+    const int sum = (begin == 0 ? NND_FIRST : 0) | (end == s.channels ? NND_LAST : 0);
     nnd_separable_first(s, rows, columns, row, column, begin / NND_LANES, nnd_blocks(end), d, in,
                         nnd_no_prefetch, buffer);
     second.in_channels = end - begin;
     second.channel = begin;
-    nnd_separable_second(second, part, rows, columns, out_columns, p, nnd_no_prefetch);
+    nnd_separable_second(second, sum, rows, columns, out_columns, p, nnd_no_prefetch);
   }
 }
 
 /* The rows that the window beginning at `row` of `image` adds to those its predecessor has read. */
-NND_INLINE struct nnd_separable_next nnd_separable_ahead(struct nnd_separable s, const float *in, nnd_size row) {
+NND_INLINE struct nnd_separable_next nnd_separable_ahead(struct nnd_separable s, const nnd_elem *in, nnd_size row) {
   const struct nnd_axis y = s.depthwise.y;
-  const nnd_size row_floats = s.depthwise.x.size * NND_LANES, plane = y.size * row_floats;
+  const nnd_size row_bytes = s.depthwise.x.size * NND_LANES * sizeof(nnd_elem), plane = y.size * row_bytes;
   const nnd_size reach = row == 0 ? 0 : (row - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1;
-  const nnd_size lines = nnd_ceil_div(s.window_rows * y.stride * row_floats, NND_LINE_FLOATS);
+  const nnd_size lines = nnd_ceil_div(s.window_rows * y.stride * row_bytes, NND_LINE_BYTES);
   /* A tap of the depthwise part takes about as long as two output channels of the pointwise part. */
   const nnd_size taps = 2 * y.kernel * s.depthwise.x.kernel;
   const nnd_size outputs = nnd_blocks(s.pointwise.out_channels) * NND_LANES;
@@ -124,41 +113,64 @@ NND_INLINE struct nnd_separable_next nnd_separable_ahead(struct nnd_separable s,
   const nnd_size of_row = whole_rows ? lines * taps / (taps + outputs) / s.window_rows : 0;
   const nnd_size tiles = nnd_pointwise_tiles(s.pointwise, s.window_rows * s.window_columns);
   const nnd_size left = lines - of_row * s.window_rows;
-  const float *from = in + reach * row_floats;
+  const char *from = (const char *)in + reach * row_bytes;
   return (struct nnd_separable_next){
       {from, plane, s.prefetch_input ? (int)of_row : 0},
-      {from + of_row * s.window_rows * NND_LINE_FLOATS, plane,
+      {from + of_row * s.window_rows * NND_LINE_BYTES, plane,
        s.prefetch_input ? (int)nnd_ceil_div(left, tiles) : 0}};
 }
 
-/* Windows [first, last) of all images. `buffer` holds nnd_separable_buffer() floats and belongs to this thread. */
-NND_INLINE void nnd_separable_run(struct nnd_separable s, struct nnd_separable_data d, nnd_size first, nnd_size last,
-                                  float *buffer) {
-  const struct nnd_axis y = s.depthwise.y, x = s.depthwise.x;
+/* A step: windows of all images. Workers share windows; the buffer lies in a worker's scratch. */
+struct nnd_separable_step {
+  struct nnd_axis y, x;
+  nnd_size channels, out_channels, images, window_rows, window_columns, window_channels;
+  int stream, prefetch_weights, prefetch_input;
+  struct nnd_end first_end, end;
+};
+
+NND_INLINE void nnd_separable_step(const struct nnd_separable_step *t, nnd_elem *out, const nnd_elem *in,
+                                   const float *first_weights, const float *first_bias, const float *first_numbers,
+                                   const nnd_weight *weights, const float *bias, const nnd_elem *residual,
+                                   const float *numbers, struct nnd_part part) {
+  const struct nnd_axis y = t->y, x = t->x;
+  const struct nnd_separable s = {
+      .depthwise = {y, x, t->first_end, 0},
+      .pointwise = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
+                    .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end, .stream = t->stream,
+                    .prefetch_weights = t->prefetch_weights},
+      .channels = t->channels, .images = t->images, .window_rows = t->window_rows,
+      .window_columns = t->window_columns, .window_channels = t->window_channels,
+      .prefetch_input = t->prefetch_input};
+  const struct nnd_separable_data d = {in, first_weights, first_bias, first_numbers,
+                                       {.weights = weights, .bias = bias, .numbers = numbers, .residual = residual,
+                                        .out = out}};
+  nnd_elem *buffer = (nnd_elem *)part.scratch;
   const nnd_size down = nnd_ceil_div(y.out_size, s.window_rows), across = nnd_ceil_div(x.out_size, s.window_columns);
   const nnd_size rest_rows = y.out_size - (down - 1) * s.window_rows;
   const nnd_size rest_columns = x.out_size - (across - 1) * s.window_columns;
   const nnd_size in_image = nnd_blocks(s.channels) * y.size * x.size * NND_LANES;
   const nnd_size out_image = nnd_blocks(s.pointwise.out_channels) * s.pointwise.out_plane;
+  nnd_size first, last;
+  nnd_share(s.images * down * across, part, &first, &last);
   for (nnd_size window = first; window < last; window++) {
     const nnd_size image = window / (down * across), row = window / across % down, column = window % across;
-    const float *in = d.in + image * in_image;
+    const nnd_elem *from = in + image * in_image;
     struct nnd_pointwise_data p = d.pointwise;
     p.out += image * out_image;
-    if (s.pointwise.residual) p.residual += image * out_image;
-    const struct nnd_separable_next next = row + 1 < down ? nnd_separable_ahead(s, in, (row + 1) * s.window_rows)
-                                                    : nnd_separable_ahead(s, in + in_image, 0);
+    if (s.pointwise.end.residual) p.residual += image * out_image;
+    const struct nnd_separable_next next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s.window_rows)
+                                                          : nnd_separable_ahead(s, from + in_image, 0);
     const nnd_size top = row * s.window_rows, left = column * s.window_columns;
     const int whole_rows = row + 1 < down || rest_rows == s.window_rows;
     const int whole_columns = column + 1 < across || rest_columns == s.window_columns;
     if (whole_rows && whole_columns)
-      nnd_separable_window(s, s.window_rows, s.window_columns, top, left, &d, in, p, next, buffer);
+      nnd_separable_window(s, s.window_rows, s.window_columns, top, left, &d, from, p, next, buffer);
     else if (whole_columns)
-      nnd_separable_window(s, rest_rows, s.window_columns, top, left, &d, in, p, next, buffer);
+      nnd_separable_window(s, rest_rows, s.window_columns, top, left, &d, from, p, next, buffer);
     else if (whole_rows)
-      nnd_separable_window(s, s.window_rows, rest_columns, top, left, &d, in, p, next, buffer);
+      nnd_separable_window(s, s.window_rows, rest_columns, top, left, &d, from, p, next, buffer);
     else
-      nnd_separable_window(s, rest_rows, rest_columns, top, left, &d, in, p, next, buffer);
+      nnd_separable_window(s, rest_rows, rest_columns, top, left, &d, from, p, next, buffer);
   }
 }
 

@@ -21,15 +21,19 @@
 #define NND_MOST_THREADS 256
 #define NND_SPINS 4000 /* about 50 microseconds: AMD Zen 5, 2026-11-20 */
 
-/* Does part `worker` of `workers`. */
-typedef void (*nnd_task)(void *context, int worker, int workers);
+struct nnd_pool;
+/* Does part `worker` of `pool->workers`, or all where there is no pool. */
+typedef void (*nnd_task)(const void *context, struct nnd_pool *pool, int worker);
 
 struct nnd_pool {
   _Alignas(64) atomic_int epoch; /* goes up by one with each task: the workers' futex */
   atomic_int sleeping;           /* workers that wait, or are about to */
   _Alignas(64) atomic_int busy;  /* workers that have not finished: the caller's futex */
-  _Alignas(64) nnd_task task;    /* null: end */
-  void *context;
+  _Alignas(64) atomic_int arrived; /* workers at the barrier */
+  atomic_int phase;                /* goes up by one with each barrier: the futex of those who wait there */
+  atomic_int waiting;              /* workers that sleep there, or are about to */
+  _Alignas(64) nnd_task task;      /* null: end */
+  const void *context;
   int workers; /* with the caller */
   struct nnd_worker {
     struct nnd_pool *pool;
@@ -71,12 +75,12 @@ static void *nnd_worker_main(void *argument) {
   for (unsigned epoch = 0;; epoch++) {
     nnd_wait_for_change(&pool->epoch, (int)epoch, &pool->sleeping);
     if (!pool->task) return NULL;
-    pool->task(pool->context, self->number, pool->workers);
+    pool->task(pool->context, pool, self->number);
     if (atomic_fetch_sub(&pool->busy, 1) == 1) nnd_futex_wake(&pool->busy, 1);
   }
 }
 
-static void nnd_pool_post(struct nnd_pool *pool, nnd_task task, void *context) {
+static void nnd_pool_post(struct nnd_pool *pool, nnd_task task, const void *context) {
   pool->task = task;
   pool->context = context;
   atomic_store(&pool->busy, pool->workers - 1);
@@ -85,12 +89,25 @@ static void nnd_pool_post(struct nnd_pool *pool, nnd_task task, void *context) {
 }
 
 /* Runs `task` on every worker, this thread being number 0. */
-static void nnd_pool_run(struct nnd_pool *pool, nnd_task task, void *context) {
+static void nnd_pool_run(struct nnd_pool *pool, nnd_task task, const void *context) {
   if (pool->workers > 1) nnd_pool_post(pool, task, context);
-  task(context, 0, pool->workers);
+  task(context, pool, 0);
   if (pool->workers == 1) return;
   for (int left; (left = atomic_load_explicit(&pool->busy, memory_order_acquire)) > 0;)
     nnd_wait_for_change(&pool->busy, left, NULL);
+}
+
+/* Returns when all workers of a task are here. */
+NND_INLINE void nnd_barrier(struct nnd_pool *pool) {
+  if (!pool || pool->workers == 1) return;
+  const int phase = atomic_load(&pool->phase);
+  if (atomic_fetch_add(&pool->arrived, 1) + 1 < pool->workers) {
+    nnd_wait_for_change(&pool->phase, phase, &pool->waiting);
+    return;
+  }
+  atomic_store(&pool->arrived, 0);
+  atomic_fetch_add(&pool->phase, 1);
+  if (atomic_load(&pool->waiting) > 0) nnd_futex_wake(&pool->phase, pool->workers);
 }
 
 /* Ends the workers; the pool may be started again. */
@@ -103,7 +120,7 @@ static void nnd_pool_stop(struct nnd_pool *pool) {
 /* Starts `workers` - 1 threads. Returns 0, or the error of the thread that could not be started; none is left then. */
 static int nnd_pool_start(struct nnd_pool *pool, int workers) {
   if (workers < 1 || workers > NND_MOST_THREADS) return -1;
-  memset(pool, 0, sizeof *pool);
+  memset((void *)pool, 0, sizeof *pool);
   pool->workers = 1;
   for (int i = 1; i < workers; i++) {
     pool->worker[i] = (struct nnd_worker){.pool = pool, .number = i};
@@ -115,12 +132,6 @@ static int nnd_pool_start(struct nnd_pool *pool, int workers) {
     pool->workers = i + 1;
   }
   return 0;
-}
-
-/* The part [*first, *last) of `units` that is `worker`'s. */
-NND_INLINE void nnd_share(nnd_size units, int worker, int workers, nnd_size *first, nnd_size *last) {
-  *first = units * worker / workers;
-  *last = units * (worker + 1) / workers;
 }
 
 #endif

@@ -2,8 +2,9 @@
  *
  * One vector of floats for AVX-512 (16 lanes), AVX2 (8) and NEON (4), and what the kernels ask of it.
  *
- * Everything is a compiler vector type: one source, no intrinsics. The number of lanes follows from the instruction
- * set that the compiler was told to use, and with it the channel block of the inner layout (NCHWc, c = NND_LANES).
+ * Everything is a compiler vector type: one source. The number of lanes follows from the instruction set that the
+ * compiler was told to use, and with it the channel block of the inner layout (NCHWc, c = NND_LANES).
+ * With NND_BF16 the inner layout and the weights of products are bfloat16 (AVX512_BF16), sums and the rest stay floats.
  * Law: a `vf` in memory is aligned to its own size; where memory may not be, nnd_load_any and nnd_store_any are used.
  */
 #ifndef NND_VECTOR_H
@@ -35,7 +36,7 @@ typedef ptrdiff_t nnd_size;
 #define NND_INLINE static inline __attribute__((always_inline))
 #define NND_UNROLL _Pragma("GCC unroll 256")
 #define NND_NO_UNROLL _Pragma("GCC unroll 1")
-#define NND_LINE_FLOATS 16 /* a cache line of 64 bytes */
+#define NND_LINE_BYTES 64 /* of a cache */
 
 NND_INLINE vf nnd_splat(float value) { return value - (vf){0}; }
 NND_INLINE vf nnd_load(const float *from) { return *(const vf *)from; }
@@ -43,24 +44,53 @@ NND_INLINE void nnd_store(float *to, vf value) { *(vf *)to = value; }
 NND_INLINE vf nnd_load_any(const float *from) { return *(const vf_any *)from; }
 NND_INLINE void nnd_store_any(float *to, vf value) { *(vf_any *)to = value; }
 
-/* Past the caches: for outputs that nobody reads before they would be evicted. */
-NND_INLINE void nnd_stream(float *to, vf value) {
-#if defined(__clang__)
-  __builtin_nontemporal_store(value, (vf *)to);
-#else
-  nnd_store(to, value);
-#endif
+/* nnd_elem: an element of the inner layout. nnd_weight: a weight of a product, NND_GROUP input channels side by side.
+ * nnd_stream stores past the caches: for outputs that nobody reads before they would be evicted. */
+#ifdef NND_BF16
+#define NND_GROUP 2
+typedef uint16_t nnd_elem;
+typedef uint16_t nnd_weight;
+typedef uint16_t nnd_elems __attribute__((vector_size(2 * NND_LANES)));
+typedef uint32_t nnd_words __attribute__((vector_size(4 * NND_LANES)));
+typedef __bf16 nnd_pairs __attribute__((vector_size(4 * NND_LANES)));
+typedef __bf16 nnd_halves __attribute__((vector_size(2 * NND_LANES)));
+NND_INLINE vf nnd_read(const nnd_elem *from) {
+  return (vf)(__builtin_convertvector(*(const nnd_elems *)from, nnd_words) << 16);
 }
+NND_INLINE void nnd_write(nnd_elem *to, vf value) {
+  *(nnd_elems *)to = (nnd_elems)__builtin_convertvector(value, nnd_halves);
+}
+NND_INLINE void nnd_stream(nnd_elem *to, vf value) {
+  __builtin_nontemporal_store((nnd_elems)__builtin_convertvector(value, nnd_halves), (nnd_elems *)to);
+}
+NND_INLINE float nnd_to_float(nnd_elem value) {
+  const uint32_t bits = (uint32_t)value << 16;
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+NND_INLINE nnd_elem nnd_to_elem(float value) { /* to the nearest, ties to even; a NaN stays one */
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if (value != value) return (nnd_elem)(bits >> 16 | 64);
+  return (nnd_elem)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+#else
+#define NND_GROUP 1
+typedef float nnd_elem;
+typedef float nnd_weight;
+NND_INLINE vf nnd_read(const nnd_elem *from) { return nnd_load(from); }
+NND_INLINE void nnd_write(nnd_elem *to, vf value) { nnd_store(to, value); }
+NND_INLINE void nnd_stream(nnd_elem *to, vf value) { __builtin_nontemporal_store(value, (vf *)to); }
+NND_INLINE float nnd_to_float(nnd_elem value) { return value; }
+NND_INLINE nnd_elem nnd_to_elem(float value) { return value; }
+#endif
 
 /* `mask` holds 0 or -1 in each lane, as a comparison gives it. */
 NND_INLINE vf nnd_select(vi mask, vf yes, vf no) {
-#if defined(__clang__)
   typedef float xf __attribute__((ext_vector_type(NND_LANES)));
   typedef int32_t xi __attribute__((ext_vector_type(NND_LANES)));
   return (vf)((xi)mask ? (xf)yes : (xf)no);
-#else
-  return (vf)((mask & (vi)yes) | (~mask & (vi)no));
-#endif
 }
 
 /* A NaN in `x` stays a NaN (one instruction on x86-64: it returns its second operand). */
@@ -71,10 +101,12 @@ NND_INLINE nnd_size nnd_min(nnd_size a, nnd_size b) { return a < b ? a : b; }
 NND_INLINE nnd_size nnd_max(nnd_size a, nnd_size b) { return a > b ? a : b; }
 NND_INLINE nnd_size nnd_ceil_div(nnd_size a, nnd_size b) { return (a + b - 1) / b; }
 NND_INLINE nnd_size nnd_blocks(nnd_size channels) { return nnd_ceil_div(channels, NND_LANES); }
+/* Channels of a panel's weights: whole groups. */
+NND_INLINE nnd_size nnd_grouped_channels(nnd_size channels) { return nnd_ceil_div(channels, NND_GROUP) * NND_GROUP; }
 
-/* Lines to fetch while a kernel works: `lines` for each of its channel blocks, `plane` floats from block to block. */
+/* Lines to fetch while a kernel works: `lines` for each of its channel blocks, `plane` bytes from block to block. */
 struct nnd_prefetch {
-  const float *from;
+  const char *from;
   nnd_size plane;
   int lines;
 };

@@ -13,9 +13,11 @@ from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.steps.step import Step
 
 
-def fused(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fused(steps: list[Step], kept: Set[str], *, with_convolutions: bool = True) -> list[Step]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
+    if not with_convolutions:
+        return steps
     steps = fuse_separable(steps, kept)
     return fuse_inverted_residual(steps, kept)

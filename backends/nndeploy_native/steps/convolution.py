@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions on blocked tensors: dense (also first and pointwise), depthwise, grouped, transposed.
 
-Weights are constants, (O, I / groups, H, W) here and packed for the kernel of the call:
-
-    dense       [O / panel][H][W][I][panel]     panel = vectors of output channels; transposed too
-    depthwise   [C / c][H * W][c]
-    grouped     [O][H][W][I / groups]           of O padded to whole blocks
+Weights are constants, (O, I / groups, H, W) here and packed for the kernel of the call.
 """
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
-from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Machine
-from nndeploy_native.steps.templated import templated_convolution
-from nndeploy_native.tensors import Array, Tensor, padded
+from nndeploy_native.packing import (
+    pack_blocks,
+    pack_channels,
+    pack_depthwise,
+    pack_grouped,
+    pack_products,
+)
+from nndeploy_native.steps.step import PLAIN, Axis, Call, Epilogue, Field, Machine
+from nndeploy_native.tensors import Array, Tensor
+from nndeploy_native.windows import DEFAULT_L2_BYTES, buffer_capacity, window_for
+
+STREAM_FROM_BYTES = 16 << 20
+"""Outputs from this size on are stored past the caches: AMD Zen 5, L3 32 MiB, 2026-11-20."""
+LARGE_WEIGHTS_BYTES = 2 << 20
+FEW_WINDOWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +39,13 @@ class Window:
         """Whether output pixels are made of the input pixel at the same place alone."""
         return self.kernel == (1, 1) and self.strides == (1, 1) and self.pads == (0, 0)
 
-    def sizes(self) -> dict[str, int]:
-        """Returns the fields of the kernel's struct."""
+    def axes(self, x: Tensor, output: Tensor) -> dict[str, Field]:
+        """Returns the axes `y` and `x` of a kernel from image `x` to image `output`."""
         return {
-            "kernel_h": self.kernel[0],
-            "kernel_w": self.kernel[1],
-            "stride_h": self.strides[0],
-            "stride_w": self.strides[1],
-            "pad_top": self.pads[0],
-            "pad_left": self.pads[1],
-            "dilation_h": self.dilations[0],
-            "dilation_w": self.dilations[1],
+            name: Axis(
+                x.shape[2 + i], output.shape[2 + i], self.kernel[i], self.strides[i], self.dilations[i], self.pads[i]
+            )
+            for i, name in enumerate(("y", "x"))
         }
 
 
@@ -84,9 +86,13 @@ class Convolution:
         """The kernel that computes it."""
         if self.is_transposed:
             return "transposed"
-        if self.groups == 1:
-            return "dense"
-        return "depthwise" if self.is_depthwise else "grouped"
+        if not self.x.is_blocked:
+            return "first_convolution"
+        if self.is_pointwise:
+            return "pointwise"
+        if self.is_depthwise and self.epilogue.residual is None:
+            return "depthwise"
+        return "convolution" if self.groups == 1 else "grouped"
 
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Convolution":
         """Returns the step with another end."""
@@ -94,45 +100,50 @@ class Convolution:
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
-        isa = machine.isa
-        kernel = f"{self.kernel}_plain" if not self.x.is_blocked else self.kernel
-        call = Call(
-            kernel,
-            {**image_sizes(self.x, self.output), **self.window.sizes(), "groups": self.groups},
-            self.output,
-            (
-                self.x,
-                self.packed_weights(isa),
-                self.packed_bias(isa),
-                self.epilogue.residual,
-                packed_channel(self.epilogue, self.output, isa),
-            ),
-            (self.epilogue.expression,),
-            notes=self.notes(),
-        )
-        return templated_convolution(self, call, machine)
-
-    def packed_weights(self, isa: Isa) -> Array:
-        """Returns the weights as the kernel reads them."""
+        fields: dict[str, Field] = {"images": self.x.shape[0], "end": self.epilogue}
+        struct = ""
         match self.kernel:
-            case "dense" | "transposed":
-                return dense_panels(self.weights, isa.panel)
+            case "pointwise":
+                fields |= self._pointwise_fields(machine)
             case "depthwise":
-                return depthwise_blocks(self.weights, isa.lanes)
-        wide = _padded_outputs(self.weights, isa.lanes)
-        return np.ascontiguousarray(wide.transpose(0, 2, 3, 1))
+                fields |= {**self.axes(), "channels": self.x.shape[1]}
+            case "convolution" | "first_convolution":
+                struct = "convolution"
+                fields |= {**self.axes(), **self._channels(), "stream": is_streamed(self.output, machine)}
+                fields["panels_outside"] = exceeds_half_of_l2(self.weights, machine)
+            case _:
+                struct = "grouped"
+                fields |= {**self.axes(), **self._channels(), "groups": self.groups}
+        residual = () if self.kernel == "depthwise" else (self.epilogue.residual,)
+        arguments = (self.x, *self.packed(machine.isa), *residual, self.packed_numbers(machine.isa))
+        return Call(self.kernel, fields, self.output, arguments, struct, notes=self.notes())
 
-    def packed_bias(self, isa: Isa) -> Array:
-        """Returns one number for each output channel, with zeros up to a whole panel."""
-        bias = np.zeros(padded(self.output.shape[1], isa.panel), np.float32)
-        if self.bias is not None:
-            bias[: self.bias.size] = self.bias
-        return bias
+    def axes(self) -> dict[str, Field]:
+        """Returns the axes `y` and `x`."""
+        return self.window.axes(self.x, self.output)
+
+    def packed(self, isa: Isa) -> tuple[Array, Array]:
+        """Returns weights and bias as the kernel reads them."""
+        match self.kernel:
+            case "transposed":
+                weights = pack_blocks(self.weights, isa)
+            case "depthwise":
+                weights = pack_depthwise(self.weights, isa)
+            case "grouped":
+                weights = pack_grouped(self.weights, isa)
+            case kernel:
+                weights = pack_products(self.weights, isa, as_floats=kernel == "first_convolution")
+        return weights, pack_channels(self.bias, self.output.shape[1], isa)
+
+    def packed_numbers(self, isa: Isa) -> Array | None:
+        """Returns the epilogue's number for each channel, None where it reads none."""
+        numbers = self.epilogue.channel
+        return None if numbers is None else pack_channels(numbers, self.output.shape[1], isa)
 
     def notes(self) -> dict[str, int | str]:
         """Returns what the plan says of it."""
         height, width = self.window.kernel
-        kind = "pointwise" if self.is_pointwise else self.kernel
+        kind = "dense" if self.kernel in ("convolution", "first_convolution") else self.kernel
         notes: dict[str, int | str] = {
             "what": f"{kind} {height}x{width} {self.x.shape[1]}->{self.output.shape[1]}",
             "multiply_adds": self.output.size * self.weights[0].size,
@@ -141,45 +152,30 @@ class Convolution:
             notes["then"] = label
         return notes
 
+    def _channels(self) -> dict[str, Field]:
+        return {"in_channels": self.x.shape[1], "out_channels": self.output.shape[1]}
 
-def image_sizes(x: Tensor, output: Tensor) -> dict[str, int]:
-    """Returns the fields of a kernel's struct that tell the two images."""
-    (batch, channels, height, width), (_, out_channels, out_height, out_width) = x.shape, output.shape
-    return {
-        "batch": batch,
-        "in_c": channels,
-        "in_h": height,
-        "in_w": width,
-        "out_c": out_channels,
-        "out_h": out_height,
-        "out_w": out_width,
-    }
-
-
-def packed_channel(epilogue: Epilogue, output: Tensor, isa: Isa) -> Array | None:
-    """Returns the epilogue's number for each channel, padded to a whole panel."""
-    if epilogue.channel is None:
-        return None
-    packed = np.zeros(padded(output.shape[1], isa.panel), np.float32)
-    packed[: output.shape[1]] = epilogue.channel
-    return packed
+    def _pointwise_fields(self, machine: Machine) -> dict[str, Field]:
+        """Windows whose input fits the buffer; where they are few or the weights large, threads share the panels."""
+        pixels = self.output.shape[2] * self.output.shape[3]
+        capacity = buffer_capacity(machine, self.x.num_bytes(machine.isa))
+        window = window_for(capacity, 1, pixels, self.x.shape[1], machine.isa).columns
+        few = self.x.shape[0] * -(-pixels // window) < FEW_WINDOWS
+        return {
+            **self._channels(),
+            "pixels": pixels,
+            "window": window,
+            "stream": is_streamed(self.output, machine),
+            "prefetch_weights": exceeds_half_of_l2(self.weights, machine),
+            "by_panels": few or 4 * self.weights.size >= LARGE_WEIGHTS_BYTES,
+        }
 
 
-def dense_panels(weights: Array, panel: int) -> Array:
-    """Returns (O, I, H, W) as [O / panel][H][W][I][panel]."""
-    wide = _padded_outputs(weights, panel)
-    outputs, inputs, height, width = wide.shape
-    return np.ascontiguousarray(wide.reshape(outputs // panel, panel, inputs, height, width).transpose(0, 3, 4, 2, 1))
+def is_streamed(output: Tensor, machine: Machine) -> bool:
+    """Whether an output is stored past the caches."""
+    return output.num_bytes(machine.isa) > STREAM_FROM_BYTES
 
 
-def depthwise_blocks(weights: Array, lanes: int) -> Array:
-    """Returns (C, 1, H, W) as [C / c][H * W][c]."""
-    wide = _padded_outputs(weights, lanes)
-    channels, _, height, width = wide.shape
-    return np.ascontiguousarray(wide.reshape(channels // lanes, lanes, height * width).transpose(0, 2, 1))
-
-
-def _padded_outputs(weights: Array, multiple: int) -> Array:
-    wide = np.zeros((padded(weights.shape[0], multiple), *weights.shape[1:]), np.float32)
-    wide[: weights.shape[0]] = weights
-    return wide
+def exceeds_half_of_l2(weights: Array, machine: Machine) -> bool:
+    """Whether weights leave too little of L2 for what they meet."""
+    return machine.isa.elem_bytes * weights.size > (machine.l2_bytes or DEFAULT_L2_BYTES) // 2

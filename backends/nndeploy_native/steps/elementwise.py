@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nndeploy_native.expressions import Expression, label_of
-from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.isa import Isa
+from nndeploy_native.packing import to_bf16
+from nndeploy_native.steps.step import Call, Field, Formula, Machine
 from nndeploy_native.tensors import Array, Tensor, blocked_array
 
 MAX_OPERANDS = 4
@@ -42,38 +44,38 @@ class Elementwise:
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
         blocked = self.output.is_blocked
-        sizes = self._blocked_sizes(machine) if blocked else self._plain_sizes()
+        fields = self._blocked_fields(machine.isa) if blocked else self._plain_fields()
         kernel = f"elementwise_{'blocked' if blocked else 'plain'}"
-        arguments = [self._argument(one, machine) for one in self.operands]
+        arguments = [self._argument(one, machine.isa) for one in self.operands]
         arguments += [None] * (MAX_OPERANDS - len(arguments))
         notes = {"what": label_of(self.expression) or "copy"}
-        return Call(kernel, sizes, self.output, tuple(arguments), (self.expression,), notes=notes)
+        return Call(kernel, {**fields, "then": Formula(self.expression)}, self.output, tuple(arguments), notes=notes)
 
-    def _argument(self, one: Operand, machine: Machine) -> Tensor | Array | None:
+    def _argument(self, one: Operand, isa: Isa) -> Tensor | Array | None:
         if one.array is None or not self.output.is_blocked:
             return one.tensor if one.array is None else np.ascontiguousarray(one.array, np.float32)
-        return blocked_array(one.array.reshape(one.shape), machine.isa.lanes)
+        blocked = blocked_array(one.array.reshape(one.shape), isa.lanes)
+        return to_bf16(blocked) if isa.precision == "bf16" else blocked
 
-    def _blocked_sizes(self, machine: Machine) -> dict[str, int]:
+    def _blocked_fields(self, isa: Isa) -> dict[str, Field]:
         """Steps in vectors: over images, over channel blocks, over pixels."""
-        lanes = machine.isa.lanes
         batch, channels, height, width = self.output.shape
-        blocks = -(-channels // lanes)
-        sizes = {"batch": batch, "channels": channels, "blocks": blocks, "pixels": height * width}
-        for number, one in enumerate(self.operands):
-            pixels = one.shape[2] * one.shape[3]
-            sizes[f"step_n{number}"] = 0 if one.shape[0] == 1 else blocks * pixels
-            sizes[f"step_b{number}"] = pixels
-            sizes[f"step_p{number}"] = 0 if pixels == 1 else 1
-        return sizes
+        blocks = isa.blocks(channels)
+        sizes = [one.shape[2] * one.shape[3] for one in self.operands]
+        return {
+            "images": batch,
+            "blocks": blocks,
+            "pixels": height * width,
+            "step_n": [
+                0 if one.shape[0] == 1 else blocks * pixels for one, pixels in zip(self.operands, sizes, strict=True)
+            ],
+            "step_b": sizes,
+            "step_p": [0 if pixels == 1 else 1 for pixels in sizes],
+        }
 
-    def _plain_sizes(self) -> dict[str, int]:
-        shapes = [one.shape for one in self.operands]
-        dims, strides = collapsed(self.output.shape, shapes)
-        sizes = {f"size{axis}": size for axis, size in enumerate(dims)}
-        for number, of_operand in enumerate(strides):
-            sizes.update({f"step{number}_{axis}": step for axis, step in enumerate(of_operand)})
-        return sizes
+    def _plain_fields(self) -> dict[str, Field]:
+        dims, strides = collapsed(self.output.shape, [one.shape for one in self.operands])
+        return {"size": dims, "step": [list(one) for one in strides]}
 
 
 def collapsed(

@@ -3,12 +3,17 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy_native.steps.convolution import Convolution, image_sizes, packed_channel
+from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Call, Epilogue, Machine
-from nndeploy_native.steps.templated import templated_inverted_residual
+from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Tensor, padded
-from nndeploy_native.windows import buffer_bytes, expanded_window_bytes, expanded_window_for
+from nndeploy_native.windows import (
+    InvertedWindow,
+    buffer_capacity,
+    inverted_buffer_bytes,
+    inverted_window_for,
+    shared_rows,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,39 +45,67 @@ class InvertedResidual:
     def call(self, machine: Machine) -> Call:
         """Returns what to call, with the window that fits the buffer."""
         isa, (expand, first, second) = machine.isa, (self.expand, self.pair.first, self.pair.second)
-        capacity = buffer_bytes(machine, expand.output.num_bytes(isa.lanes))
-        channels = expand.output.shape[1]
-        window = expanded_window_for(capacity, first, isa.panel)
-        sizes = image_sizes(expand.x, second.output)
-        sizes.update(first.window.sizes(), mid_c=channels)
-        sizes.update(window_rows=window.rows, window_columns=window.columns, window_channels=window.channels)
+        capacity, images = buffer_capacity(machine, expand.x.num_bytes(isa)), expand.x.shape[0]
+        window = self._window(machine, capacity)
+        shared = self._shared_window(machine, window)
+        chosen = shared if machine.threads > 1 else window
+        fields: dict[str, Field] = {
+            **first.axes(),
+            "images": images,
+            "in_channels": expand.x.shape[1],
+            "channels": expand.output.shape[1],
+            "out_channels": second.output.shape[1],
+            "window_rows": chosen.rows,
+            "group_panels": chosen.group_panels,
+            "expand_end": expand.epilogue,
+            "first_end": first.epilogue,
+            "end": second.epilogue,
+        }
         steps = (expand, first, second)
-        wide = expand.output.size + first.output.size
-        call = Call(
+        hidden = min(padded(expand.output.shape[1], isa.lanes), chosen.group_panels * isa.panel * isa.lanes)
+        return Call(
             "inverted_residual",
-            sizes,
+            fields,
             second.output,
             (
                 expand.x,
-                expand.packed_weights(isa),
-                expand.packed_bias(isa),
-                packed_channel(expand.epilogue, expand.output, isa),
-                first.packed_weights(isa),
-                first.packed_bias(isa),
-                packed_channel(first.epilogue, first.output, isa),
-                second.packed_weights(isa),
-                second.packed_bias(isa),
+                *(part for step in (expand, first) for part in (*step.packed(isa), step.packed_numbers(isa))),
+                *second.packed(isa),
                 second.epilogue.residual,
-                packed_channel(second.epilogue, second.output, isa),
+                second.packed_numbers(isa),
             ),
-            tuple(step.epilogue.expression for step in steps),
-            scratch_bytes=expanded_window_bytes(window.rows, window.channels, first),
+            shared_fields={}
+            if machine.threads or shared == window
+            else {"window_rows": shared.rows, "group_panels": shared.group_panels},
+            scratch_bytes=max(self._buffer_bytes(one, machine) for one in (window, shared)),
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),
                 "multiply_adds": sum(int(step.notes()["multiply_adds"]) for step in steps),
-                "window": str(window),
+                "layout": f"NCHW{isa.lanes}c",
+                "window": f"{chosen.rows}x{first.output.shape[3]}x{hidden}",
                 "buffer_bytes": capacity,
-                "not_written_bytes": 4 * wide // channels * padded(channels, isa.lanes),
+                "not_written_bytes": expand.output.num_bytes(isa) + first.output.num_bytes(isa),
             },
         )
-        return templated_inverted_residual(self, call, machine, capacity)
+
+    def _axes(self) -> tuple[Axis, Axis]:
+        axes = self.pair.first.axes()
+        y, x = axes["y"], axes["x"]
+        assert isinstance(y, Axis)
+        assert isinstance(x, Axis)
+        return y, x
+
+    def _window(self, machine: Machine, capacity: int) -> InvertedWindow:
+        return inverted_window_for(capacity, *self._axes(), self.expand.output.shape[1], machine.isa)
+
+    def _shared_window(self, machine: Machine, window: InvertedWindow) -> InvertedWindow:
+        """Returns the window where several threads run: fewer rows of all hidden channels where one was the image."""
+        y, _ = self._axes()
+        rows = shared_rows(window.rows, y.out_size, self.expand.x.shape[0], machine.threads or 2)
+        if rows == window.rows:
+            return window
+        all_panels = inverted_window_for(0, *self._axes(), self.expand.output.shape[1], machine.isa).group_panels
+        return InvertedWindow(rows, all_panels)
+
+    def _buffer_bytes(self, window: InvertedWindow, machine: Machine) -> int:
+        return inverted_buffer_bytes(window, *self._axes(), self.expand.output.shape[1], machine.isa)

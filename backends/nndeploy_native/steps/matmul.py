@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of plain matrices: by constant weights, packed in panels, or of two values."""
+"""Products of plain matrices: by constant weights, packed, or of two values."""
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from nndeploy_native.steps.convolution import dense_panels
-from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Machine
-from nndeploy_native.tensors import Array, Tensor, padded
+from nndeploy_native.packing import pack_blocks, pack_channels
+from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Field, Machine
+from nndeploy_native.tensors import Array, Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,19 +29,16 @@ class FullyConnected:
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
-        panel = machine.isa.panel
         inputs, outputs = self.weights.shape
-        bias = np.zeros(padded(outputs, panel), np.float32)
-        if self.bias is not None:
-            bias[:outputs] = self.bias
-        weights = dense_panels(self.weights.T.reshape(outputs, inputs, 1, 1), panel)
-        sizes = {"rows": self.output.size // max(1, outputs), "inputs": inputs, "outputs": outputs}
+        bias = pack_channels(self.bias, outputs, machine.isa)
+        weights = pack_blocks(self.weights.T.reshape(outputs, inputs, 1, 1), machine.isa)
+        fields: dict[str, Field] = {"rows": self.output.size // max(1, outputs), "inputs": inputs, "outputs": outputs}
         notes: dict[str, int | str] = {
             "what": f"fully connected {inputs}->{outputs}",
             "multiply_adds": self.output.size * inputs,
         }
         arguments = (self.x, weights, bias, self.epilogue.residual)
-        return Call("fully_connected", sizes, self.output, arguments, (self.epilogue.expression,), notes=notes)
+        return Call("fully_connected", {**fields, "end": self.epilogue}, self.output, arguments, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +59,10 @@ class Product:
         """Returns what to call."""
         rows, columns = self.output.shape[-2:]
         inner = self.a.shape[-1]
-        sizes = {"batch": self.output.size // (rows * columns), "rows": rows, "inner": inner, "columns": columns}
-        sizes["b_is_shared"] = self.b_is_shared
+        fields = {"batch": self.output.size // (rows * columns), "rows": rows, "inner": inner, "columns": columns}
+        fields["b_is_shared"] = self.b_is_shared
         notes: dict[str, int | str] = {
             "what": f"product {rows}x{inner}x{columns}",
             "multiply_adds": self.output.size * inner,
         }
-        return Call("product", sizes, self.output, (self.a, self.b), notes=notes)
+        return Call("product", fields, self.output, (self.a, self.b), notes=notes)

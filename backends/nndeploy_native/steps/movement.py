@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nndeploy_native.steps.elementwise import MAX_RANK
-from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Array, Tensor, places_in_memory
 
 ZERO = -1
@@ -29,8 +29,8 @@ class Convert:
         """Returns what to call."""
         batch, channels, height, width = self.x.shape if self.x.is_blocked else self.output.shape
         kernel = "plain_from_blocked" if self.x.is_blocked else "blocked_from_plain"
-        sizes = {"batch": batch, "channels": channels, "pixels": height * width}
-        return Call(kernel, sizes, self.output, (self.x,), notes={"what": "layout conversion"})
+        fields = {"images": batch, "channels": channels, "pixels": height * width}
+        return Call(kernel, fields, self.output, (self.x,), "layout", notes={"what": "layout conversion"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,16 @@ class ChannelParts:
         batch, channels, height, width = self.output.shape
         table = np.full((-(-channels // lanes) * lanes, 2), ZERO, np.int32)
         table[:channels] = self.channels
-        sizes = {"batch": batch, "channels": channels, "pixels": height * width}
-        sizes.update({f"in_blocks{number}": -(-x.shape[1] // lanes) for number, x in enumerate(self.xs)})
+        in_blocks = tuple(machine.isa.blocks(x.shape[1]) for x in self.xs)
+        fields: dict[str, Field] = {"images": batch, "channels": channels, "pixels": height * width}
         arguments = (table, *self.xs, *[None] * (MAX_PARTS - len(self.xs)))
-        return Call("channel_parts", sizes, self.output, arguments, notes={"what": "channels moved"})
+        return Call(
+            "channel_parts",
+            {**fields, "in_blocks": in_blocks},
+            self.output,
+            arguments,
+            notes={"what": "channels moved"},
+        )
 
 
 MAX_PARTS = 8
@@ -84,11 +90,15 @@ class Gather:
         even = strides_of(in_memory.reshape(self.output.shape))
         if even is None:
             table = in_memory.astype(np.int32)
-            return Call("gather", {"size": flat.size}, self.output, (self.x, table), notes={"what": "elements moved"})
+            kernel, notes = self._kernel("gather"), {"what": "elements moved"}
+            return Call(kernel, {"size": flat.size}, self.output, (self.x, table), "gather", notes=notes)
         offset, sizes, strides = even
-        fields = {f"size{axis}": size for axis, size in enumerate(sizes)}
-        fields.update({f"step{axis}": step for axis, step in enumerate(strides)}, offset=offset)
-        return Call("strided_copy", fields, self.output, (self.x,), notes={"what": "strided copy"})
+        fields: dict[str, Field] = {"offset": offset, "size": sizes, "step": strides}
+        kernel, notes = self._kernel("strided_copy"), {"what": "strided copy"}
+        return Call(kernel, fields, self.output, (self.x,), "strided_copy", notes=notes)
+
+    def _kernel(self, name: str) -> str:
+        return f"{name}_blocked" if self.x.is_blocked else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +116,11 @@ class JoinPlain:
 
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
-        sizes = {"outer": self.outer}
-        sizes.update({f"inner{number}": x.size // max(1, self.outer) for number, x in enumerate(self.xs)})
+        inner = tuple(x.size // max(1, self.outer) for x in self.xs)
         arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
-        return Call("join_plain", sizes, self.output, arguments, notes={"what": "concatenation"})
+        return Call(
+            "join_plain", {"outer": self.outer, "inner": inner}, self.output, arguments, notes={"what": "concatenation"}
+        )
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:

@@ -3,8 +3,8 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.steps.convolution import Window, image_sizes
-from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.steps.convolution import Window
+from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
 
 
@@ -26,7 +26,14 @@ class Pooling:
 
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
-        sizes = {**image_sizes(self.x, self.output), **self.window.sizes()}
-        sizes.update(pad_bottom=self.end_pads[0], pad_right=self.end_pads[1], includes_padding=self.includes_padding)
+        fields: dict[str, Field] = {
+            **self.window.axes(self.x, self.output),
+            "images": self.x.shape[0],
+            "channels": self.x.shape[1],
+            "pad_bottom": self.end_pads[0],
+            "pad_right": self.end_pads[1],
+            "counts_padding": self.includes_padding,
+        }
         height, width = self.window.kernel
-        return Call(f"pool_{self.kind}", sizes, self.output, (self.x,), notes={"what": f"{self.kind} {height}x{width}"})
+        notes = {"what": f"{self.kind} {height}x{width}"}
+        return Call(f"pool_{self.kind}", fields, self.output, (self.x,), "pool", notes=notes)

@@ -25,5 +25,5 @@ class AlongAxis:
 
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
-        sizes = {"outer": self.outer, "size": self.size, "inner": self.inner}
-        return Call(self.kind, sizes, self.output, (self.x,), notes={"what": self.kind})
+        fields = {"outer": self.outer, "size": self.size, "inner": self.inner}
+        return Call(self.kind, fields, self.output, (self.x,), "along_axis", notes={"what": self.kind})

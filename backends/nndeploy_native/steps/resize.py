@@ -26,10 +26,10 @@ class Resize:
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
         batch, channels, height, width = self.x.shape
-        sizes = {"batch": batch, "channels": channels, "in_h": height, "in_w": width}
-        sizes.update(out_h=self.output.shape[2], out_w=self.output.shape[3])
-        sizes.update(taps_h=self.rows[0].shape[1], taps_w=self.columns[0].shape[1])
+        fields = {"images": batch, "channels": channels, "in_h": height, "in_w": width}
+        fields.update(out_h=self.output.shape[2], out_w=self.output.shape[3])
+        fields.update(taps_h=self.rows[0].shape[1], taps_w=self.columns[0].shape[1])
         tables = [np.ascontiguousarray(one[0], np.int32) for one in (self.rows, self.columns)]
         weights = [np.ascontiguousarray(one[1], np.float32) for one in (self.rows, self.columns)]
         arguments = (self.x, tables[0], weights[0], tables[1], weights[1])
-        return Call("resize", sizes, self.output, arguments, notes={"what": "resize"})
+        return Call("resize", fields, self.output, arguments, notes={"what": "resize"})

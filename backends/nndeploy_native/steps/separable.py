@@ -3,11 +3,10 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy_native.steps.convolution import Convolution, image_sizes, packed_channel
-from nndeploy_native.steps.step import Call, Epilogue, Machine
-from nndeploy_native.steps.templated import templated_separable
-from nndeploy_native.tensors import Tensor, padded
-from nndeploy_native.windows import buffer_bytes, window_for
+from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
+from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
+from nndeploy_native.tensors import Tensor
+from nndeploy_native.windows import DEFAULT_L2_BYTES, SlidingWindow, buffer_capacity, shared_rows, window_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,37 +35,55 @@ class Separable:
         """Returns the step with another end."""
         return replace(self, second=self.second.with_epilogue(epilogue, output))
 
+    def window(self, machine: Machine) -> SlidingWindow:
+        """Returns the window that fits the buffer."""
+        _, channels, height, width = self.first.output.shape
+        return window_for(self.capacity(machine), height, width, channels, machine.isa)
+
+    def capacity(self, machine: Machine) -> int:
+        """Returns the bytes of the buffer."""
+        return buffer_capacity(machine, self.first.x.num_bytes(machine.isa))
+
     def call(self, machine: Machine) -> Call:
-        """Returns what to call, with the window that fits the buffer."""
+        """Returns what to call."""
         isa, (first, second) = machine.isa, (self.first, self.second)
-        capacity = buffer_bytes(machine, first.x.num_bytes(isa.lanes))
-        _, channels, height, width = first.output.shape
-        window = window_for(capacity, height, width, channels, isa.lanes)
-        sizes = image_sizes(first.x, second.output)
-        sizes.update(first.window.sizes())
-        sizes.update(window_rows=window.rows, window_columns=window.columns, window_channels=window.channels)
-        call = Call(
+        window, height = self.window(machine), first.output.shape[2]
+        shared = shared_rows(window.rows, height, first.x.shape[0], machine.threads or 2)
+        rows = shared if machine.threads > 1 else window.rows
+        fields: dict[str, Field] = {
+            **first.axes(),
+            "images": first.x.shape[0],
+            "channels": first.x.shape[1],
+            "out_channels": second.output.shape[1],
+            "window_rows": rows,
+            "window_columns": window.columns,
+            "window_channels": window.channels,
+            "stream": is_streamed(second.output, machine),
+            "prefetch_weights": exceeds_half_of_l2(second.weights, machine),
+            "prefetch_input": first.x.num_bytes(isa) > (machine.l2_bytes or DEFAULT_L2_BYTES),
+            "first_end": first.epilogue,
+            "end": second.epilogue,
+        }
+        return Call(
             "separable",
-            sizes,
+            fields,
             second.output,
             (
                 first.x,
-                first.packed_weights(isa),
-                first.packed_bias(isa),
-                packed_channel(first.epilogue, first.output, isa),
-                second.packed_weights(isa),
-                second.packed_bias(isa),
+                *first.packed(isa),
+                first.packed_numbers(isa),
+                *second.packed(isa),
                 second.epilogue.residual,
-                packed_channel(second.epilogue, second.output, isa),
+                second.packed_numbers(isa),
             ),
-            (first.epilogue.expression, second.epilogue.expression),
-            scratch_bytes=window.num_bytes,
+            shared_fields={} if machine.threads or shared == rows else {"window_rows": shared},
+            scratch_bytes=isa.elem_bytes * window.rows * window.columns * window.channels,
             notes={
                 "what": f"{first.notes()['what']} then {second.notes()['what']}",
                 "multiply_adds": int(first.notes()["multiply_adds"]) + int(second.notes()["multiply_adds"]),
-                "window": str(window),
-                "buffer_bytes": capacity,
-                "not_written_bytes": 4 * first.output.size // channels * padded(channels, isa.lanes),
+                "layout": f"NCHW{isa.lanes}c",
+                "window": str(replace(window, rows=rows)),
+                "buffer_bytes": self.capacity(machine),
+                "not_written_bytes": first.output.num_bytes(isa),
             },
         )
-        return templated_separable(self, call, machine)

@@ -1,66 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all steps share: the call of a kernel, the facts of the machine it is made for, and epilogues.
 
-Law: a call writes every element of its output, padding lanes included.
+Law: a call writes every element of its output; padding lanes of a blocked output hold anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeAlias
 
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.isa import Isa
 from nndeploy_native.tensors import Array, Tensor
 
-if TYPE_CHECKING:
-    from nndeploy_native.activations import Activation
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What steps are made for: an instruction set and the bytes of L2 (0: not known) and of the window buffer.
+    """What steps are made for: an instruction set, the bytes of L2 (0: not known) and of the window buffer.
 
-    `buffer_bytes` is what the user set, 0 where it follows from L2.
+    `buffer_bytes` is what the user set, 0 where it follows from L2. `threads` is the number that will run, 0 where
+    that is not known: windows then come in two variants where it matters, for one thread and for several. `fuses`
+    is False only to measure what fusing convolutions gains.
     """
 
     isa: Isa
     l2_bytes: int = 0
     buffer_bytes: int = 0
+    threads: int = 0
+    fuses: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a kernel of c/: `nnd_<kernel>(&sizes, epilogues or activations..., out, arguments..., scratch)`.
+class Axis:
+    """struct nnd_axis: one axis of a window, `size` of the input, `pad` before it."""
 
-    `sizes` fill the kernel's struct; `arguments` are tensors, packed constants or None (a null pointer), in order.
-    `epilogues` are over (x, residual, channel); elementwise kernels take one over up to four operands.
-    `activations` are what templates take instead. `scratch` is
-    passed where `scratch_bytes` are asked for. `notes` are for whoever inspects the plan.
-    """
-
-    kernel: str
-    sizes: Mapping[str, int]
-    output: Tensor
-    arguments: tuple[Tensor | Array | None, ...]
-    epilogues: tuple[Expression, ...] = ()
-    activations: "tuple[Activation, ...]" = ()
-    scratch_bytes: int = 0
-    notes: Mapping[str, int | str] = field(default_factory=dict)
-
-
-class Step(Protocol):
-    """One call of a kernel."""
-
-    @property
-    def output(self) -> Tensor:
-        """What the step writes."""
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the step reads, constants that only it knows excluded."""
-
-    def call(self, machine: Machine) -> Call:
-        """Returns what to call, with constants packed for the machine."""
+    size: int
+    out_size: int
+    kernel: int
+    stride: int
+    dilation: int
+    pad: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +59,48 @@ class Epilogue:
 
 
 PLAIN = Epilogue()
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What becomes of the operands of an elementwise step, up to four."""
+
+    expression: Expression
+
+
+Field: TypeAlias = "int | Axis | Epilogue | Formula | Sequence[Field]"
+"""A member of a step's struct; an `Epilogue` is a struct nnd_end, a `Formula` the address of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a kernel of c/: `nnd_<kernel>_step(&fields, out, arguments..., part)`.
+
+    `fields` fill `struct nnd_<struct>_step`; `shared_fields` are those that are others where several threads run.
+    `arguments` are tensors, packed constants or None (a null pointer), in order. `scratch_bytes` are those of each
+    worker. `notes` are for whoever inspects the plan.
+    """
+
+    kernel: str
+    fields: Mapping[str, Field]
+    output: Tensor
+    arguments: tuple[Tensor | Array | None, ...]
+    struct: str = ""
+    shared_fields: Mapping[str, Field] = field(default_factory=dict)
+    scratch_bytes: int = 0
+    notes: Mapping[str, int | str] = field(default_factory=dict)
+
+
+class Step(Protocol):
+    """One call of a kernel."""
+
+    @property
+    def output(self) -> Tensor:
+        """What the step writes."""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads, constants that only it knows excluded."""
+
+    def call(self, machine: Machine) -> Call:
+        """Returns what to call, with constants packed for the machine."""

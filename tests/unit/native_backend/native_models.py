@@ -23,10 +23,11 @@ Array = np.ndarray[Any, Any]
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
 
 
-def runnable_isas() -> list[Isa]:
-    """Returns the instruction sets that this machine has."""
+def runnable_isas(precision: str = "fp32") -> list[Isa]:
+    """Returns the instruction sets of a precision that this machine has."""
     host = host_target()
-    return [isa for isa in ISAS if isa.arch == host.arch and set(host.cpu_features).issuperset(isa.cpu_features)]
+    isas = [isa for isa in ISAS if isa.arch == host.arch and isa.precision == precision]
+    return [isa for isa in isas if set(host.cpu_features).issuperset(isa.cpu_features)]
 
 
 def needs_zig() -> None:

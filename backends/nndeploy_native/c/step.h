@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every step is given: its sizes, all compile-time constants, how its sums end, and which part of it to do.
+ */
+#ifndef NND_STEP_H
+#define NND_STEP_H
+
+#include "operators.h"
+
+/* What becomes of a sum, given the residual at its place and a number of its channel (zeros where there is none).
+ * The two flags say whether there is one. */
+struct nnd_end {
+  vf (*then)(vf sum, vf residual, vf number);
+  int residual, number;
+};
+
+/* One axis of a window: `size` of the input, `pad` before it. */
+struct nnd_axis {
+  nnd_size size, out_size, kernel, stride, dilation, pad;
+};
+
+/* Worker `worker` of `workers` does its share of a step's units; `scratch` is its own. */
+struct nnd_part {
+  int worker, workers;
+  char *scratch;
+};
+
+/* The units [*first, *last) of a part. */
+NND_INLINE void nnd_share(nnd_size units, struct nnd_part part, nnd_size *first, nnd_size *last) {
+  *first = units * part.worker / part.workers;
+  *last = units * (part.worker + 1) / part.workers;
+}
+
+/* The axis of a kernel that begins at `at` (which may be negative): its taps [begin, end) that lie inside. */
+NND_INLINE nnd_size nnd_tap_begin(struct nnd_axis axis, nnd_size at) {
+  return at >= 0 ? 0 : nnd_min(axis.kernel, nnd_ceil_div(-at, axis.dilation));
+}
+
+NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
+  return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
+}
+
+/* The number of block `block`'s channels; zeros where the end reads none. */
+NND_INLINE vf nnd_end_number(const struct nnd_end *end, const float *numbers, nnd_size block) {
+  return end->number ? nnd_load(numbers + block * NND_LANES) : nnd_splat(0.0f);
+}
+
+/* Ends a sum: `residual` at its place. */
+NND_INLINE vf nnd_end_sum(const struct nnd_end *end, vf sum, const nnd_elem *residual, vf number) {
+  return end->then(sum, end->residual ? nnd_read(residual) : nnd_splat(0.0f), number);
+}
+
+#endif
