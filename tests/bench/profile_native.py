@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a model's time goes in our own CPU kernels, step by step, on this machine.
+
+    python tests/bench/profile_native.py MODEL.onnx [--shape input=1,3,224,224] [--threads N] [--precision bf16]
+        [--isa x86-64-v3] [--runs N] [--most N]
+
+The source that a build compiles is compiled once more with the time taken between its steps; what a build ships knows
+nothing of this. Medians over runs; a step of several threads counts until the last has finished.
+"""
+
+import argparse
+import ctypes
+import json
+import re
+import statistics
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+from nndeploy_native.build import build, machine_of
+from nndeploy_native.isa import ISAS
+from nndeploy_native.library import library_from_source
+from nndeploy_native.plan import LIBRARY_FILE, PLAN_FILE
+from nndeploy_native.session import NativeSession, open_session
+from nndeploy_native.shared_object import library_from_bytes
+from nndeploy_native.steps.step import Machine
+
+from nndeploy.frontend.load import load_model
+from nndeploy.passes import optimise
+from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.target import host_target
+
+CLOCK = """#include <time.h>
+NND_EXPORT int64_t nnd_stamps[{count}];
+static void nnd_stamp(int worker, int number) {{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!worker) nnd_stamps[number] = now.tv_sec * 1000000000LL + now.tv_nsec;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step and the median time that it takes."""
+
+    kernel: str
+    what: str
+    microseconds: float
+    multiply_adds: int
+
+
+def main() -> None:
+    """Prints a table of the steps, the slowest first, and the sum."""
+    options = _options()
+    shapes = dict(_shape(text) for text in options.shape)
+    loaded = load_model(options.model, shapes=shapes)
+    optimise(loaded.model)
+    machine = machine_of(host_target(), BuildOptions(precision=options.precision, threads=options.threads))
+    if options.isa:
+        machine = replace(machine, isa=next(isa for isa in ISAS if isa.name == options.isa))
+    rows = profile(loaded.model, machine, options.threads, options.runs)
+    total = sum(row.microseconds for row in rows)
+    print("| kernel | what | µs | share | GFLOP/s |\n| --- | --- | ---: | ---: | ---: |")
+    for row in sorted(rows, key=lambda row: -row.microseconds)[: options.most]:
+        speed = f"{row.multiply_adds / row.microseconds / 500:.0f}" if row.multiply_adds else ""
+        print(f"| {row.kernel} | {row.what} | {row.microseconds:.1f} | {row.microseconds / total:.1%} | {speed} |")
+    print(f"\n{len(rows)} steps, {total:.0f} µs")
+    for kernel in sorted({row.kernel for row in rows}):
+        part = sum(row.microseconds for row in rows if row.kernel == kernel)
+        print(f"  {kernel}: {part:.0f} µs, {part / total:.1%}")
+
+
+def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[Row]:
+    """Returns the steps of an optimised model in the order in which they run."""
+    with tempfile.TemporaryDirectory() as folder:
+        artifact = build(model, machine, {}, Path(folder))
+        source, count = _timed((Path(folder) / "kernels.c").read_text())
+        library = library_from_source(source, machine.isa, Path(folder))
+    files = {name: memoryview(data) for name, data in {**artifact.files, LIBRARY_FILE: library}.items()}
+    session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
+    assert isinstance(session, NativeSession)
+    inputs = _inputs(model)
+    stamps = (ctypes.c_int64 * (count + 1)).in_dll(library_from_bytes(library), "nnd_stamps")
+    times = []
+    for _ in range(runs):
+        session.run(inputs)
+        times.append(np.diff(stamps))
+    medians = [statistics.median(of) / 1000 for of in zip(*times, strict=True)]
+    steps = json.loads(artifact.files[PLAN_FILE])["steps"]
+    return [
+        Row(step["kernel"], " ".join((step["what"], step.get("then", ""))).strip(), us, step.get("multiply_adds", 0))
+        for step, us in zip(steps, medians, strict=True)
+    ]
+
+
+def _timed(source: str) -> tuple[str, int]:
+    """Returns the source with a stamp before each step and after the last, and the number of steps."""
+    head, body = source.split("static void all_steps", 1)
+    body, count = re.subn(r"  step(\d+)_run\(call, part\);", r"  nnd_stamp(worker, \1);\g<0>", body)
+    body = body.replace("\n}\n", f"\n  nnd_barrier(pool);\n  nnd_stamp(worker, {count});\n}}\n", 1)
+    include = '#include "program.h"\n'
+    head = head.replace(include, include + CLOCK.format(count=count + 1))
+    return f"{head}static void all_steps{body}", count
+
+
+def _inputs(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    rng, found = np.random.default_rng(0), {}
+    for value in model.graph.inputs:
+        assert value.name is not None
+        assert value.shape is not None
+        found[value.name] = rng.random(value.shape.numpy(), np.float32)
+    return found
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, sizes = text.rsplit("=", 1)
+    return name, tuple(int(size) for size in sizes.split(","))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="the time of each step of a model in our own CPU kernels",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--shape", action="append", default=[], help="input=sizes, for inputs that are not fixed")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--isa", help="another instruction set than this machine's widest")
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--most", type=int, default=30, help="rows of the table")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
