@@ -8,8 +8,9 @@ written into fresh arrays. Before the library is opened, the machine must show e
 import ctypes
 import math
 import os
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -25,6 +26,10 @@ from nndeploy_native.shared_object import library_from_bytes
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 FORMAT = 1
+KEPT_OUTPUTS = 4
+"""Memories of each output that are kept for later calls."""
+_REFERENCES_OF_FREE = 3
+"""References to a memory that nobody else holds: the list, the loop's variable, the count's argument."""
 _DTYPES = {"fp32": np.float32, "blocked fp32": np.float32, "blocked bf16": np.uint16}
 
 
@@ -77,21 +82,21 @@ def _check_machine(metadata: Mapping[str, Json]) -> None:
 
 
 class NativeSession:
-    """One library of kernels with its constants and a pool of threads; arenas are made as callers need them."""
+    """One library of kernels with its constants and a pool of threads; slots are made as callers need them."""
 
     def __init__(self, plan: Plan, files: Mapping[str, memoryview], num_threads: int) -> None:
         """Loads the library; `files` are kept as long as the session."""
         self._plan = plan
         self._files = files
         self._constants = _aligned_array(np.frombuffer(files[CONSTANTS_FILE], np.uint8))
-        self._arenas: list[_Array] = []
+        self._slots: list[_Slot] = []
         library = library_from_bytes(bytes(files[LIBRARY_FILE]))
         try:
             self._run = library.nnd_run
             self._pool = _Pool(library, num_threads)
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
-        self._run.argtypes, self._run.restype = (ctypes.POINTER(_Call), ctypes.c_void_p), None
+        self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
         self._is_open = True
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -104,33 +109,83 @@ class NativeSession:
         if not self._is_open:
             raise UsageError("the session is closed")
         given = [_input(inputs[border.name], border) for border in self._plan.inputs]
-        outputs = {border.name: _output(border) for border in self._plan.outputs}
-        arena = self._taken_arena()
-        start = arena.ctypes.data
-        call = _Call(
-            _pointers(given),
-            _pointers(list(outputs.values())),
-            self._constants.ctypes.data,
-            start,
-            start + self._plan.arena_bytes,
-            self._plan.scratch_bytes,
-        )
+        slot = self._taken_slot()
+        outputs = slot.prepared(given)
         with self._pool.taken() as pool:
-            self._run(ctypes.byref(call), pool)
-        self._arenas.append(arena)
-        return dict(outputs)
+            self._run(slot.address, pool)
+        self._slots.append(slot)
+        return outputs
 
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
         self._is_open = False
-        self._arenas = []
+        self._slots = []
         self._pool.close()
 
-    def _taken_arena(self) -> _Array:
+    def _taken_slot(self) -> "_Slot":
         try:
-            return self._arenas.pop()
+            return self._slots.pop()
         except IndexError:
-            return _aligned_zeros(self._plan.arena_bytes + self._pool.num_threads * self._plan.scratch_bytes)
+            return _Slot(self._plan, self._constants, self._pool.num_threads)
+
+
+class _Slot:
+    """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
+
+    def __init__(self, plan: Plan, constants: _Array, num_threads: int) -> None:
+        self._plan = plan
+        self._arena = _aligned_zeros(plan.arena_bytes + num_threads * plan.scratch_bytes)
+        self._inputs = (ctypes.c_void_p * max(1, len(plan.inputs)))()
+        self._outputs = (ctypes.c_void_p * max(1, len(plan.outputs)))()
+        self._memories = [_OutputMemory(border) for border in plan.outputs]
+        start = _address(self._arena)
+        self._call = _Call(
+            self._inputs,
+            self._outputs,
+            _address(constants),
+            start,
+            start + plan.arena_bytes,
+            plan.scratch_bytes,
+        )
+        self.address = ctypes.addressof(self._call)
+
+    def prepared(self, inputs: Sequence[_Array]) -> dict[str, Value]:
+        """Returns the arrays that the call will write; `inputs` must live until it is made."""
+        for number, array in enumerate(inputs):
+            self._inputs[number] = _address(array)
+        outputs: dict[str, Value] = {}
+        for number, memory in enumerate(self._memories):
+            outputs[memory.border.name], self._outputs[number] = memory.taken()
+        return outputs
+
+
+class _OutputMemory:
+    """Memory of one output: that of an earlier call is taken again once nobody holds its array any more.
+
+    Fresh memory of the system costs a page fault every 4 KiB, which is more than many a kernel takes to write it.
+    """
+
+    def __init__(self, border: Border) -> None:
+        self.border = border
+        self._dtype = np.dtype(_DTYPES[border.format])
+        self._num_bytes = math.prod(border.shape) * self._dtype.itemsize
+        self._kept: list[_Array] = []
+
+    def taken(self) -> tuple[_Array, int]:
+        """Returns an array and its address."""
+        for memory in self._kept:
+            if sys.getrefcount(memory) == _REFERENCES_OF_FREE:
+                return self._array(memory)
+        memory = np.zeros(self._num_bytes + ALIGNMENT, np.uint8)
+        if len(self._kept) < KEPT_OUTPUTS:
+            self._kept.append(memory)
+        return self._array(memory)
+
+    def _array(self, memory: _Array) -> tuple[_Array, int]:
+        """Returns a view of the memory, which it holds as its base."""
+        start = -_address(memory) % ALIGNMENT
+        array = memory[start : start + self._num_bytes].view(self._dtype).reshape(self.border.shape)
+        return array, _address(memory) + start
 
 
 class _Pool:
@@ -168,21 +223,14 @@ class _Pool:
 
 
 def _input(value: Value, border: Border) -> _Array:
-    array = np.require(value, _DTYPES[border.format], ["C", "A"])
+    array = np.ascontiguousarray(value, _DTYPES[border.format])
     if array.shape != border.shape:
         raise InputError(f"input {border.name!r}: expected {border.shape}, got {array.shape}")
     return _aligned_array(array.reshape(-1).view(np.uint8)) if border.is_blocked else array
 
 
-def _output(border: Border) -> _Array:
-    dtype = np.dtype(_DTYPES[border.format])
-    if not border.is_blocked:
-        return np.empty(border.shape, dtype)
-    return _aligned_zeros(math.prod(border.shape) * dtype.itemsize).view(dtype).reshape(border.shape)
-
-
-def _pointers(arrays: list[_Array]) -> Any:
-    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+def _address(array: _Array) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _aligned_array(data: _Array) -> _Array:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Depthwise-separable blocks and inverted residuals of our own kernels against ONNX Runtime, on one thread.
 
-    python tests/bench/bench_native_blocks.py [--family v1,v2,inverted,large] [--batch 1,8] [--capacity KiB]
-        [--seconds S] [--only C->O@H/s] [--samples out.json]
+    python tests/bench/bench_native_blocks.py [--family v1,v2,inverted,large] [--batch 1,8] [--layout blocked,plain]
+        [--precision fp32|bf16] [--capacity KiB] [--seconds S] [--only C->O@H/s] [--json out.json]
 
-For each block a .c file that instantiates the templates is built by ziglang, its output compared with ONNX Runtime's
-(1e-5 of the largest value) and both timed in turn in this process, one thread each; medians. ONNX Runtime takes and
-gives NCHW, ours the inner layout (conversion is the business of a submodel's edge). Share is that of the machine's
-multiply-add peak: the fastest of nine loops of nothing but multiply-adds, beside every block.
+Each block is built as the product builds it, its output compared with ONNX Runtime's and both timed in turn in this
+process, one thread each; medians of the thread's CPU time, so that other work on the machine counts less. Layout
+"blocked" takes and gives the inner layout (what a block costs inside a network), "plain" takes and gives NCHW,
+conversion inside. Share is that of the machine's fp32 multiply-add peak: the fastest of nine loops of nothing but
+multiply-adds, beside every block.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -18,45 +20,37 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
-from nndeploy_native.kernels.instance import SIGNATURE, Instance, aligned, cpu_features
-from nndeploy_native.kernels.inverted_residual import (
-    INVERTED_BUFFER_BYTES,
-    InvertedResidual,
-    choose_inverted_window,
-    inverted_buffer_bytes,
-    inverted_text,
-    num_inverted_windows,
-)
-from nndeploy_native.kernels.isa import AVX2, AVX512, Isa
-from nndeploy_native.kernels.packing import (
-    Floats,
-    blocked_from_planar,
-    pack_channels,
-    pack_depthwise,
-    pack_pointwise,
-    planar_from_blocked,
-)
-from nndeploy_native.kernels.separable import (
-    RELU6,
-    Activation,
-    Axis,
-    Separable,
-    buffer_capacity,
-    choose_window,
-    num_windows,
-    separable_text,
-)
+from nndeploy_native.build import artifact_of
+from nndeploy_native.isa import Isa, isa_for
+from nndeploy_native.library import library_from_source
+from nndeploy_native.lowering.context import Lowered
+from nndeploy_native.plan import ALIGNMENT
+from nndeploy_native.session import open_session
+from nndeploy_native.shared_object import library_from_bytes
+from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.steps.movement import Convert
+from nndeploy_native.steps.step import Epilogue, Machine, Step
+from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
 
-TOLERANCE = 1e-5
+from nndeploy.plugin.interface import Artifact, OpenOptions, Session
+from nndeploy.target import host_target
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}
+"""Of the largest value."""
 ROUNDS_AT_LEAST = 5
+RELU6 = ("min", ("max", ("operand", 0), ("const", 0.0)), ("const", 6.0))
+ADD = ("add", ("operand", 0), ("operand", 1))
 # In channels (of the depthwise part), out channels, rows and columns of the input, stride.
 V1 = (
     (32, 64, 112, 1), (64, 128, 112, 2), (128, 128, 56, 1), (128, 256, 56, 2), (256, 256, 28, 1), (256, 512, 28, 2),
@@ -74,27 +68,70 @@ INVERTED = (
     (160, 960, 320, 7, 1),
 )  # fmt: skip
 FAMILIES = {"v1": V1, "v2": V2, "large": LARGE}
-PEAK_TEXT = f"""#include "vector.h"
-{SIGNATURE} {{
-  vf sums[24], x = nnd_load(data[0]), y = nnd_load(data[0] + NND_LANES);
-  (void)buffer, (void)first;
+PEAK_TEXT = """#include "program.h"
+NND_EXPORT float nnd_peak(long rounds) {
+  vf sums[24], x = nnd_splat(0.5f), y = nnd_splat(0.25f);
   NND_UNROLL for (int i = 0; i < 24; i++) sums[i] = x;
-  for (ptrdiff_t round = 0; round < last; round++) {{
-    NND_UNROLL for (int i = 0; i < 24; i++) {{
+  for (long round = 0; round < rounds; round++) {
+    NND_UNROLL for (int i = 0; i < 24; i++) {
       sums[i] = sums[i] * x + y;
       __asm__ volatile("" : "+v"(sums[i]));
-    }}
-  }}
-  NND_UNROLL for (int i = 0; i < 24; i++) nnd_store(out + i * NND_LANES, sums[i]);
-}}
+    }
+  }
+  NND_UNROLL for (int i = 1; i < 24; i++) sums[0] += sums[i];
+  return sums[0][0];
+}
 """
 PEAK_ROUNDS = 100_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """`channels` are the depthwise part's; `expands_from` are the input's where a pointwise part stands before it."""
+
+    channels: int
+    outputs: int
+    size: int
+    stride: int
+    images: int
+    expands_from: int = 0
+    ends_in_relu6: bool = True
+
+    @property
+    def name(self) -> str:
+        """The block as its row names it."""
+        expanded = f"{self.expands_from}->" if self.expands_from else ""
+        return f"{expanded}{self.channels}->{self.outputs}@{self.size}/{self.stride}"
+
+    @property
+    def has_residual(self) -> bool:
+        """Whether the input is added to the output."""
+        return self.expands_from == self.outputs and self.stride == 1
+
+    @property
+    def in_shape(self) -> tuple[int, int, int, int]:
+        """(N, C, H, W) of the input."""
+        return (self.images, self.expands_from or self.channels, self.size, self.size)
+
+    @property
+    def out_shape(self) -> tuple[int, int, int, int]:
+        """(N, C, H, W) of the output."""
+        out = (self.size - 1) // self.stride + 1
+        return (self.images, self.outputs, out, out)
+
+    @property
+    def flops(self) -> int:
+        """Twice the multiply-adds."""
+        out = self.out_shape[2] ** 2
+        return 2 * self.images * self.channels * (out * (9 + self.outputs) + self.size**2 * self.expands_from)
 
 
 @dataclass(frozen=True)
 class Row:
     """One block, measured."""
 
+    family: str
+    layout: str
     name: str
     batch: int
     ours_us: float
@@ -106,121 +143,129 @@ class Row:
 
 
 def main() -> None:
-    """Prints a table a family and batch, and the geometric means."""
+    """Prints a table a family, batch and layout, and the geometric means."""
     parser = argparse.ArgumentParser(description="own separable blocks against ONNX Runtime, one thread")
     parser.add_argument("--family", default="v1,v2,inverted,large")
     parser.add_argument("--batch", default="1,8")
+    parser.add_argument("--layout", default="blocked,plain")
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16"))
     parser.add_argument("--capacity", type=int, default=0, help="KiB of the buffer; 0: by the size of the input")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each block")
     parser.add_argument("--only", default="", help="a block, as its row names it")
-    parser.add_argument("--samples", type=Path, help="medians as JSON")
+    parser.add_argument("--json", type=Path, help="the rows as JSON")
     options = parser.parse_args()
-    isa = AVX512 if "avx512f" in cpu_features() else AVX2
+    host = host_target()
+    isa = isa_for(host, options.precision)
+    if isa is None:
+        sys.exit(f"no {options.precision} kernels for this machine")
+    machine = Machine(isa, dict(host.caches).get("l2", 0), options.capacity << 10, threads=1)
+    peak = _peak(isa_for(host) or isa)
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        peak = _peak(isa, Path(folder))
-        for family in options.family.split(","):
-            for batch in map(int, options.batch.split(",")):
-                blocks = [s for s in _blocks(family, batch) if options.only in ("", _name(s))]
-                rows += _table(family, batch, blocks, isa, options.capacity << 10, options.seconds, peak)
-    if options.samples:
-        options.samples.write_text(json.dumps([row.__dict__ for row in rows], indent=1))
-
-
-Block = Separable | InvertedResidual
+    for family in options.family.split(","):
+        for batch in map(int, options.batch.split(",")):
+            blocks = [block for block in _blocks(family, batch) if options.only in ("", block.name)]
+            for layout in options.layout.split(","):
+                rows += _table(family, layout, blocks, machine, options.seconds, peak)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
 
 def _blocks(family: str, batch: int) -> list[Block]:
     if family == "inverted":
-        return [
-            InvertedResidual(
-                c,
-                Separable(batch, h, o, Axis(n, 3, st), Axis(n, 3, st), RELU6, Activation(), st == 1 and c == o),
-                RELU6,
-            )
-            for c, h, o, n, st in INVERTED
-        ]
-    second = Activation() if family == "v2" else RELU6
-    return [
-        Separable(batch, channels, outputs, Axis(size, 3, stride), Axis(size, 3, stride), RELU6, second)
-        for channels, outputs, size, stride in FAMILIES[family]
-    ]
-
-
-def _name(block: Block) -> str:
-    s = block.rest if isinstance(block, InvertedResidual) else block
-    expanded = f"{block.in_channels}->" if isinstance(block, InvertedResidual) else ""
-    return f"{expanded}{s.channels}->{s.out_channels}@{s.y.size}/{s.y.stride}"
-
-
-@dataclass(frozen=True)
-class Step:
-    """What runs a block: its text, its data, the floats of its buffer, its units, its window in words."""
-
-    text: str
-    data: list[Floats | None]
-    buffer_floats: int
-    units: int
-    window: str
-
-
-def _step(block: Block, values: dict[str, Floats], isa: Isa, capacity: int) -> Step:
-    x, second = blocked_from_planar(values["x"], isa), [
-        pack_pointwise(values["pw"][:, :, 0, 0], isa), pack_channels(values["pb"], isa), None
-    ]  # fmt: skip
-    first = [pack_depthwise(values["dw"], isa), pack_channels(values["db"], isa), None]
-    if isinstance(block, Separable):
-        window = choose_window(block, isa, capacity or buffer_capacity(block, isa))
-        words = f"{window.rows}x{window.columns}x{window.channels}"
-        return Step(separable_text(block, window, isa), [x, *first, *second, None], window.buffer_bytes(isa) // 4,
-                    num_windows(block, window), words)  # fmt: skip
-    expand = [pack_pointwise(values["ew"][:, :, 0, 0], isa), pack_channels(values["eb"], isa), None]
-    rows = choose_inverted_window(block, isa, capacity or INVERTED_BUFFER_BYTES)
-    residual = x if block.rest.residual else None
-    return Step(inverted_text(block, rows), [x, *expand, *first, *second, residual],
-                inverted_buffer_bytes(block, rows, isa) // 4, num_inverted_windows(block, rows),
-                f"{rows.rows} rows, {rows.group_panels} panels")  # fmt: skip
+        return [Block(hidden, o, size, stride, batch, c, False) for c, hidden, o, size, stride in INVERTED]
+    return [Block(*numbers, batch, ends_in_relu6=family != "v2") for numbers in FAMILIES[family]]
 
 
 def _table(
-    family: str, batch: int, blocks: list[Block], isa: Isa, capacity: int, seconds: float,
-    peak: Callable[[], float]
-) -> list[Row]:  # fmt: skip
-    print(f"\n{family}, batch {batch}, {isa.name}, buffer {f'{capacity >> 10} KiB' if capacity else 'by rule'}")
+    family: str, layout: str, blocks: list[Block], machine: Machine, seconds: float, peak: Callable[[], float]
+) -> list[Row]:
+    capacity = f"{machine.buffer_bytes >> 10} KiB" if machine.buffer_bytes else "by rule"
+    print(f"\n{family}, batch {blocks[0].images if blocks else 0}, {layout}, {machine.isa.name}, buffer {capacity}\n")
     print("| block | window | ours us | ONNX Runtime us | ratio | GFLOP/s | share of peak | error |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     rows = []
-    for s in blocks:
-        row = _measure(s, isa, capacity, seconds, peak)
+    for block in blocks:
+        row = _measure(family, layout, block, machine, seconds, peak)
         rows.append(row)
         print(
             f"| {row.name} | {row.window} | {row.ours_us:.0f} | {row.peer_us:.0f} | {row.peer_us / row.ours_us:.2f} "
-            f"| {row.gflops:.0f} | {row.gflops / row.peak_gflops:.0%} | {row.error:.1e} |", flush=True
-        )  # fmt: skip
-    print(f"geometric mean of the ratios {statistics.geometric_mean(r.peer_us / r.ours_us for r in rows):.2f}")
+            f"| {row.gflops:.0f} | {row.gflops / row.peak_gflops:.0%} | {row.error:.1e} |",
+            flush=True,
+        )
+    if rows:
+        print(f"\ngeometric mean of the ratios {statistics.geometric_mean(r.peer_us / r.ours_us for r in rows):.2f}")
     return rows
 
 
-def _measure(block: Block, isa: Isa, capacity: int, seconds: float, peak: Callable[[], float]) -> Row:
-    s = block.rest if isinstance(block, InvertedResidual) else block
-    values = _values(block)
-    made = _step(block, values, isa, capacity)
+def _measure(
+    family: str, layout: str, block: Block, machine: Machine, seconds: float, peak: Callable[[], float]
+) -> Row:
+    values, isa = _values(block), machine.isa
     with tempfile.TemporaryDirectory() as folder:
-        step = Instance(made.text, isa, Path(folder))
-    data = [None if x is None else aligned(x) for x in made.data]
-    shape = (s.images, isa.blocks(s.out_channels), s.y.out_size, s.x.out_size, isa.lanes)
-    out, buffer = aligned(np.zeros(shape, np.float32)), aligned(np.zeros(made.buffer_floats, np.float32))
-    session = _session(block, values)
-    feed = {"x": values["x"]}
-    step.run(data, out, buffer, 0, made.units)
-    want = session.run(None, feed)[0]
-    error = float(np.abs(planar_from_blocked(out, s.out_channels) - want).max() / np.abs(want).max())
-    if not error <= TOLERANCE:
-        sys.exit(f"{_name(block)}: error {error:.1e} of the largest value")
-    ours, peer = _in_turn(
-        lambda: step.run(data, out, buffer, 0, made.units), lambda: session.run(None, feed), seconds
+        artifact = artifact_of(_lowered(block, values, layout), machine, Path(folder))
+    ours = _opened(artifact)
+    given = values["x"] if layout == "plain" else _to_blocked(values["x"], isa)
+    peer, feed = _peer(block, values), {"x": values["x"]}
+    got = ours.run({"x": given})["y"]
+    want = peer.run(None, feed)[0]
+    plain = np.asarray(got) if layout == "plain" else _to_plain(np.asarray(got), block.outputs)
+    error = float(np.abs(plain - want).max() / np.abs(want).max())
+    if not error <= TOLERANCE[isa.precision]:
+        sys.exit(f"{block.name}: error {error:.1e} of the largest value")
+    ours_s, peer_s = _in_turn(lambda: ours.run({"x": given}), lambda: peer.run(None, feed), seconds)
+    steps = json.loads(bytes(artifact.files["plan.json"]))["steps"]
+    window = next((step["window"] for step in steps if "window" in step), "")
+    return Row(
+        family, layout, block.name, block.images, ours_s * 1e6, peer_s * 1e6, block.flops / ours_s / 1e9, peak(), error,
+        window,
     )  # fmt: skip
-    return Row(_name(block), s.images, ours * 1e6, peer * 1e6, block.flops / ours / 1e9, peak(), error, made.window)
+
+
+def _opened(artifact: Artifact) -> Session:
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    return open_session(files, artifact.metadata, OpenOptions(threads=1))
+
+
+def _lowered(block: Block, values: dict[str, Array], layout: str) -> Lowered:
+    """Returns the block's steps, not fused yet."""
+    inner = Layout.BLOCKED
+    x, y = (Tensor(name, shape, inner) for name, shape in (("x", block.in_shape), ("y", block.out_shape)))
+    steps: list[Step] = []
+    at = x
+    if layout == "plain":
+        at = Tensor("in", block.in_shape, inner)
+        steps.append(Convert(at, Tensor("x", block.in_shape)))
+    first = at
+    if block.expands_from:
+        wide = Tensor("e", (block.images, block.channels, block.size, block.size), inner)
+        steps.append(Convolution(wide, at, values["ew"], values["eb"], Window((1, 1)), 1, Epilogue(RELU6)))
+        at = wide
+    narrow = Tensor("d", (block.images, block.channels, *block.out_shape[2:]), inner)
+    window = Window((3, 3), (block.stride, block.stride), (1, 1))
+    steps.append(Convolution(narrow, at, values["dw"], values["db"], window, block.channels, Epilogue(RELU6)))
+    end = Epilogue(ADD, first) if block.has_residual else Epilogue(RELU6) if block.ends_in_relu6 else Epilogue()
+    last = y if layout == "blocked" else Tensor("out", block.out_shape, inner)
+    steps.append(Convolution(last, narrow, values["pw"], values["pb"], Window((1, 1)), 1, end))
+    if layout == "plain":
+        steps.append(Convert(Tensor("y", block.out_shape), last))
+        x, y = Tensor("x", block.in_shape), Tensor("y", block.out_shape)
+    return Lowered(steps, {"x": x}, {"y": y})
+
+
+def _to_blocked(x: Array, isa: Isa) -> Array:
+    blocked = blocked_array(x, isa.lanes)
+    values = blocked.astype(ml_dtypes.bfloat16).view(np.uint16) if isa.precision == "bf16" else blocked
+    memory = np.empty(values.nbytes + ALIGNMENT, np.uint8)  # a session copies blocks that begin elsewhere
+    start = -memory.ctypes.data % ALIGNMENT
+    aligned: Array = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    aligned[...] = values
+    return aligned
+
+
+def _to_plain(x: Array, channels: int) -> Array:
+    n, blocks, height, width, lanes = x.shape
+    values = x.view(ml_dtypes.bfloat16).astype(np.float32) if x.dtype == np.uint16 else x
+    return values.transpose(0, 1, 4, 2, 3).reshape(n, blocks * lanes, height, width)[:, :channels]
 
 
 def _in_turn(ours: Callable[[], object], peer: Callable[[], object], seconds: float) -> tuple[float, float]:
@@ -228,21 +273,19 @@ def _in_turn(ours: Callable[[], object], peer: Callable[[], object], seconds: fl
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < ROUNDS_AT_LEAST:
         for call, taken in zip((ours, peer), times, strict=True):
-            start = time.perf_counter()
+            start = time.thread_time()
             call()
-            taken.append(time.perf_counter() - start)
+            taken.append(time.thread_time() - start)
     return statistics.median(times[0]), statistics.median(times[1])
 
 
-def _values(block: Block) -> dict[str, Floats]:
-    s = block.rest if isinstance(block, InvertedResidual) else block
+def _values(block: Block) -> dict[str, Array]:
     shapes: dict[str, tuple[int, ...]] = {
-        "x": (s.images, s.channels, s.y.size, s.x.size), "dw": (s.channels, 1, s.y.kernel, s.x.kernel),
-        "db": (s.channels,), "pw": (s.out_channels, s.channels, 1, 1), "pb": (s.out_channels,),
+        "x": block.in_shape, "dw": (block.channels, 1, 3, 3), "db": (block.channels,),
+        "pw": (block.outputs, block.channels, 1, 1), "pb": (block.outputs,),
     }  # fmt: skip
-    if isinstance(block, InvertedResidual):
-        shapes |= {"x": (s.images, block.in_channels, s.y.size, s.x.size), "eb": (s.channels,),
-                   "ew": (s.channels, block.in_channels, 1, 1)}  # fmt: skip
+    if block.expands_from:
+        shapes |= {"ew": (block.channels, block.expands_from, 1, 1), "eb": (block.channels,)}
     r = np.random.default_rng(0)
     values = {name: r.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
     for name in {"ew", "pw"} & values.keys():
@@ -250,51 +293,50 @@ def _values(block: Block) -> dict[str, Floats]:
     return values
 
 
-def _session(block: Block, values: dict[str, Floats]) -> onnxruntime.InferenceSession:
-    s = block.rest if isinstance(block, InvertedResidual) else block
+def _peer(block: Block, values: dict[str, Array]) -> onnxruntime.InferenceSession:
     constants = {k: v for k, v in values.items() if k != "x"}
     constants |= {"low": np.array(0, np.float32), "high": np.array(6, np.float32)}
-    pads = [s.y.begin, s.x.begin, s.y.end, s.x.end]
+    convolution = {"group": block.channels, "strides": [block.stride] * 2, "pads": [1] * 4}
     nodes = [
-        helper.make_node("Conv", ["h", "dw", "db"], ["a"], group=s.channels, strides=[s.y.stride] * 2, pads=pads),
+        helper.make_node("Conv", ["h" if block.expands_from else "x", "dw", "db"], ["a"], **convolution),
         helper.make_node("Clip", ["a", "low", "high"], ["b"]),
         helper.make_node("Conv", ["b", "pw", "pb"], ["c"]),
     ]
-    if isinstance(block, InvertedResidual):
+    if block.expands_from:
         nodes[:0] = [
-            helper.make_node("Conv", ["x", "ew", "eb"], ["e"]), helper.make_node("Clip", ["e", "low", "high"], ["h"])
-        ]  # fmt: skip
-    else:
-        nodes[0].input[0] = "x"
-    if s.residual:
+            helper.make_node("Conv", ["x", "ew", "eb"], ["e"]),
+            helper.make_node("Clip", ["e", "low", "high"], ["h"]),
+        ]
+    if block.has_residual:
         nodes.append(helper.make_node("Add", ["c", "x"], ["y"]))
-    elif s.second.kind == "CLIP":
+    elif block.ends_in_relu6:
         nodes.append(helper.make_node("Clip", ["c", "low", "high"], ["y"]))
     else:
         nodes[-1].output[0] = "y"
-    shape = (s.images, s.out_channels, s.y.out_size, s.x.out_size)
     graph = helper.make_graph(
-        nodes, "block", [helper.make_tensor_value_info("x", TensorProto.FLOAT, values["x"].shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        nodes,
+        "block",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, block.in_shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, block.out_shape)],
         [numpy_helper.from_array(v, k) for k, v in constants.items()],
-    )  # fmt: skip
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def _peak(isa: Isa, folder: Path) -> Callable[[], float]:
-    step = Instance(PEAK_TEXT, isa, folder)
-    data = [aligned(np.full(2 * isa.lanes, 0.5, np.float32))]
-    out = aligned(np.zeros(24 * isa.lanes, np.float32))
+def _peak(isa: Isa) -> Callable[[], float]:
+    with tempfile.TemporaryDirectory() as folder:
+        peak = library_from_bytes(library_from_source(PEAK_TEXT, isa, Path(folder))).nnd_peak
+    peak.argtypes, peak.restype = (ctypes.c_long,), ctypes.c_float
 
     def gflops() -> float:
         times = []
         for _ in range(9):
-            start = time.perf_counter()
-            step.run(data, out, out, 0, PEAK_ROUNDS)
-            times.append(time.perf_counter() - start)
+            start = time.thread_time()
+            peak(PEAK_ROUNDS)
+            times.append(time.thread_time() - start)
         return 2 * 24 * isa.lanes * PEAK_ROUNDS / min(times) / 1e9
 
     return gflops
