@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifacts: built for the target's instructions, the same bytes each time, and refused where they cannot run."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -48,7 +49,7 @@ def test_widest_instruction_set_of_the_target() -> None:
     assert isa_for(replace(v4, cpu_features=("sse2",))) is None
 
 
-@pytest.mark.parametrize(("arch", "reason"), [("riscv64", "no kernels for riscv64"), ("x86_64", "lacks")])
+@pytest.mark.parametrize(("arch", "reason"), [("riscv64", "no fp32 kernels for riscv64"), ("x86_64", "lacks")])
 def test_target_without_the_instructions_is_refused_with_a_reason(arch: str, reason: str, tmp_path: Path) -> None:
     target, model = Target("old", arch), model_of(TEXT, WEIGHTS)
     assert reason in Plugin().probe(target).reason
@@ -141,5 +142,25 @@ def test_libraries_of_two_artifacts_are_not_mixed_up(tmp_path: Path) -> None:
 
 
 def test_plan_survives_the_round_trip() -> None:
-    plan = Plan("x86-64-v3", 64, 128, (Border("x", (1, 2)),), (Border("y", ()),), ({"kernel": "dense", "n": 1},))
+    borders = (Border("x", (1, 2)), Border("z", (1, 1, 2, 2, 16), "blocked bf16"))
+    plan = Plan("x86-64-v3", 64, 4096, 128, borders, (Border("y", ()),), ({"kernel": "pointwise", "n": 1},))
     assert plan_from_json(plan_to_json(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("scratch_bytes", -1),
+        ("arena_bytes", 2**41),
+        ("constants_bytes", True),
+        ("inputs", [["x", [1], "int8"]]),
+        ("inputs", [["x", [-1], "fp32"]]),
+        ("outputs", [["y", [1] * 65, "fp32"]]),
+        ("outputs", [["y", [1]]]),
+        ("steps", 1),
+    ],
+)
+def test_malformed_plan_is_refused(member: str, value: object) -> None:
+    good = json.loads(plan_to_json(Plan("x86-64-v3", 64, 0, 0, (Border("x", (1,)),), (Border("y", (1,)),))))
+    with pytest.raises(BundleError, match=r"malformed plan\.json"):
+        plan_from_json(json.dumps({**good, member: value}).encode())

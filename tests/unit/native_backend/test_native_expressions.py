@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native_models import Array, built, model_of, run
-from nndeploy_native.expressions import c_lines, const, operand, size_of, substituted
+from nndeploy_native.expressions import Expression, c_lines, const, operand, size_of, substituted
 
 FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array], float]] = {
     "Exp": ("", np.exp, 3e-7),
@@ -62,8 +62,24 @@ def test_equal_parts_are_computed_once() -> None:
     part = ("sigmoid", operand(0))
     lines, result = c_lines(("mul", part, ("add", part, part)), {0: "x"})
     made = [line.split(" = ")[1] for line in lines]
-    assert made == ["nndx_sigmoid(x);", "nndx_add(t0, t0);", "nndx_mul(t0, t1);"]
+    assert made == ["nnd_op_sigmoid(x);", "nnd_op_add(t0, t0);", "nnd_op_mul(t0, t1);"]
     assert result == "t2"
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        (("max", operand(0), const(2)), "nnd_at_least(nnd_splat(0x1.0000000000000p+1f), x);"),
+        (("min", operand(0), const(2)), "nnd_at_most(nnd_splat(0x1.0000000000000p+1f), x);"),
+        (("max", operand(0), const(math.nan)), 'nnd_op_max(x, nnd_splat(__builtin_nanf("")));'),
+        (("max", operand(0), operand(1)), "nnd_op_max(x, y);"),
+        (("where", ("less", operand(0), operand(1)), operand(1), operand(0)), "nnd_select(x < y, y, x);"),
+        (("where", operand(0), operand(1), operand(0)), "nnd_op_where(x, y, x);"),
+    ],
+    ids=str,
+)
+def test_bounds_and_comparisons_are_one_instruction(expression: Expression, code: str) -> None:
+    assert c_lines(expression, {0: "x", 1: "y"}) == ([f"vf t0 = {code}"], "t0")
 
 
 @pytest.mark.parametrize("value", [0.1, -0.0, float("inf"), float("-inf"), float("nan"), 1e-40])

@@ -5,14 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from native_models import built, convolved, model_of, reals, run, runnable_isas
 from nndeploy_native.isa import Isa
-from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.step import Machine
-from nndeploy_native.tensors import Layout, Tensor
-from nndeploy_native.windows import expanded_window_bytes, expanded_window_for
 
 
 @pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
@@ -47,17 +42,3 @@ def test_residual_is_added_by_the_triple(tmp_path: Path) -> None:
     assert "elementwise" not in artifact.log
     d = np.maximum(convolved(np.maximum(convolved(x, a), 0), w, pads=(1, 1, 1, 1), groups=40), 0)
     np.testing.assert_allclose(run(artifact, {"x": x})["y"], convolved(d, v) + x, rtol=1e-5, atol=2e-5)
-
-
-@given(st.integers(1, 2**22), st.integers(1, 60), st.integers(1, 300), st.sampled_from([1, 2]), st.sampled_from([3, 7]))
-def test_window_fits_or_is_one_row_of_one_panel(
-    capacity: int, size: int, channels: int, stride: int, kernel: int
-) -> None:
-    out = (size - 1) // stride + 1
-    x, output = (Tensor("t", (1, channels, one, one), Layout.BLOCKED) for one in (size, out))
-    window = Window((kernel, kernel), (stride, stride), (kernel // 2, kernel // 2))
-    step = Convolution(output, x, reals(channels, 1, kernel, kernel), None, window, channels)
-    found = expanded_window_for(capacity, step, 32)
-    fits = expanded_window_bytes(found.rows, found.channels, step) <= capacity
-    assert fits or (found.rows, found.channels) == (1, 32)
-    assert (found.columns, found.channels % 32) == (out, 0)
