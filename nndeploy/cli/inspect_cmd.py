@@ -11,6 +11,7 @@ from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.steps import Step, is_fused, steps_of
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.load_options import BUNDLE
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
@@ -25,8 +26,12 @@ Examples:
   nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
   nndeploy inspect model.nnd --here                which chain and variants this machine would take, and why
   nndeploy inspect model.nnd --chain rtx4090 -v    who runs each node on that target, and why nobody before took it
+  nndeploy inspect model.nnd -v                    every node, check and step, and what each build said
   nndeploy inspect model.nnd --json
 """
+
+_IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
+"""What is told of a step and has a column of its own in the table of steps."""
 
 
 @click.command("inspect", epilog=EXAMPLES)
@@ -35,7 +40,7 @@ Examples:
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
 @click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
 @click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every node, check and member.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
 def inspect(bundle: Path, page: Path | None, here: bool, chain_id: str | None, as_json: bool, verbose: bool) -> None:
     """Show what a BUNDLE holds, who runs what, and why."""
     with open_bundle(bundle) as opened:
@@ -63,6 +68,9 @@ def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
         "size_bytes": bundle.size_bytes,
         "manifest": manifest_to_json(bundle.manifest),
         "report": bundle.report(),
+        "steps": [
+            {"submodel": submodel, "variant": variant, "steps": steps} for submodel, variant, steps in _steps(bundle)
+        ],
     }
     if here:
         chain = choose_chain(bundle.manifest, LoadOptions())
@@ -71,6 +79,16 @@ def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
             "choices": [choice_to_json(choice) for choice in _choices(chain)],
         }
     return data
+
+
+def _steps(bundle: Bundle) -> list[tuple[str, str, list[Step]]]:
+    """Returns (submodel, variant, steps) of every variant whose backend tells its steps."""
+    found = [
+        (submodel.id, variant.id, steps_of(bundle, variant))
+        for submodel in all_submodels(bundle.manifest)
+        for variant in submodel.variants
+    ]
+    return [(submodel, variant, steps) for submodel, variant, steps in found if steps]
 
 
 def _choices(chain: ChainChoice) -> list[Choice]:
@@ -82,10 +100,18 @@ def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
     from nndeploy.cli.inspect_page import inspect_page
     from nndeploy.stream.files import OutputFolder
 
-    text = inspect_page(bundle.manifest, report, bundle.size_bytes)
+    text = inspect_page(bundle.manifest, report, bundle.size_bytes, _fused_of_best(bundle))
     folder = OutputFolder(path.parent)
     folder.write(path.name, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     folder.close()
+
+
+def _fused_of_best(bundle: Bundle) -> dict[str, list[str]]:
+    """Returns the fused steps of each submodel's best variant that tells them, a line each."""
+    found: dict[str, list[str]] = {}
+    for submodel, _, steps in _steps(bundle):
+        found.setdefault(submodel, [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)])
+    return found
 
 
 def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bool) -> None:
@@ -97,7 +123,9 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")
     if here:
         _print_here(manifest)
-    _print_variants(manifest, {submodel.id for seen in chains.values() for submodel in seen.submodels})
+    shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
+    _print_variants(manifest, shown)
+    _print_steps(bundle, shown, verbose)
     _print_checks(chains, verbose)
     if verbose:
         for name, seen in chains.items():
@@ -184,6 +212,35 @@ def _print_variants(manifest: Manifest, shown: Set[str]) -> None:
     ]
     columns = ("submodel", "variant", "backend", "target", "requires", "notes", "size")
     print_table("variants, best first", columns, rows, right=("size",))
+
+
+def _print_steps(bundle: Bundle, shown: Set[str], verbose: bool) -> None:
+    """Prints the fused steps of variants, or with `verbose` all steps and all that is told of them."""
+    columns = ("kernel", "what", "window", "buffer", "layout")
+    for submodel, variant, steps in _steps(bundle):
+        fused = [step for step in steps if is_fused(step)]
+        name = f"{submodel}/{variant}"
+        if submodel in shown and verbose:
+            rows = [(*_step_cells(step), _other_notes(step)) for step in steps]
+            print_table(f"steps of {name}", (*columns, "notes"), rows, right=("buffer",))
+        elif submodel in shown and fused:
+            title = f"fused steps of {name}, {len(fused)} of {len(steps)} (a window is rows x columns x channels)"
+            print_table(title, columns, map(_step_cells, fused), right=("buffer",))
+
+
+def _step_cells(step: Step) -> tuple[str, ...]:
+    kernel, what, window, buffer, layout = (step.get(name, "") for name in _IN_COLUMNS)
+    return (
+        str(kernel),
+        str(what),
+        str(window),
+        f"{buffer / 1024:g} KiB" if isinstance(buffer, int) else buffer,
+        str(layout),
+    )
+
+
+def _other_notes(step: Step) -> str:
+    return ", ".join(f"{name} {value}" for name, value in step.items() if name not in _IN_COLUMNS)
 
 
 def _requires(requires: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ for the place where it stands, the script sets text alone, and the page's own po
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -39,8 +39,8 @@ class _Box:
         return min(max(wanted, MIN_BOX), MAX_BOX)
 
 
-def inspect_page(manifest: Manifest, report: Report, size_bytes: int) -> str:
-    """Returns the page."""
+def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Mapping[str, Sequence[str]]) -> str:
+    """Returns the page; `fused` maps a submodel to its fused steps, a line each."""
     boxes, edges = _graph(manifest, report)
     layout = layered_layout([box.width for box in boxes], edges)
     backends = list(dict.fromkeys((*report.backends, *(node.backend for node in report.nodes))))
@@ -51,7 +51,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int) -> str:
         "facts": _facts(manifest, report, size_bytes),
         "graph": _svg(boxes, edges, layout, colours),
         "legend": "".join(_legend(report, name, colours[name]) for name in backends),
-        "submodels": _submodels(report, colours),
+        "submodels": _submodels(report, colours, fused),
         "rows": _rows(boxes, colours),
         "data": _data(boxes),
     }
@@ -169,13 +169,16 @@ def _legend(report: Report, name: str, colour: str) -> str:
     )
 
 
-def _submodels(report: Report, colours: dict[str, str]) -> str:
+def _submodels(report: Report, colours: dict[str, str], fused: Mapping[str, Sequence[str]]) -> str:
     found = []
     for submodel in report.submodels:
         dot = f'<span class="dot" style="--c:var({colours.get(submodel.backend, "--edge")})"></span>'
         size = f'<span class="muted">{submodel.num_nodes:,} nodes, {submodel.share:.1%}</span>'
-        reasons = "".join(_reason(backend, reason) for backend, reason in submodel.refusals.items())
-        found.append(f"<div>{dot}<b>{_text(submodel.id)}</b> {_text(submodel.backend)} {size}{reasons}</div>")
+        lines = "".join(_reason(backend, reason) for backend, reason in submodel.refusals.items())
+        lines += "".join(
+            f'<div class="reason"><b>fused:</b> {_text(step)}</div>' for step in fused.get(submodel.id, ())
+        )
+        found.append(f"<div>{dot}<b>{_text(submodel.id)}</b> {_text(submodel.backend)} {size}{lines}</div>")
     return "".join(found) or '<div class="muted">none</div>'
 
 

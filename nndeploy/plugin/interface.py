@@ -77,6 +77,7 @@ class Artifact:
     `requires`: what a host must offer to take it: `arch` ("x86_64"), `cpu_features` (list of Linux flag names),
     `custom_ops` (list of operator domains that need a library given at load), `compute_capability` (list of those
     ("8.9") of which a GPU must have one), `compute_capability_min`. A missing key means "anything".
+    A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.bundle.steps` says how.
     `native_code`: the files are executable code or an engine. `deterministic`: the same input gives the same bytes.
     """
 

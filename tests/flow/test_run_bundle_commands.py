@@ -134,7 +134,7 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     code, out, _ = call(capsys, "inspect", "m.nnd", "--json", "--here")
     data = json.loads(out)
     assert code == 0
-    assert sorted(data) == ["bundle", "here", "manifest", "report", "size_bytes"]
+    assert sorted(data) == ["bundle", "here", "manifest", "report", "size_bytes", "steps"]
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
     assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
 

@@ -16,7 +16,7 @@ HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&am
 F32 = TensorType("float32", ("N", 3))
 
 
-def page(nodes, *, name="small", inputs=("x",), outputs=("y",), aliases=None, submodels=()) -> str:
+def page(nodes, *, name="small", inputs=("x",), outputs=("y",), aliases=None, submodels=(), fused=None) -> str:
     manifest = Manifest(
         model_name=name,
         model_sha256="0" * 64,
@@ -27,7 +27,9 @@ def page(nodes, *, name="small", inputs=("x",), outputs=("y",), aliases=None, su
         aliases=aliases or {},
         provenance={"tools": {"nndeploy": "1.2.3"}},
     )
-    return inspect_page(manifest, Report("m", "priority", ("one", "two"), tuple(nodes), tuple(submodels)), 1234)
+    return inspect_page(
+        manifest, Report("m", "priority", ("one", "two"), tuple(nodes), tuple(submodels)), 1234, fused or {}
+    )
 
 
 def node(name, inputs, outputs, backend="one", submodel="s0", share=0.5, refusals=None):
@@ -87,6 +89,14 @@ def test_names_from_models_are_text_everywhere() -> None:
     assert "\x1b" not in text
     shown = dict(data_of(text)[1]["facts"])
     assert shown["name"].startswith("</script><script>alert(1)")
+
+
+def test_fused_steps_stand_as_text_with_their_submodel() -> None:
+    nodes, submodels = [node("n", ("x",), ("y",))], [SubmodelReport("s0", "one", 1, 1.0, {})]
+    text = page(nodes, submodels=submodels, fused={"s0": ["separable, 1x8x32", HOSTILE]})
+    assert "<b>fused:</b> separable, 1x8x32</div>" in text
+    assert Tags(text).counts["script"] == 2
+    assert "<img" not in text
 
 
 def test_hostile_inputs_and_backends_are_text_too() -> None:

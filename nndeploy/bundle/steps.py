@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a variant does, step by step, where its backend tells: for whoever inspects a bundle; nothing is run by it.
+
+A backend tells by a file `plan.json` whose `steps` is a list of flat objects, in the order in which they run: texts and
+whole numbers by name. `kernel` and `what` say what a step is; `window` (rows x columns x channels), `buffer_bytes` and
+`layout` say how a fused one works. What is not of this form, from a bundle of anybody, is passed over.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from nndeploy.bundle.manifest import Variant
+from nndeploy.bundle.reader import Bundle
+
+STEPS_FILE = "plan.json"
+MAX_BYTES = 16 << 20
+MAX_NUMBER = 1 << 63
+
+Step: TypeAlias = Mapping[str, int | str]
+
+
+def steps_of(bundle: Bundle, variant: Variant) -> list[Step]:
+    """Returns the steps of a variant, none where its backend does not tell.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    if STEPS_FILE not in variant.files:
+        return []
+    text = bundle.member(variant.files[STEPS_FILE])
+    if len(text) > MAX_BYTES:
+        return []
+    try:
+        data = json.loads(bytes(text))
+    except (ValueError, RecursionError):
+        return []
+    steps = data.get("steps") if isinstance(data, dict) else None
+    return [step for step in steps if _is_flat(step)] if isinstance(steps, list) else []
+
+
+def is_fused(step: Step) -> bool:
+    """Returns whether a step computes several operators window by window."""
+    return "window" in step
+
+
+def _is_flat(step: object) -> bool:
+    return isinstance(step, dict) and all(_is_plain(value) for value in step.values())
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str) or (type(value) is int and abs(value) < MAX_NUMBER)
