@@ -36,7 +36,7 @@ from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
-from nndeploy.target import Target, host_target, target_from_toml
+from nndeploy.target import Target, host_target, target_from_toml, with_window_buffer
 from nndeploy.target_chains import plan_chains, settle_chains
 from nndeploy.value_types import Value
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
@@ -60,6 +60,7 @@ def compile_model(
     samples: Sequence[Mapping[str, Value]] | None = None,
     shapes: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    cache_buffer: int | None = None,
     without: Sequence[str] = (),
     pins: Sequence[tuple[str, str]] = (),
     custom_op_libraries: Sequence[str | PathLike[str]] = (),
@@ -93,9 +94,10 @@ def compile_model(
         backends=_names(backends),
         without=tuple(without),
         pins=tuple(pins),
-        targets=tuple(_target(target) for target in targets or ()),
+        targets=tuple(_target(target, cache_buffer) for target in targets or ()),
         objective=objective,
         threads=threads,
+        cache_buffer=cache_buffer,
         shapes=dict(shapes or {}),
         custom_op_libraries=tuple(fspath(path) for path in custom_op_libraries),
         image_input=image_input,
@@ -110,24 +112,27 @@ def compile_model(
     )
     if out is None and not dry_run:
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
-    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None))
+    here = _target(host_target(), cache_buffer)
+    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
 @dataclass(slots=True)
 class _Flow:
-    """One compile: the options, and what was learnt on the way.
-
-    `host` is this machine without its GPUs: what the portable chain is built for and checked on.
-    """
+    """One compile: the options, what it is built on (`here`), and what was learnt on the way."""
 
     options: CompileOptions
     workers: Workers
     events: Events
-    host: Target = field(default_factory=lambda: replace(host_target(), gpus=()))
+    here: Target
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
+
+    @property
+    def host(self) -> Target:
+        """This machine without its GPUs: what the portable chain is built for and checked on."""
+        return replace(self.here, gpus=())
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
@@ -170,8 +175,7 @@ class _Flow:
         names, without = self.options.backends, self.options.without
         if names is None:
             self.warnings += [reason for name, reason in broken_backends().items() if name not in without]
-        here = host_target()
-        targets = self.options.targets or ((here,) if here.gpus else ())
+        targets = self.options.targets or ((self.here,) if self.here.gpus else ())
         wanted = [self.host, *(target for target in targets if target.gpus)]
         found = [backends_for(target, names, without) for target in wanted]
         check_all_used(names, without, found)
@@ -259,7 +263,7 @@ class _Flow:
             trial = Path(folder) / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu")
-            if bundle.chains and host_target().gpus:
+            if bundle.chains and self.here.gpus:
                 checks += self._checked(bundle, trial, "auto")
         return self._write(bundle, settled, checks, out)
 
@@ -326,8 +330,9 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def _target(target: Target | str | PathLike[str]) -> Target:
-    return target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
+def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
+    found = target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
+    return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
 
 
 def _check_image_input(image: ImageInput | None, loaded: LoadedModel) -> None:

@@ -11,6 +11,7 @@ from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.target import Target
 
 OBJECTIVES = ("priority", "latency", "throughput")
+MAX_CACHE_BUFFER = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class CompileOptions:
     backend to the least share of compute, 0..1, that it must take; `max_fallback` is the most that backends of tier 4
     and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
+    `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
     """
 
     backends: tuple[str, ...] | None = None
@@ -29,6 +31,7 @@ class CompileOptions:
     targets: tuple[Target, ...] = ()
     objective: str = "priority"
     threads: int | None = None
+    cache_buffer: int | None = None
     shapes: Mapping[str, Any] = field(default_factory=dict)
     custom_op_libraries: tuple[str, ...] = ()
     image_input: ImageInput | None = None
@@ -46,6 +49,8 @@ class CompileOptions:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
+        if self.cache_buffer is not None and not 0 < self.cache_buffer <= MAX_CACHE_BUFFER:
+            raise UsageError(f"a window buffer has 1 byte to 1 GiB, not {self.cache_buffer} bytes")
         for name, value in (("rtol", self.rtol), ("atol", self.atol)):
             if value is not None and not 0 <= value < float("inf"):
                 raise UsageError(f"{name} must be a number from 0 up, not {value}")

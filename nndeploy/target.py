@@ -12,7 +12,7 @@ import platform
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,15 @@ class Target:
                     break
                 reached = level
         return reached
+
+
+WINDOW_BUFFER = "buffer"
+"""Stands among the caches of a target: bytes in which a fused convolution keeps its sliding window."""
+
+
+def with_window_buffer(target: Target, num_bytes: int) -> Target:
+    """Returns the target with the capacity of its sliding-window buffer set."""
+    return replace(target, caches=tuple(sorted({**dict(target.caches), WINDOW_BUFFER: num_bytes}.items())))
 
 
 def unmet(requires: Mapping[str, Any], host: Target) -> str:

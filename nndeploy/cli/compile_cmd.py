@@ -20,9 +20,11 @@ Examples:
   nndeploy compile model.onnx -o model.nnd --shape x=1..8,3,224,224:4,3,224,224
   nndeploy compile model.onnx -o model.nnd --backends openvino,onnxruntime --require openvino=95%
   nndeploy compile model.onnx -o model.nnd --target rtx4090 --target t4 --target x86-64-v3
+  nndeploy compile model.onnx -o model.nnd --target box.toml --cache-buffer 256KiB
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
 """
+UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def _load_config(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -66,6 +68,11 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     "--samples", type=click.Path(path_type=Path), help="Folder of .npz files: inputs to check and measure with."
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads each backend will be run with.")
+@click.option(
+    "--cache-buffer",
+    metavar="SIZE",
+    help="Sliding-window buffer of fused convolutions, e.g. 256KiB; default: from each target's caches.",
+)
 @click.option("--custom-ops", multiple=True, type=click.Path(path_type=Path), help="Library of operators (repeatable).")
 @click.option("--image", type=click.Path(path_type=Path), help="TOML file that says how an image becomes the input.")
 @click.option("--rtol", type=float, help="Relative tolerance of the check, for floating types.")
@@ -131,6 +138,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "shape_texts": list(options["shape"]),
         "trtexec_shapes": [options[f"{end}_shapes"] or "" for end in ("min", "opt", "max")],
         "threads": options["threads"],
+        "cache_buffer": None if options["cache_buffer"] is None else num_bytes(options["cache_buffer"]),
         "without": [name for text in options["without"] for name in text.split(",")],
         "pins": [_pin(text) for text in options["pin"]],
         "custom_op_libraries": [_existing(path) for path in options["custom_ops"]],
@@ -167,6 +175,18 @@ def _share(text: str, option: str) -> float:
     if not found:
         raise UsageError(f"{option}: {text!r} is not a share", hint="for example 95% or 0.95")
     return float(found[1]) / (100 if found[2] else 1)
+
+
+def num_bytes(text: str) -> int:
+    """Returns the bytes that a size on the command line means.
+
+    Raises:
+        UsageError: it is no size.
+    """
+    found = re.fullmatch(rf"\s*([0-9]{{1,18}})\s*({'|'.join(UNITS)})\s*", text)
+    if not found:
+        raise UsageError(f"--cache-buffer: {text!r:.80} is not a size", hint="for example 256KiB, 1MiB or 65536")
+    return int(found[1]) * UNITS[found[2]]
 
 
 def _existing(path: Path) -> str:

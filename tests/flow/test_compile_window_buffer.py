@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compile --cache-buffer`, and what `inspect` shows of fused steps and their windows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from separable_model import needs_native, separable_model
+
+from nndeploy.cli.main import run_command
+
+BACKENDS = ("--backends", "native,onnxruntime")
+BOX = """arch = "x86_64"
+level = "x86-64-v3"
+[caches]
+l2 = 1048576
+buffer = 16384
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    needs_native()
+    return separable_model(tmp_path / "separable.onnx")
+
+
+def fused_steps(bundle: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Returns the fused steps that `inspect --json` shows, one list of all variants."""
+    capsys.readouterr()
+    assert run_command(["inspect", str(bundle), "--json"]) == 0
+    variants = json.loads(capsys.readouterr().out)["steps"]
+    return [step for variant in variants for step in variant["steps"] if "window" in step]
+
+
+def compiled(model: Path, *arguments: object) -> Path:
+    out = model.with_suffix(".nnd")
+    assert run_command(["compile", str(model), "-o", str(out), *BACKENDS, *map(str, arguments)]) == 0
+    return out
+
+
+def test_the_buffer_s_capacity_changes_the_window(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large, small = (fused_steps(compiled(model, "--cache-buffer", size), capsys) for size in ("1MiB", "8KiB"))
+    assert [step["buffer_bytes"] for step in (*large, *small)] == [1 << 20, 8192]
+    assert large[0]["what"] == small[0]["what"]
+    assert large[0]["window"] != small[0]["window"]
+
+
+def test_the_option_wins_over_the_target_s_own_capacity(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    box = model.with_name("box.toml")
+    box.write_text(BOX)
+    own = fused_steps(compiled(model, "--target", box), capsys)
+    asked = fused_steps(compiled(model, "--target", box, "--cache-buffer", "8192"), capsys)
+    assert 16384 in {step["buffer_bytes"] for step in own}
+    assert {step["buffer_bytes"] for step in asked} == {8192}
+
+
+def test_inspect_shows_fused_steps_and_with_verbose_all(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, "--cache-buffer", "8KiB")
+    (step,) = fused_steps(bundle, capsys)
+    run_command(["inspect", str(bundle)])
+    short = capsys.readouterr().out
+    row = next(line for line in short.splitlines() if line.startswith(step["kernel"]))
+    assert all(part in row for part in (step["what"], step["window"], "8 KiB", step["layout"]))
+    assert "layout conversion" not in short
+    run_command(["inspect", str(bundle), "-v"])
+    assert "steps of s0/v0-native" in (whole := capsys.readouterr().out)
+    assert "layout conversion" in whole.partition("steps of")[2].partition("error against")[0]
+
+
+def test_page_shows_fused_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, "--cache-buffer", "8KiB")
+    (step,) = fused_steps(bundle, capsys)
+    page = model.with_suffix(".html")
+    assert run_command(["inspect", str(bundle), "--html", str(page)]) == 0
+    (line,) = [line for line in page.read_text().split("<div") if "<b>fused:</b>" in line]
+    assert all(part in line for part in (step["window"], "8 KiB", step["layout"]))
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [("8KB", "'8KB' is not a size (hint: for example 256KiB"), ("0", "1 byte to 1 GiB")]
+)
+def test_a_bad_size_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str, words: str) -> None:
+    model = separable_model(tmp_path / "separable.onnx")
+    out = tmp_path / "m.nnd"
+    assert run_command(["compile", str(model), "-o", str(out), "--cache-buffer", size]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
