@@ -11,7 +11,8 @@ All sizes are constants, so the compiler specialises every kernel. Law: the same
 from collections.abc import Callable, Sequence
 
 from nndeploy_native.expressions import Expression, c_lines
-from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Formula
+from nndeploy_native.shuffles import c_shuffle
+from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Formula, Shuffle
 from nndeploy_native.tensors import Array, Tensor
 
 PlaceOf = Callable[[Tensor | Array], str]
@@ -72,14 +73,14 @@ def _initializer(fields: dict[str, Field], prefix: str) -> str:
 
 
 def _value(field: Field, name: str) -> str:
-    """Returns a member of a struct in C; `name` is that of the function that an epilogue or expression became."""
+    """Returns a member of a struct in C; `name` is that of the function that an epilogue or the like became."""
     match field:
         case Epilogue():
             return f"{{{name}, {int(field.residual is not None)}, {int(field.channel is not None)}}}"
         case Axis():
             sizes = (field.size, field.out_size, field.kernel, field.stride, field.dilation, field.pad)
             return f"{{{', '.join(map(str, sizes))}}}"
-        case Formula():
+        case Formula() | Shuffle():
             return name
         case int():
             return str(int(field))
@@ -87,12 +88,15 @@ def _value(field: Field, name: str) -> str:
 
 
 def _function(name: str, field: Field) -> str:
-    """Returns the C function of an epilogue or an expression, "" for any other field."""
+    """Returns the C function of an epilogue, an expression or a shuffle, "" for any other field."""
     match field:
         case Epilogue():
             return _expression(name, field.expression, EPILOGUE_OPERANDS)
         case Formula():
             return _expression(name, field.expression, ELEMENTWISE_OPERANDS)
+        case Shuffle():
+            lines = (f"  NND_MOVE({block}, {c_shuffle(lanes)});\n" for block, lanes in enumerate(field.blocks))
+            return f"NND_INLINE void {name}(NND_MOVE_PARAMETERS) {{\n{''.join(lines)}}}\n"
     return ""
 
 

@@ -9,33 +9,38 @@
 
 #define NND_PARTS 8
 
-/* Workers share the channel blocks of the output of all images. */
+/* Shares: runs of pixels of all images; a run's sources stay in the first cache while all output blocks are made. */
+#define NND_MOVED_PIXELS 64
+
+typedef nnd_elem nnd_line __attribute__((vector_size(NND_LANES * sizeof(nnd_elem))));
+
+/* `move` makes every channel block of the pixels [first, last) of an image of `pixels`: one NND_MOVE for each, whose
+ * vector is a constant shuffle (shuffles.py) of vectors NND_LINE(input, block). */
+#define NND_MOVE_PARAMETERS \
+  nnd_size pixels, nnd_size first, nnd_size last, nnd_elem *restrict out, const nnd_elem *const *in
+#define NND_LINE(k, block) (*(const nnd_line *)(in[k] + ((block) * pixels + p) * NND_LANES))
+#define NND_MOVE(block, vector)               \
+  for (nnd_size p = first; p < last; p++)     \
+  *(nnd_line *)(out + ((block) * pixels + p) * NND_LANES) = vector
+
 struct nnd_channel_parts_step {
-  nnd_size images, channels, pixels, in_blocks[NND_PARTS];
+  nnd_size images, blocks, pixels, in_blocks[NND_PARTS];
+  void (*move)(NND_MOVE_PARAMETERS);
 };
 
-/* `table` holds (number of input, channel) for each lane of the output; a negative number is a zero. */
-NND_INLINE void nnd_channel_parts_step(const struct nnd_channel_parts_step *t, nnd_elem *out, const int32_t *table,
-                                       const nnd_elem *in0, const nnd_elem *in1, const nnd_elem *in2,
-                                       const nnd_elem *in3, const nnd_elem *in4, const nnd_elem *in5,
-                                       const nnd_elem *in6, const nnd_elem *in7, struct nnd_part part) {
+NND_INLINE void nnd_channel_parts_step(const struct nnd_channel_parts_step *t, nnd_elem *out, const nnd_elem *in0,
+                                       const nnd_elem *in1, const nnd_elem *in2, const nnd_elem *in3,
+                                       const nnd_elem *in4, const nnd_elem *in5, const nnd_elem *in6,
+                                       const nnd_elem *in7, struct nnd_part part) {
   const nnd_elem *const ins[NND_PARTS] = {in0, in1, in2, in3, in4, in5, in6, in7};
-  const nnd_size blocks = nnd_blocks(t->channels);
-  nnd_size first, last;
-  nnd_share(t->images * blocks, part, &first, &last);
-  for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size image = unit / blocks;
-    const int32_t *of = table + unit % blocks * NND_LANES * 2;
-    nnd_elem *to = out + unit * t->pixels * NND_LANES;
-    for (nnd_size lane = 0; lane < NND_LANES; lane++) {
-      const nnd_size k = of[lane * 2], c = of[lane * 2 + 1];
-      if (k < 0) {
-        for (nnd_size p = 0; p < t->pixels; p++) to[p * NND_LANES + lane] = 0;
-        continue;
-      }
-      const nnd_elem *from = ins[k] + (image * t->in_blocks[k] + c / NND_LANES) * t->pixels * NND_LANES + c % NND_LANES;
-      for (nnd_size p = 0; p < t->pixels; p++) to[p * NND_LANES + lane] = from[p * NND_LANES];
-    }
+  const nnd_size plane = t->pixels * NND_LANES, runs = nnd_ceil_div(t->pixels, NND_MOVED_PIXELS);
+  nnd_size begin, end;
+  nnd_share(t->images * runs, part, &begin, &end);
+  for (nnd_size unit = begin; unit < end; unit++) {
+    const nnd_size image = unit / runs, first = unit % runs * NND_MOVED_PIXELS;
+    const nnd_elem *from[NND_PARTS];
+    NND_UNROLL for (int k = 0; k < NND_PARTS; k++) from[k] = ins[k] + image * t->in_blocks[k] * plane;
+    t->move(t->pixels, first, nnd_min(t->pixels, first + NND_MOVED_PIXELS), out + image * t->blocks * plane, from);
   }
 }
 

@@ -6,6 +6,7 @@ Law: the values of the submodel's outputs do not change but for rounding, and no
 
 from collections.abc import Set
 
+from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.dead_steps import without_dead_steps
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
@@ -17,6 +18,7 @@ def fused(steps: list[Step], kept: Set[str], *, with_convolutions: bool = True) 
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
+    steps = fuse_channel_parts(steps, kept)
     if not with_convolutions:
         return steps
     steps = fuse_separable(steps, kept)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
-from nndeploy_native.steps.step import Call, Field, Machine
+from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
 from nndeploy_native.tensors import Array, Tensor, places_in_memory
 
 ZERO = -1
@@ -50,21 +51,20 @@ class ChannelParts:
         return self.xs
 
     def call(self, machine: Machine) -> Call:
-        """Returns what to call: a table of (input, channel) for each lane, -1 for padding."""
+        """Returns what to call."""
         lanes = machine.isa.lanes
         batch, channels, height, width = self.output.shape
-        table = np.full((-(-channels // lanes) * lanes, 2), ZERO, np.int32)
-        table[:channels] = self.channels
-        in_blocks = tuple(machine.isa.blocks(x.shape[1]) for x in self.xs)
-        fields: dict[str, Field] = {"images": batch, "channels": channels, "pixels": height * width}
-        arguments = (table, *self.xs, *[None] * (MAX_PARTS - len(self.xs)))
-        return Call(
-            "channel_parts",
-            {**fields, "in_blocks": in_blocks},
-            self.output,
-            arguments,
-            notes={"what": "channels moved"},
-        )
+        taken: list[Lane] = [(k, channel // lanes, channel % lanes) for k, channel in self.channels]
+        taken += [None] * (-channels % lanes)
+        fields: dict[str, Field] = {
+            "images": batch,
+            "blocks": machine.isa.blocks(channels),
+            "pixels": height * width,
+            "in_blocks": tuple(machine.isa.blocks(x.shape[1]) for x in self.xs),
+            "move": Shuffle(tuple(tuple(taken[i : i + lanes]) for i in range(0, len(taken), lanes))),
+        }
+        arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
+        return Call("channel_parts", fields, self.output, arguments, notes={"what": f"{channels} channels moved"})
 
 
 MAX_PARTS = 8

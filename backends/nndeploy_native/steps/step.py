@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.isa import Isa
+from nndeploy_native.shuffles import Lane
 from nndeploy_native.tensors import Array, Tensor
 
 
@@ -68,8 +69,15 @@ class Formula:
     expression: Expression
 
 
-Field: TypeAlias = "int | Axis | Epilogue | Formula | Sequence[Field]"
-"""A member of a step's struct; an `Epilogue` is a struct nnd_end, a `Formula` the address of a function."""
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Which lane of the inputs' channel blocks each lane of each output block is."""
+
+    blocks: tuple[tuple[Lane, ...], ...]
+
+
+Field: TypeAlias = "int | Axis | Epilogue | Formula | Shuffle | Sequence[Field]"
+"""A member of a step's struct; an `Epilogue` is a struct nnd_end, a `Formula` or `Shuffle` a function's address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.steps.step import Machine
 
 EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
+EACH_ISA_AND_PRECISION = pytest.mark.parametrize(
+    "isa", [*runnable_isas(), *runnable_isas("bf16")], ids=lambda isa: isa.name
+)
 
 
 @EACH_ISA
@@ -67,6 +70,23 @@ def test_channels_are_shuffled_split_and_joined_without_leaving_their_blocks(isa
     low, high = shuffled[:, :10], np.maximum(shuffled[:, 10:], 0)
     np.testing.assert_array_equal(run(artifact, {"x": x})["y"], np.concatenate([high, low, high], axis=1))
     assert "2 layout conversions" in artifact.log
+
+
+@EACH_ISA_AND_PRECISION
+def test_channels_come_from_any_place_of_several_images(isa: Isa, tmp_path: Path) -> None:
+    """Whole blocks, blocks at odd offsets, an interleaving of three; 70 pixels are more than one run."""
+    text = """g (float[2,21,7,10] x, float[2,32,7,10] z) => (float[2,58,7,10] y) <int64[5] apart = {2,3,7,7,10},
+        int64[4] again = {2,21,7,10}, int64[2] sizes = {16,5}> { r = Conv<group=21>(x, v) q = Conv<group=32>(z, w)
+        a = Reshape(r, apart) t = Transpose<perm=[0,2,1,3,4]>(a) s = Reshape(t, again)
+        l, h = Split<axis=1>(s, sizes) c = Concat<axis=1>(q, h, l) y = Concat<axis=1>(c, h) }"""
+    rng = np.random.default_rng(0)
+    x, z = (rng.integers(-99, 99, (2, channels, 7, 10)).astype(np.float32) for channels in (21, 32))
+    constants = {"v": np.ones((21, 1, 1, 1), np.float32), "w": np.ones((32, 1, 1, 1), np.float32)}
+    artifact = built(model_of(text, constants), tmp_path, Machine(isa))
+    shuffled = x.reshape(2, 3, 7, 7, 10).transpose(0, 2, 1, 3, 4).reshape(2, 21, 7, 10)
+    low, high = shuffled[:, :16], shuffled[:, 16:]
+    np.testing.assert_array_equal(run(artifact, {"x": x, "z": z})["y"], np.concatenate([z, high, low, high], axis=1))
+    assert artifact.log.count("channel_parts") == 1
 
 
 @EACH_ISA
