@@ -10,8 +10,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,8 +27,8 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 FORMAT = 1
 KEPT_OUTPUTS = 4
 """Memories of each output that are kept for later calls."""
-_REFERENCES_OF_FREE = 3
-"""References to a memory that nobody else holds: the list, the loop's variable, the count's argument."""
+_REFERENCES_OF_FREE = 4
+"""References to bytes that nobody else holds: the list, the array in them, the loop's variable, the argument."""
 _DTYPES = {"fp32": np.float32, "blocked fp32": np.float32, "blocked bf16": np.uint16}
 
 
@@ -111,8 +110,11 @@ class NativeSession:
         given = [_input(inputs[border.name], border) for border in self._plan.inputs]
         slot = self._taken_slot()
         outputs = slot.prepared(given)
-        with self._pool.taken() as pool:
+        pool = self._pool.taken()
+        try:
             self._run(slot.address, pool)
+        finally:
+            self._pool.give_back(pool)
         self._slots.append(slot)
         return outputs
 
@@ -167,25 +169,26 @@ class _OutputMemory:
 
     def __init__(self, border: Border) -> None:
         self.border = border
-        self._dtype = np.dtype(_DTYPES[border.format])
-        self._num_bytes = math.prod(border.shape) * self._dtype.itemsize
-        self._kept: list[_Array] = []
+        self._kept: list[tuple[_Array, _Array, int]] = []
 
     def taken(self) -> tuple[_Array, int]:
         """Returns an array and its address."""
-        for memory in self._kept:
+        for memory, array, address in self._kept:
             if sys.getrefcount(memory) == _REFERENCES_OF_FREE:
-                return self._array(memory)
-        memory = np.zeros(self._num_bytes + ALIGNMENT, np.uint8)
+                return array.view(), address
+        memory, array, address = self._made()
         if len(self._kept) < KEPT_OUTPUTS:
-            self._kept.append(memory)
-        return self._array(memory)
+            self._kept.append((memory, array, address))
+        return array.view(), address
 
-    def _array(self, memory: _Array) -> tuple[_Array, int]:
-        """Returns a view of the memory, which it holds as its base."""
+    def _made(self) -> tuple[_Array, _Array, int]:
+        """Returns bytes, an array in them that begins at a cache line, and its address; views hold the bytes."""
+        dtype = np.dtype(_DTYPES[self.border.format])
+        num_bytes = math.prod(self.border.shape) * dtype.itemsize
+        memory = np.zeros(num_bytes + ALIGNMENT, np.uint8)
         start = -_address(memory) % ALIGNMENT
-        array = memory[start : start + self._num_bytes].view(self._dtype).reshape(self.border.shape)
-        return array, _address(memory) + start
+        array = memory[start : start + num_bytes].view(dtype).reshape(self.border.shape)
+        return memory, array, _address(array)
 
 
 class _Pool:
@@ -200,17 +203,19 @@ class _Pool:
         self._address: int | None = None
         self._process = 0
 
-    @contextmanager
-    def taken(self) -> Iterator[int | None]:
-        """Gives the address of the pool, None for a caller that works alone."""
+    def taken(self) -> int | None:
+        """Returns the address of the pool, None for a caller that works alone."""
         if self.num_threads == 1 or not self._lock.acquire(blocking=False):
-            yield None
-            return
-        try:
-            if self._process != os.getpid():
-                self._address, self._process = self._start(self.num_threads), os.getpid()
-            yield self._address
-        finally:
+            return None
+        if self._process != os.getpid():
+            self._address, self._process = self._start(self.num_threads), os.getpid()
+        if self._address is None:
+            self._lock.release()
+        return self._address
+
+    def give_back(self, pool: int | None) -> None:
+        """Lets others have what `taken` returned."""
+        if pool is not None:
             self._lock.release()
 
     def close(self) -> None:

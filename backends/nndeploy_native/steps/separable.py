@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Tensor
-from nndeploy_native.windows import DEFAULT_L2_BYTES, SlidingWindow, buffer_capacity, shared_rows, window_for
+from nndeploy_native.windows import DEFAULT_L2_BYTES, SlidingWindow, separable_capacity, shared_rows, window_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,10 @@ class Separable:
 
     def capacity(self, machine: Machine) -> int:
         """Returns the bytes of the buffer."""
-        return buffer_capacity(machine, self.first.x.num_bytes(machine.isa))
+        result = self.first.output
+        num_bytes = result.num_bytes(machine.isa)
+        row_bytes = num_bytes // (result.shape[0] * result.shape[2])
+        return separable_capacity(machine, self.first.x.num_bytes(machine.isa), num_bytes, row_bytes)
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
