@@ -47,10 +47,14 @@ def panels(out_channels: int, isa: Isa) -> list[int]:
 def pack_products(weights: Array, isa: Isa, *, as_floats: bool = False) -> Array:
     """Returns (O, I, kh, kw) as panels [kh][kw][I / group][vectors of the panel][c][group], one after the other, flat.
 
+    Where at most half of the last vector are output channels, they are there twice: two pixels share its sums.
     bfloat16 bits where that is the precision, unless `as_floats`: then a group is one channel.
     """
     group = 1 if as_floats else isa.group
     wide = _padded_outputs(weights, isa.lanes)
+    half = isa.lanes // 2
+    if 0 < weights.shape[0] % isa.lanes <= half:
+        wide[-half:] = wide[-isa.lanes : -half]
     outputs, inputs, height, width = wide.shape
     grouped = np.zeros((outputs, padded(inputs, group), height, width), np.float32)
     grouped[:, :inputs] = wide

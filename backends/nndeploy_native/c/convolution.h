@@ -46,28 +46,14 @@ NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, vf *sums,
   NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
     const nnd_weight *w = weights + kx * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
     NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
-#ifdef NND_BF16
-      nnd_pairs line[4];
-      NND_UNROLL for (int v = 0; v < vectors; v++)
-        line[v] = *(const nnd_pairs *)(w + (i / 2 * vectors + v) * 2 * NND_LANES);
-#else
-      vf line[4];
-      NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load(w + (i * vectors + v) * NND_LANES);
-#endif
+      nnd_weights line[4];
+      NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load_weights(w + (i * vectors + v * NND_GROUP) * NND_LANES);
       NND_UNROLL for (int p = 0; p < pixels; p++) {
         const nnd_size at = first + p * t->x.stride + kx * t->x.dilation;
         if (edge && (at < 0 || at >= t->x.size)) continue;
-#ifdef NND_BF16
-        uint32_t pair;
-        if (i + 1 < count) memcpy(&pair, row + at * NND_LANES + i, sizeof pair);
-        else pair = row[at * NND_LANES + i];
-        const nnd_pairs x = (nnd_pairs)(pair - (nnd_words){0});
+        const vf x = nnd_broadcast(row + at * NND_LANES + i, i + 1 < count);
         NND_UNROLL for (int v = 0; v < vectors; v++)
-          sums[p * vectors + v] = __builtin_ia32_dpbf16ps_512(sums[p * vectors + v], line[v], x);
-#else
-        const float x = row[at * NND_LANES + i];
-        NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += line[v] * x;
-#endif
+          sums[p * vectors + v] = nnd_multiply_add(sums[p * vectors + v], line[v], x);
       }
     }
   }

@@ -41,7 +41,7 @@ NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
 
 /* One panel from channel block `block` on, `expand` and `depthwise` of all channels: rows [from, to) of the input are
  * expanded, then `rows` output rows from `row` on. */
-NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size block, nnd_size rows, nnd_size row,
+NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half, nnd_size block, nnd_size rows, nnd_size row,
                                    nnd_size from, nnd_size to, const struct nnd_inverted_data *d, nnd_elem *ring,
                                    nnd_elem *first) {
   const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;
@@ -50,7 +50,7 @@ NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, nnd_size 
     struct nnd_pointwise_data at = expand;
     at.in += y * width * NND_LANES;
     at.out = ring + y % s.depthwise.ring * width * NND_LANES;
-    nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, at, nnd_no_prefetch);
+    nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, half, at, nnd_no_prefetch);
   }
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
@@ -85,9 +85,10 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
       nnd_elem *kept = whole ? ring : ring + block * s.expand.out_plane;
       nnd_elem *result = first + (panel - begin) * NND_PANEL * plane;
       if (panel < full)
-        nnd_inverted_panel(s, NND_PANEL, block, rows, row, from, to, &d, kept, result);
+        nnd_inverted_panel(s, NND_PANEL, 0, block, rows, row, from, to, &d, kept, result);
       else
-        nnd_inverted_panel(s, nnd_last_panel(blocks), block, rows, row, from, to, &d, kept, result);
+        nnd_inverted_panel(s, nnd_last_panel(blocks), nnd_has_half(s.channels), block, rows, row, from, to, &d, kept,
+                           result);
     }
     if (s.group_panels > full) {
       nnd_pointwise_row(project, NND_WHOLE, rows * width, d.project, nnd_no_prefetch);

@@ -4,6 +4,8 @@
  *
  * A register tile is P pixels x V vectors of output channels, P * V <= NND_ACCUMULATORS. Every input channel costs V
  * loads of weights and P broadcasts for P * V multiply-adds, so with 14 x 2 the multipliers are the limit.
+ * Where at most half of the last vector are output channels (24 of 32), two pixels share a vector of sums there: its
+ * weights are there twice, and halves of two broadcasts meet them.
  * Order: panel of weights by panel (a panel stays close), pixel tile by pixel tile inside. While a tile
  * is computed, its share of the next panel of weights and of the next window's input is prefetched.
  */
@@ -33,46 +35,118 @@ struct nnd_pointwise_data {
   nnd_elem *out;
 };
 
-/* Multiply-adds of `count` input channels (of one block) into the sums. */
-NND_INLINE void nnd_pointwise_block(vf *sums, int pixels, int vectors, nnd_size count, const nnd_elem *in,
-                                    const nnd_weight *weights) {
-#if defined(NND_BF16) /* two channels at once: a pixel's pair is broadcast, and meets a pair of each output channel */
-  NND_NO_UNROLL for (nnd_size i = 0; i < count; i += 2) {
-    nnd_pairs w[4];
-    NND_UNROLL for (int v = 0; v < vectors; v++)
-      w[v] = *(const nnd_pairs *)(weights + (i / 2 * vectors + v) * 2 * NND_LANES);
-    NND_UNROLL for (int p = 0; p < pixels; p++) {
-      uint32_t pair; /* an odd last channel has no neighbour: that lane may hold anything */
-      if (i + 1 < count) memcpy(&pair, in + p * NND_LANES + i, sizeof pair);
-      else pair = in[p * NND_LANES + i];
-      const nnd_pairs x = (nnd_pairs)(pair - (nnd_words){0});
-      NND_UNROLL for (int v = 0; v < vectors; v++)
-        sums[p * vectors + v] = __builtin_ia32_dpbf16ps_512(sums[p * vectors + v], w[v], x);
-    }
-  }
+/* A register tile: `pixels` x `vectors` of output channels; with `half` the last vector is of two pixels, see above. */
+struct nnd_tile {
+  int pixels, vectors, half;
+};
+
+/* Pixels of a tile whose sums fill the registers. */
+NND_INLINE int nnd_tile_pixels(int vectors, int half) {
+  if (!half) return NND_ACCUMULATORS / vectors;
+  return (2 * NND_ACCUMULATORS - NND_PANEL) / (2 * vectors - 1) / 2 * 2; /* registers for the halves' broadcasts */
+}
+
+/* Sums: [pixel][whole vector], then [pair of pixels] of halves. */
+NND_INLINE int nnd_tile_whole(struct nnd_tile t) { return t.vectors - t.half; }
+NND_INLINE int nnd_tile_pairs(struct nnd_tile t) { return t.half ? (t.pixels + 1) / 2 : 0; }
+
+/* Lower lanes of `low`, then lower lanes of `high`. */
+NND_INLINE vf nnd_joined_halves(vf low, vf high) {
+#if NND_LANES == 16
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+#elif NND_LANES == 8
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11);
 #else
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5);
+#endif
+}
+
+/* -1 in the upper lanes. The compiler must not know it: it would permute what a blend, or a load, does for nothing. */
+NND_INLINE vi nnd_upper_lanes(void) {
+  vi mask = {0};
+  NND_UNROLL for (int lane = NND_LANES / 2; lane < NND_LANES; lane++) mask[lane] = -1;
+#if defined(__x86_64__)
+  __asm__("" : "+v"(mask));
+#endif
+  return mask;
+}
+
+/* The upper lanes, twice. */
+NND_INLINE vf nnd_upper_half(vf x) {
+#if NND_LANES == 16
+  return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif NND_LANES == 8
+  return __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7);
+#else
+  return __builtin_shufflevector(x, x, 2, 3, 2, 3);
+#endif
+}
+
+/* nnd_weights: a vector of weights of products; nnd_broadcast: what they are multiplied by, of one pixel. */
+#ifdef NND_BF16
+typedef nnd_pairs nnd_weights;
+NND_INLINE nnd_weights nnd_load_weights(const nnd_weight *from) { return *(const nnd_weights *)from; }
+/* The channels from `in` on; the last one may have no neighbour, whose lane may hold anything. */
+NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
+  uint32_t pair;
+  if (has_neighbour) memcpy(&pair, in, sizeof pair);
+  else pair = *in;
+  return (vf)(pair - (nnd_words){0});
+}
+NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) {
+  return __builtin_ia32_dpbf16ps_512(sum, w, (nnd_pairs)x);
+}
+#else
+typedef vf nnd_weights;
+NND_INLINE nnd_weights nnd_load_weights(const nnd_weight *from) { return nnd_load(from); }
+NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
+  (void)has_neighbour;
+  return nnd_splat(*in);
+}
+NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x; }
+#endif
+
+/* Multiply-adds of `count` input channels (of one block) into the sums. */
+NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count, const nnd_elem *in,
+                                    const nnd_weight *weights) {
+  const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);
+  vf *halves = sums + t.pixels * whole;
+  const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
 #if NND_LANES == 4 /* aarch64 multiplies by one lane of a vector: the pixels are loaded once for four channels */
-  if (count == NND_LANES) {
+  if (count == NND_LANES && !t.half) {
     vf x[NND_ACCUMULATORS];
-    NND_UNROLL for (int p = 0; p < pixels; p++) x[p] = nnd_load(in + p * NND_LANES);
+    NND_UNROLL for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * NND_LANES);
     NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
-      NND_UNROLL for (int v = 0; v < vectors; v++) {
-        const vf w = nnd_load(weights + (i * vectors + v) * NND_LANES);
-        NND_UNROLL for (int p = 0; p < pixels; p++) sums[p * vectors + v] += w * x[p][i];
+      NND_UNROLL for (int v = 0; v < t.vectors; v++) {
+        const vf w = nnd_load(weights + (i * t.vectors + v) * NND_LANES);
+        NND_UNROLL for (int p = 0; p < t.pixels; p++) sums[p * t.vectors + v] += w * x[p][i];
       }
     }
     return;
   }
 #endif
-  NND_NO_UNROLL for (nnd_size i = 0; i < count; i++) {
-    vf w[4];
-    NND_UNROLL for (int v = 0; v < vectors; v++) w[v] = nnd_load(weights + (i * vectors + v) * NND_LANES);
-    NND_UNROLL for (int p = 0; p < pixels; p++) {
-      const float x = in[p * NND_LANES + i];
-      NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += w[v] * x;
+  NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
+    nnd_weights w[4];
+    NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
+    if (!t.half) {
+      NND_UNROLL for (int p = 0; p < t.pixels; p++) {
+        const vf x = nnd_broadcast(in + p * NND_LANES + i, i + 1 < count);
+        NND_UNROLL for (int v = 0; v < whole; v++)
+          sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);
+      }
+      continue;
+    }
+    NND_UNROLL for (int pair = 0; pair < pairs; pair++) {
+      const int p = 2 * pair, has_second = p + 1 < t.pixels;
+      const vf x = nnd_broadcast(in + p * NND_LANES + i, i + 1 < count);
+      const vf y = has_second ? nnd_broadcast(in + (p + 1) * NND_LANES + i, i + 1 < count) : x;
+      NND_UNROLL for (int v = 0; v < whole; v++) {
+        sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);
+        if (has_second) sums[(p + 1) * whole + v] = nnd_multiply_add(sums[(p + 1) * whole + v], w[v], y);
+      }
+      halves[pair] = nnd_multiply_add(halves[pair], w[whole], nnd_select(upper, y, x));
     }
   }
-#endif
 }
 
 NND_INLINE void nnd_prefetch_lines(struct nnd_prefetch fetch, nnd_size block) {
@@ -98,34 +172,58 @@ NND_INLINE void nnd_store_tile(const struct nnd_end *end, const vf *sums, int pi
   }
 }
 
-NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, int pixels, int vectors,
-                                   struct nnd_pointwise_data d, struct nnd_prefetch next_weights,
-                                   struct nnd_prefetch next_input) {
-  vf sums[NND_ACCUMULATORS];
-  NND_UNROLL for (int v = 0; v < vectors; v++)
-    NND_UNROLL for (int p = 0; p < pixels; p++)
-      sums[p * vectors + v] = sum & NND_FIRST ? nnd_load(d.bias + v * NND_LANES)
-                                              : nnd_read(d.out + v * s.out_plane + p * NND_LANES);
+/* The sums of a tile as [pixel][vector]: halves are taken apart, their upper lanes hold anything then. */
+NND_INLINE void nnd_spread_halves(struct nnd_tile t, const vf *sums, vf *spread) {
+  const int whole = nnd_tile_whole(t);
+  NND_UNROLL for (int p = 0; p < t.pixels; p++) {
+    NND_UNROLL for (int v = 0; v < whole; v++) spread[p * t.vectors + v] = sums[p * whole + v];
+    if (t.half) {
+      const vf pair = sums[t.pixels * whole + p / 2];
+      spread[p * t.vectors + whole] = p % 2 ? nnd_upper_half(pair) : pair;
+    }
+  }
+}
+
+/* What a tile's sums begin with: the bias, or what earlier parts have left in the output. */
+NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, int from_bias, const float *bias, const nnd_elem *out,
+                               nnd_size out_plane) {
+  const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);
+  NND_UNROLL for (int v = 0; v < whole; v++)
+    NND_UNROLL for (int p = 0; p < t.pixels; p++)
+      sums[p * whole + v] = from_bias ? nnd_load(bias + v * NND_LANES) : nnd_read(out + v * out_plane + p * NND_LANES);
+  NND_UNROLL for (int pair = 0; pair < pairs; pair++) {
+    const int p = 2 * pair, second = p + 1 < t.pixels ? p + 1 : p;
+    const vf x = from_bias ? nnd_load(bias + whole * NND_LANES) : nnd_read(out + whole * out_plane + p * NND_LANES);
+    const vf y = from_bias ? x : nnd_read(out + whole * out_plane + second * NND_LANES);
+    sums[t.pixels * whole + pair] = nnd_joined_halves(x, y);
+  }
+}
+
+NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, struct nnd_tile t, struct nnd_pointwise_data d,
+                                   struct nnd_prefetch next_weights, struct nnd_prefetch next_input) {
+  vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
+  nnd_first_sums(t, sums, sum & NND_FIRST, d.bias, d.out, s.out_plane);
   const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;
   NND_NO_UNROLL for (nnd_size block = 0; block < full; block++) {
     nnd_prefetch_lines(next_weights, block);
     nnd_prefetch_lines(next_input, block);
-    nnd_pointwise_block(sums, pixels, vectors, NND_LANES, d.in + block * s.in_plane,
-                        d.weights + block * NND_LANES * vectors * NND_LANES);
+    nnd_pointwise_block(t, sums, NND_LANES, d.in + block * s.in_plane,
+                        d.weights + block * NND_LANES * t.vectors * NND_LANES);
   }
   if (rest) {
     nnd_prefetch_lines(next_weights, full);
     nnd_prefetch_lines(next_input, full);
-    nnd_pointwise_block(sums, pixels, vectors, rest, d.in + full * s.in_plane,
-                        d.weights + full * NND_LANES * vectors * NND_LANES);
+    nnd_pointwise_block(t, sums, rest, d.in + full * s.in_plane,
+                        d.weights + full * NND_LANES * t.vectors * NND_LANES);
   }
+  nnd_spread_halves(t, sums, spread);
   if (sum & NND_LAST) {
-    nnd_store_tile(&s.end, sums, pixels, vectors, s.out_plane, s.stream && sum == NND_WHOLE, d.residual, d.numbers,
-                   d.out);
+    nnd_store_tile(&s.end, spread, t.pixels, t.vectors, s.out_plane, s.stream && sum == NND_WHOLE, d.residual,
+                   d.numbers, d.out);
   } else {
-    NND_UNROLL for (int v = 0; v < vectors; v++)
-      NND_UNROLL for (int p = 0; p < pixels; p++)
-        nnd_write(d.out + v * s.out_plane + p * NND_LANES, sums[p * vectors + v]);
+    NND_UNROLL for (int v = 0; v < t.vectors; v++)
+      NND_UNROLL for (int p = 0; p < t.pixels; p++)
+        nnd_write(d.out + v * s.out_plane + p * NND_LANES, spread[p * t.vectors + v]);
   }
 }
 
@@ -137,12 +235,18 @@ NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(struct nnd_pointwise s, st
   return d;
 }
 
+/* True where at most half of the last vector are channels. */
+NND_INLINE int nnd_has_half(nnd_size channels) {
+  const nnd_size held = channels % NND_LANES;
+  return NND_LANES > 4 && held > 0 && held <= NND_LANES / 2;
+}
+
 /* One panel of weights over all pixels. Tiles differ by one pixel at most, so that no small one is left over.
  * Each tile fetches `input.lines` lines of every channel block, the next tile the lines after those. */
-NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pixels, int vectors,
+NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pixels, int vectors, int half,
                                     struct nnd_pointwise_data d, struct nnd_prefetch input) {
   d.weights += s.channel * vectors * NND_LANES;
-  const nnd_size tiles = nnd_ceil_div(pixels, NND_ACCUMULATORS / vectors);
+  const nnd_size tiles = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half));
   const nnd_size small = pixels / tiles, large = pixels % tiles;
   const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * sizeof(nnd_weight);
   struct nnd_prefetch weights = {(const char *)(d.weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES),
@@ -150,12 +254,14 @@ NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pi
                                  s.prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles) : 0};
   nnd_size pixel = 0;
   for (nnd_size tile = 0; tile < large; tile++, pixel += small + 1) {
-    nnd_pointwise_tile(s, sum, (int)small + 1, vectors, nnd_pointwise_at(s, d, pixel), weights, input);
+    const struct nnd_tile t = {(int)small + 1, vectors, half};
+    nnd_pointwise_tile(s, sum, t, nnd_pointwise_at(s, d, pixel), weights, input);
     weights.from += weights.lines * NND_LINE_BYTES;
     input.from += input.lines * NND_LINE_BYTES;
   }
   for (nnd_size tile = large; tile < tiles; tile++, pixel += small) {
-    nnd_pointwise_tile(s, sum, (int)small, vectors, nnd_pointwise_at(s, d, pixel), weights, input);
+    const struct nnd_tile t = {(int)small, vectors, half};
+    nnd_pointwise_tile(s, sum, t, nnd_pointwise_at(s, d, pixel), weights, input);
     weights.from += weights.lines * NND_LINE_BYTES;
     input.from += input.lines * NND_LINE_BYTES;
   }
@@ -175,7 +281,7 @@ NND_INLINE nnd_size nnd_full_panels(nnd_size blocks) { return (blocks - nnd_last
 NND_INLINE nnd_size nnd_pointwise_tiles(struct nnd_pointwise s, nnd_size pixels) {
   const nnd_size blocks = nnd_blocks(s.out_channels);
   return nnd_full_panels(blocks) * nnd_ceil_div(pixels, NND_ACCUMULATORS / NND_PANEL) +
-         nnd_ceil_div(pixels, NND_ACCUMULATORS / nnd_last_panel(blocks));
+         nnd_ceil_div(pixels, nnd_tile_pixels(nnd_last_panel(blocks), nnd_has_half(s.out_channels)));
 }
 
 /* `d` at panel `panel` of those before the last. */
@@ -194,13 +300,13 @@ NND_INLINE struct nnd_pointwise_data nnd_pointwise_from(struct nnd_pointwise s, 
 NND_INLINE void nnd_pointwise_panels(struct nnd_pointwise s, int sum, nnd_size pixels, nnd_size first, nnd_size last,
                                      struct nnd_pointwise_data d, struct nnd_prefetch input) {
   const nnd_size full = nnd_full_panels(nnd_blocks(s.out_channels));
-  for (nnd_size panel = first; panel < nnd_min(last, full); panel++) {
-    nnd_pointwise_panel(s, sum, pixels, NND_PANEL, nnd_pointwise_from(s, d, panel), input);
+  for (nnd_size panel = first; full > 0 && panel < nnd_min(last, full); panel++) {
+    nnd_pointwise_panel(s, sum, pixels, NND_PANEL, 0, nnd_pointwise_from(s, d, panel), input);
     input.from += nnd_ceil_div(pixels, NND_ACCUMULATORS / NND_PANEL) * input.lines * NND_LINE_BYTES;
   }
   if (last > full)
-    nnd_pointwise_panel(s, sum, pixels, nnd_last_panel(nnd_blocks(s.out_channels)), nnd_pointwise_from(s, d, full),
-                        input);
+    nnd_pointwise_panel(s, sum, pixels, nnd_last_panel(nnd_blocks(s.out_channels)), nnd_has_half(s.out_channels),
+                        nnd_pointwise_from(s, d, full), input);
 }
 
 /* All panels of `pixels` pixels. */
