@@ -59,23 +59,27 @@ struct nnd_gather_step {
 NND_GATHER(nnd_gather_step, float, )
 NND_GATHER(nnd_gather_blocked_step, nnd_elem, nnd_to_float)
 
-/* The same where the places are even along each of six axes. */
+/* The same where the places are even along each of six axes. Workers share rows, taken in runs along the fifth axis. */
 struct nnd_strided_copy_step {
   nnd_size offset, size[6], step[6];
 };
 
 #define NND_STRIDED_COPY(name, type, value)                                                                          \
   NND_INLINE void name(const struct nnd_strided_copy_step *t, float *out, const type *in, struct nnd_part part) {    \
-    nnd_size first, last;                                                                                            \
-    nnd_share(t->size[0] * t->size[1] * t->size[2] * t->size[3] * t->size[4], part, &first, &last);                  \
-    for (nnd_size row = first; row < last; row++) {                                                                  \
+    const nnd_size rows = t->size[4], columns = t->size[5];                                                          \
+    nnd_size row, last;                                                                                              \
+    nnd_share(t->size[0] * t->size[1] * t->size[2] * t->size[3] * rows, part, &row, &last);                          \
+    while (row < last) {                                                                                             \
+      const nnd_size begin = row % rows, end = nnd_min(rows, begin + last - row);                                    \
       const type *from = in + t->offset;                                                                             \
-      nnd_size rest = row;                                                                                           \
-      NND_UNROLL for (int axis = 4; axis >= 0; axis--) {                                                             \
+      nnd_size rest = row / rows;                                                                                    \
+      NND_UNROLL for (int axis = 3; axis >= 0; axis--) {                                                             \
         from += rest % t->size[axis] * t->step[axis];                                                                \
         rest /= t->size[axis];                                                                                       \
       }                                                                                                              \
-      for (nnd_size i = 0; i < t->size[5]; i++) out[row * t->size[5] + i] = value(from[i * t->step[5]]);             \
+      for (nnd_size y = begin; y < end; y++, row++)                                                                  \
+        for (nnd_size x = 0; x < columns; x++)                                                                       \
+          out[row * columns + x] = value(from[y * t->step[4] + x * t->step[5]]);                                     \
     }                                                                                                                \
   }
 NND_STRIDED_COPY(nnd_strided_copy_step, float, )

@@ -148,6 +148,12 @@ class Context:
         base = forms.get(Layout.BLOCKED) or forms[Layout.PLAIN]
         return Moved(base, np.arange(base.size, dtype=np.int64).reshape(shape))
 
+    def moved_blocks(self, value: ir.Value) -> Moved | None:
+        """Returns the value as elements of a blocked tensor, None where it is a tensor itself or those are plain."""
+        moved = self._moved.get(value.name or "")
+        is_made = bool(self._tensors.get(value.name or ""))
+        return moved if moved is not None and moved.base.is_blocked and not is_made else None
+
     def define_moved(self, value: ir.Value, base: Tensor, places: Array) -> None:
         """Says that `value` is made of elements of `base`; nothing is copied before somebody asks.
 

@@ -4,14 +4,17 @@
 Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
 """
 
+import math
+
+import numpy as np
 import onnx_ir as ir
 
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.pooling import Pooling
-from nndeploy_native.tensors import Layout, Shape
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
 MAX_FIRST_CHANNELS = 4
 """With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""
@@ -47,8 +50,29 @@ def transposed_convolution(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("a ConvTranspose whose padding follows from the size of its output")
     window, _ = window_of(node, shape, out_shape, weights.shape[2:])
     x = context.blocked(node.inputs[0])
+    if _is_apart(window, shape, out_shape) and out_shape[1] <= MAX_FIRST_CHANNELS:
+        _spread_apart(node.outputs[0], context, x, weights, bias)
+        return
     output = context.output(node.outputs[0], Layout.BLOCKED)
     context.emit(Convolution(output, x, weights.swapaxes(0, 1), bias, window, is_transposed=True))
+
+
+def _is_apart(window: Window, shape: Shape, out_shape: Shape) -> bool:
+    """Whether each input pixel makes output pixels that no other one makes, and all of them."""
+    sizes = tuple(size * stride for size, stride in zip(shape[2:], window.strides, strict=True))
+    is_even = window.kernel == window.strides and window.pads == (0, 0) and out_shape[2:] == sizes
+    return is_even and math.prod(out_shape) <= MAX_MOVED_ELEMENTS and window.dilations == (1, 1)
+
+
+def _spread_apart(value: ir.Value, context: Context, x: Tensor, weights: Array, bias: Array | None) -> None:
+    """Makes a window's pixels as channels of one pixel, which are then moved: few channels would fill no vector."""
+    inputs, outputs, kh, kw = weights.shape
+    n, _, h, w = x.shape
+    base = context.temporary("pixels", (n, kh * kw * outputs, h, w), Layout.BLOCKED)
+    wide = weights.transpose(2, 3, 1, 0).reshape(-1, inputs, 1, 1)
+    context.emit(Convolution(base, x, wide, None if bias is None else np.tile(bias, kh * kw), Window((1, 1))))
+    places = np.arange(base.size).reshape(n, kh, kw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
+    context.define_moved(value, base, places.reshape(context.shape_of(value)))
 
 
 def pooling(node: ir.Node, context: Context) -> None:

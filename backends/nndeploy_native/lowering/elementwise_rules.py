@@ -112,12 +112,25 @@ def emit(
     if len(found) > MAX_OPERANDS:
         raise BuildRefusedError(f"more than {MAX_OPERANDS} operands")
     expression = compute(*(values[number] for number in range(len(operands))))
+    if len(found) == 1 and _emit_before_movement(output, context, found[0], expression):
+        return
     blocked = len(shape) == 4 and any(not isinstance(one, Operand) and context.is_blocked(one) for one in found)
     blocked = blocked and all(_fits_blocks(_shape_of(one, context), shape) for one in found)
     ready = tuple(_operand(one, context, blocked, len(shape)) for one in found)
     _check_rank(shape, ready)
     target = context.output(output, Layout.BLOCKED if blocked else Layout.PLAIN)
     context.emit(Elementwise(target, ready, expression))
+
+
+def _emit_before_movement(output: ir.Value, context: Context, one: ir.Value | Operand, expression: Expression) -> bool:
+    """Computes an image in blocks whose moved elements are the operand, and moves the result; False where none is."""
+    moved = context.moved_blocks(one) if isinstance(one, ir.Value) else None
+    if moved is None or moved.places.size != moved.base.size or moved.places.min() < 0:
+        return False
+    target = context.temporary("elementwise", moved.base.shape, Layout.BLOCKED)
+    context.emit(Elementwise(target, (Operand(moved.base.shape, moved.base),), expression))
+    context.define_moved(output, target, moved.places)
+    return True
 
 
 def _shape_of(one: ir.Value | Operand, context: Context) -> Shape:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import (
-    pack_blocks,
     pack_channels,
     pack_depthwise,
     pack_grouped,
@@ -125,8 +124,6 @@ class Convolution:
     def packed(self, isa: Isa) -> tuple[Array, Array]:
         """Returns weights and bias as the kernel reads them."""
         match self.kernel:
-            case "transposed":
-                weights = pack_blocks(self.weights, isa)
             case "depthwise":
                 weights = pack_depthwise(self.weights, isa)
             case "grouped":
@@ -146,7 +143,9 @@ class Convolution:
         kind = "dense" if self.kernel in ("convolution", "first_convolution") else self.kernel
         notes: dict[str, int | str] = {
             "what": f"{kind} {height}x{width} {self.x.shape[1]}->{self.output.shape[1]}",
-            "multiply_adds": self.output.size * self.weights[0].size,
+            "multiply_adds": self.x.size * self.weights[:, 0].size
+            if self.is_transposed
+            else self.output.size * self.weights[0].size,
         }
         if label := label_of(self.epilogue.expression):
             notes["then"] = label

@@ -124,13 +124,18 @@ class JoinPlain:
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
-    """Returns (offset, sizes, strides) if places are even along each of at most `MAX_RANK` axes; None otherwise."""
-    sizes = [size for size in places.shape if size > 1]
-    if len(sizes) > MAX_RANK or not places.size or places.flat[0] < 0:
+    """Returns (offset, sizes, strides) if places are even along each of at most `MAX_RANK` axes; None otherwise.
+
+    An axis may count as two: of its even runs, and within one.
+    """
+    if not places.size or places.flat[0] < 0:
+        return None
+    sizes = [part for axis in range(places.ndim) for part in _even_runs(_line(places, axis))]
+    if len(sizes) > MAX_RANK:
         return None
     grid = places.reshape(sizes or [1])
     origin = (0,) * grid.ndim
-    strides = [int(grid[(*origin[:axis], 1, *origin[axis + 1 :])] - grid[origin]) for axis in range(len(sizes))]
+    strides = [int(_line(grid, axis)[1] - grid[origin]) for axis in range(len(sizes))]
     made = np.full((), int(grid[origin]), np.int64)
     for axis, step in enumerate(strides):
         shape = [1] * grid.ndim
@@ -140,3 +145,17 @@ def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | 
         return None
     front = MAX_RANK - len(sizes)
     return int(grid[origin]), (*[1] * front, *sizes), (*[0] * front, *strides)
+
+
+def _line(grid: Array, axis: int) -> Array:
+    """Returns the elements along an axis, from the first element of all."""
+    line: Array = grid[tuple(slice(None) if one == axis else 0 for one in range(grid.ndim))]
+    return line
+
+
+def _even_runs(line: Array) -> list[int]:
+    """Returns [number of runs, length of one] where the first even run divides the line, else [length]; no ones."""
+    steps = np.diff(line)
+    length = int(np.argmax(steps != steps[0])) + 1 if np.any(steps != steps[:1]) else line.size
+    sizes = [line.size // length, length] if line.size % length == 0 else [line.size]
+    return [size for size in sizes if size > 1]
