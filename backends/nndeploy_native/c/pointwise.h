@@ -108,7 +108,7 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
 
 /* Multiply-adds of `count` input channels (of one block) into the sums. */
 NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count, const nnd_elem *in,
-                                    const nnd_weight *weights) {
+                                    const nnd_weight *weights, struct nnd_prefetch next) {
   const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);
   vf *halves = sums + t.pixels * whole;
   const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
@@ -126,6 +126,8 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
   }
 #endif
   NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
+    NND_UNROLL for (int line = 0; line < next.lines; line++) __builtin_prefetch(next.from + line * NND_LINE_BYTES, 0, 2);
+    next.from += next.lines * NND_LINE_BYTES;
     nnd_weights w[4];
     NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
     if (!t.half) {
@@ -149,13 +151,12 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
   }
 }
 
-NND_INLINE void nnd_prefetch_lines(struct nnd_prefetch fetch, nnd_size block) {
+/* Up to eight lines of channel block `block` are fetched at once, more are spread over its channels: a burst stalls. */
+NND_INLINE struct nnd_prefetch nnd_prefetch_block(struct nnd_prefetch fetch, nnd_size block) {
   const char *from = fetch.from + block * fetch.plane;
-  if (fetch.lines <= 8) {
-    NND_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
-  } else { /* not unrolled: code that the first cache has to hold, and seconds of the compiler */
-    NND_NO_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
-  }
+  if (fetch.lines > 8) return (struct nnd_prefetch){from, 0, (int)nnd_ceil_div(fetch.lines, NND_LANES / NND_GROUP)};
+  NND_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
+  return nnd_no_prefetch;
 }
 
 /* Ends the sums of a tile and stores them: vectors lie `out_plane` elements apart. */
@@ -205,16 +206,14 @@ NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, struct nnd_t
   nnd_first_sums(t, sums, sum & NND_FIRST, d.bias, d.out, s.out_plane);
   const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;
   NND_NO_UNROLL for (nnd_size block = 0; block < full; block++) {
-    nnd_prefetch_lines(next_weights, block);
-    nnd_prefetch_lines(next_input, block);
+    nnd_prefetch_block(next_weights, block);
     nnd_pointwise_block(t, sums, NND_LANES, d.in + block * s.in_plane,
-                        d.weights + block * NND_LANES * t.vectors * NND_LANES);
+                        d.weights + block * NND_LANES * t.vectors * NND_LANES, nnd_prefetch_block(next_input, block));
   }
   if (rest) {
-    nnd_prefetch_lines(next_weights, full);
-    nnd_prefetch_lines(next_input, full);
+    nnd_prefetch_block(next_weights, full);
     nnd_pointwise_block(t, sums, rest, d.in + full * s.in_plane,
-                        d.weights + full * NND_LANES * t.vectors * NND_LANES);
+                        d.weights + full * NND_LANES * t.vectors * NND_LANES, nnd_prefetch_block(next_input, full));
   }
   nnd_spread_halves(t, sums, spread);
   if (sum & NND_LAST) {

@@ -5,7 +5,7 @@
  * A window of the input (rows x columns x channels) slides over the image. Its depthwise result (the first result)
  * lives in a small buffer, the pointwise result of the buffer (the second result) goes to the output. The window is
  * chosen at compile time so that the first result fits the buffer; where not all channels fit, the pointwise sums are
- * taken in parts. Meanwhile the rows that the next window adds are prefetched, by each part as its time allows.
+ * taken in parts. The pointwise part prefetches the rows that the next window adds.
  * Windows are independent of each other: threads share them in any way.
  */
 #ifndef NND_SEPARABLE_H
@@ -29,16 +29,10 @@ struct nnd_separable_data {
   struct nnd_pointwise_data pointwise; /* `in` is set here */
 };
 
-/* What the next window adds: so many lines of each channel block for a row of the depthwise part, then for a tile of
- * the pointwise part. */
-struct nnd_separable_next {
-  struct nnd_prefetch first, second;
-};
-
 /* Channel blocks [begin, end) of a window, into the buffer. */
 NND_INLINE void nnd_separable_first(struct nnd_separable s, nnd_size rows, nnd_size columns, nnd_size row,
                                     nnd_size column, nnd_size begin, nnd_size end, const struct nnd_separable_data *d,
-                                    const nnd_elem *in, struct nnd_prefetch next, nnd_elem *buffer) {
+                                    const nnd_elem *in, nnd_elem *buffer) {
   const nnd_size in_plane = s.depthwise.y.size * s.depthwise.x.size * NND_LANES;
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   for (nnd_size block = begin; block < end; block++) {
@@ -46,8 +40,6 @@ NND_INLINE void nnd_separable_first(struct nnd_separable s, nnd_size rows, nnd_s
     const vf bias = nnd_load(d->depthwise_bias + block * NND_LANES);
     const vf number = nnd_end_number(&s.depthwise.end, d->depthwise_numbers, block);
     for (nnd_size r = 0; r < rows; r++, buffer += columns * NND_LANES) {
-      NND_NO_UNROLL for (int line = 0; line < next.lines; line++)
-        __builtin_prefetch(next.from + block * next.plane + (r * next.lines + line) * NND_LINE_BYTES, 0, 2);
       if (columns == s.depthwise.x.out_size)
         nnd_depthwise_row(s.depthwise, row + r, in + block * in_plane, weights, bias, number, buffer);
       else
@@ -75,7 +67,7 @@ NND_INLINE void nnd_separable_second(struct nnd_pointwise s, int sum, nnd_size r
 /* `in`, `d->pointwise.out` and `.residual` are those of the image; `next` is what the window after this one reads. */
 NND_INLINE void nnd_separable_window(struct nnd_separable s, nnd_size rows, nnd_size columns, nnd_size row,
                                      nnd_size column, const struct nnd_separable_data *d, const nnd_elem *in,
-                                     struct nnd_pointwise_data p, struct nnd_separable_next next,
+                                     struct nnd_pointwise_data p, struct nnd_prefetch next,
                                      nnd_elem *buffer) {
   const nnd_size out_columns = s.depthwise.x.out_size;
   const nnd_size at = (row * out_columns + column) * NND_LANES;
@@ -84,40 +76,30 @@ NND_INLINE void nnd_separable_window(struct nnd_separable s, nnd_size rows, nnd_
   if (s.pointwise.end.residual) p.residual += at;
   struct nnd_pointwise second = s.pointwise;
   if (s.window_channels >= s.channels) {
-    nnd_separable_first(s, rows, columns, row, column, 0, nnd_blocks(s.channels), d, in, next.first,
-                        buffer);
-    nnd_separable_second(second, NND_WHOLE, rows, columns, out_columns, p, next.second);
+    nnd_separable_first(s, rows, columns, row, column, 0, nnd_blocks(s.channels), d, in, buffer);
+    nnd_separable_second(second, NND_WHOLE, rows, columns, out_columns, p, next);
     return;
   }
   for (nnd_size begin = 0; begin < s.channels; begin += s.window_channels) {
     const nnd_size end = nnd_min(begin + s.window_channels, s.channels);
     const int sum = (begin == 0 ? NND_FIRST : 0) | (end == s.channels ? NND_LAST : 0);
-    nnd_separable_first(s, rows, columns, row, column, begin / NND_LANES, nnd_blocks(end), d, in,
-                        nnd_no_prefetch, buffer);
+    nnd_separable_first(s, rows, columns, row, column, begin / NND_LANES, nnd_blocks(end), d, in, buffer);
     second.in_channels = end - begin;
     second.channel = begin;
     nnd_separable_second(second, sum, rows, columns, out_columns, p, nnd_no_prefetch);
   }
 }
 
-/* The rows that the window beginning at `row` of `image` adds to those its predecessor has read. */
-NND_INLINE struct nnd_separable_next nnd_separable_ahead(struct nnd_separable s, const nnd_elem *in, nnd_size row) {
+/* What the window beginning at `row` adds to the rows that its predecessor has read, spread over the tiles of the
+ * pointwise part: in bursts, or in the depthwise part, fetching stalls. */
+NND_INLINE struct nnd_prefetch nnd_separable_ahead(struct nnd_separable s, const nnd_elem *in, nnd_size row) {
   const struct nnd_axis y = s.depthwise.y;
-  const nnd_size row_bytes = s.depthwise.x.size * NND_LANES * sizeof(nnd_elem), plane = y.size * row_bytes;
+  const nnd_size row_bytes = s.depthwise.x.size * NND_LANES * sizeof(nnd_elem);
   const nnd_size reach = row == 0 ? 0 : (row - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1;
   const nnd_size lines = nnd_ceil_div(s.window_rows * y.stride * row_bytes, NND_LINE_BYTES);
-  /* A tap of the depthwise part takes about as long as two output channels of the pointwise part. */
-  const nnd_size taps = 2 * y.kernel * s.depthwise.x.kernel;
-  const nnd_size outputs = nnd_blocks(s.pointwise.out_channels) * NND_LANES;
-  const int whole_rows = s.window_columns == s.depthwise.x.out_size;
-  const nnd_size of_row = whole_rows ? lines * taps / (taps + outputs) / s.window_rows : 0;
   const nnd_size tiles = nnd_pointwise_tiles(s.pointwise, s.window_rows * s.window_columns);
-  const nnd_size left = lines - of_row * s.window_rows;
-  const char *from = (const char *)in + reach * row_bytes;
-  return (struct nnd_separable_next){
-      {from, plane, s.prefetch_input ? (int)of_row : 0},
-      {from + of_row * s.window_rows * NND_LINE_BYTES, plane,
-       s.prefetch_input ? (int)nnd_ceil_div(left, tiles) : 0}};
+  return (struct nnd_prefetch){(const char *)in + reach * row_bytes, y.size * row_bytes,
+                               s.prefetch_input ? (int)nnd_ceil_div(lines, tiles) : 0};
 }
 
 /* A step: windows of all images. Workers share windows; the buffer lies in a worker's scratch. */
@@ -158,8 +140,8 @@ NND_INLINE void nnd_separable_step(const struct nnd_separable_step *t, nnd_elem 
     struct nnd_pointwise_data p = d.pointwise;
     p.out += image * out_image;
     if (s.pointwise.end.residual) p.residual += image * out_image;
-    const struct nnd_separable_next next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s.window_rows)
-                                                          : nnd_separable_ahead(s, from + in_image, 0);
+    const struct nnd_prefetch next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s.window_rows)
+                                                    : nnd_separable_ahead(s, from + in_image, 0);
     const nnd_size top = row * s.window_rows, left = column * s.window_columns;
     const int whole_rows = row + 1 < down || rest_rows == s.window_rows;
     const int whole_columns = column + 1 < across || rest_columns == s.window_columns;
