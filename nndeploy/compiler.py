@@ -25,7 +25,7 @@ from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.known_targets import target_file
-from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, settle, with_fallbacks
+from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
 from nndeploy.objective import fastest
 from nndeploy.options import CompileOptions
 from nndeploy.pack import Findings, Packing, pack, report_of
@@ -33,13 +33,29 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Backend, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
-from nndeploy.target import Target, host_target, target_from_toml, with_window_buffer
+from nndeploy.target import (
+    BF16_FEATURE,
+    Target,
+    has_bf16,
+    host_target,
+    target_from_toml,
+    unmet,
+    with_window_buffer,
+)
 from nndeploy.target_chains import plan_chains, settle_chains
 from nndeploy.value_types import Value
-from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
+from nndeploy.verify.check import (
+    MIN_BF16_COSINE,
+    compare_outputs,
+    describe_failure,
+    in_precision,
+    is_quantised,
+    not_compared,
+    tolerances,
+)
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
@@ -61,6 +77,7 @@ def compile_model(
     shapes: Mapping[str, Any] | None = None,
     threads: int | None = None,
     cache_buffer: int | None = None,
+    precision: str = "fp32",
     without: Sequence[str] = (),
     pins: Sequence[tuple[str, str]] = (),
     custom_op_libraries: Sequence[str | PathLike[str]] = (),
@@ -98,6 +115,7 @@ def compile_model(
         objective=objective,
         threads=threads,
         cache_buffer=cache_buffer,
+        precision=precision,
         shapes=dict(shapes or {}),
         custom_op_libraries=tuple(fspath(path) for path in custom_op_libraries),
         image_input=image_input,
@@ -165,6 +183,7 @@ class _Flow:
             with self._stage("targets"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
         self._check_gates([(settled.plan, order), *((c.plan, c.backends.backends) for c in bundle.chains)])
+        self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -194,7 +213,9 @@ class _Flow:
         self, loaded: LoadedModel, samples: Sequence[Mapping[str, Value]] | None
     ) -> tuple[Setting, Original]:
         """Returns what stays the same during this compile, and the original model's outputs."""
-        build_options = BuildOptions(self.options.threads, loaded.ranges, self.options.custom_op_libraries)
+        build_options = BuildOptions(
+            self.options.threads, loaded.ranges, self.options.custom_op_libraries, self.options.precision
+        )
         seconds = estimate_costs(loaded.model, {}).total
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
         engines_in_order = reference_engines(engines, seconds, loaded.original)
@@ -202,6 +223,7 @@ class _Flow:
         original = original_outputs(loaded, reference, samples, seconds)
         if original.warning:
             self.warnings.append(original.warning)
+        rtol, atol, quantised = self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)
         first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
@@ -211,7 +233,8 @@ class _Flow:
             reference=reference,
             samples=original.samples,
             incomparable=incomparable_values(loaded.model.graph),
-            tolerances=tolerances(self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)),
+            tolerances={precision: tolerances(rtol, atol, quantised, precision) for precision in PRECISIONS},
+            min_cosine=MIN_BF16_COSINE if rtol is None and atol is None else -1.0,
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
         )
@@ -228,7 +251,7 @@ class _Flow:
         except BuildRefusedError as err:
             self.checks.append(not_compared("passes", "", str(err)))
             return True
-        checks = _compare(setting, "passes", loaded, got, original)
+        checks = _compare(setting, "passes", loaded, got, original, "fp32")
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is None:
             self.checks += checks
@@ -262,19 +285,20 @@ class _Flow:
         with tempfile.TemporaryDirectory(prefix="nndeploy-check-") as folder:
             trial = Path(folder) / "trial.nnd"
             self._write(bundle, settled, (), trial)
-            checks = self._checked(bundle, trial, "cpu")
+            checks = self._checked(bundle, trial, "cpu", precision_of([settled]))
             if bundle.chains and self.here.gpus:
-                checks += self._checked(bundle, trial, "auto")
+                chains = [chain.settled for chain in bundle.chains]
+                checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
         return self._write(bundle, settled, checks, out)
 
-    def _checked(self, bundle: Packing, trial: Path, device: str) -> list[CheckReport]:
+    def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
         run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries, device=device)
         try:
             got = self.workers.run_bundle(trial, bundle.original.samples, run)
         except BuildRefusedError as err:
             raise CheckError(f"the bundle does not run: {err}") from err
-        checks = _compare(bundle.setting, "whole", bundle.loaded, got, bundle.original)
+        checks = _compare(bundle.setting, "whole", bundle.loaded, got, bundle.original, precision)
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is not None:
             raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
@@ -302,6 +326,19 @@ class _Flow:
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
         return replace(report, seconds=dict(self.seconds))
 
+    def _warn_of_precision(self, chains: Sequence[Settled]) -> None:
+        """Warns of each target for which nothing computes in the precision that was asked for."""
+        asked = self.options.precision
+        if asked == "fp32":
+            return
+        variants = [v for settled in chains for built in settled.pieces for v in built.variants]
+        computing = [variant.artifact.requires for variant in variants if variant.artifact.precision == asked]
+        for target in dict.fromkeys((self.host, *self.options.targets)):
+            if not has_bf16(target):
+                self.warnings.append(f"{target.name} lacks {BF16_FEATURE}: fp32 is computed there, not {asked}")
+            elif all(unmet(requires, target) for requires in computing):
+                self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
+
     def _check_gates(self, chains: Sequence[tuple[Plan, Sequence[Backend]]]) -> None:
         for plan, order in chains:
             check_gates(plan.backend_of, plan.costs, order, self.options.require, self.options.max_fallback)
@@ -317,10 +354,17 @@ class _Flow:
 
 
 def _compare(
-    setting: Setting, scope: str, loaded: LoadedModel, got: Sequence[Mapping[str, Value]], original: Original
+    setting: Setting,
+    scope: str,
+    loaded: LoadedModel,
+    got: Sequence[Mapping[str, Value]],
+    original: Original,
+    precision: str,
 ) -> list[CheckReport]:
     types = {named.name: named.type for named in loaded.outputs}
-    return compare_outputs(scope, "", got, original.outputs, types, setting.tolerances, setting.incomparable)
+    limits = setting.tolerances[precision]
+    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable)
+    return in_precision(compared, precision, setting.min_cosine)
 
 
 def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:

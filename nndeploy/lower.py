@@ -8,7 +8,7 @@ Every round takes at least one node from a backend for good, so this ends; when 
 node has no taker and why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,9 +29,9 @@ from nndeploy.partition.placement import Banned, Placement, place
 from nndeploy.partition.regions import Region
 from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError
 from nndeploy.report import CheckReport
-from nndeploy.target import Target
+from nndeploy.target import Target, has_bf16
 from nndeploy.value_types import Value, ValueType, type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, not_compared
+from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -45,7 +45,8 @@ class Setting:
     """What stays the same while one chain is made.
 
     The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
-    `prefix` begins the ids of its submodels.
+    `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
+    less than float32. `prefix` begins the ids of its submodels.
     """
 
     workers: Workers
@@ -55,7 +56,8 @@ class Setting:
     reference: Reference
     samples: tuple[Mapping[str, Value], ...]
     incomparable: Mapping[str, str]
-    tolerances: Mapping[str, Tolerance]
+    tolerances: Mapping[str, Mapping[str, Tolerance]]
+    min_cosine: float
     shapes_of: ConcreteShapes
     events: Events
     prefix: str = ""
@@ -176,8 +178,9 @@ def settle(
         outcomes = _build_all(here, pieces, boundaries, note, memo)
         failed = [outcome for outcome in outcomes if outcome.failure]
         if not failed:
-            built = tuple(_with_others(here, outcome) for outcome in outcomes)
+            built = tuple(_with_others(setting, plan.placement, outcome) for outcome in outcomes)
             checks = tuple(check for outcome in outcomes for check in outcome.checks)
+            dropped += [outcome.reverted for outcome in outcomes if outcome.reverted]
             return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, tuple(dropped))
         for outcome in failed:
             piece = outcome.piece
@@ -186,16 +189,28 @@ def settle(
 
 
 def _options_for(setting: Setting, model: ir.Model) -> BuildOptions:
-    """Returns the build options with the ranges of sizes inside `model`, which backends of GPUs must know."""
-    options = setting.build_options
+    """Returns the build options for the target, with the ranges of sizes inside `model`, which GPUs' backends need."""
+    options = _options_on(setting.target, setting.build_options)
     if not setting.target.gpus or not options.ranges:
         return options
     return replace(options, ranges={**derived_ranges(model, options.ranges), **options.ranges})
 
 
+def _options_on(target: Target, options: BuildOptions) -> BuildOptions:
+    """Returns the build options in a precision that the target has."""
+    return options if has_bf16(target) else replace(options, precision="fp32")
+
+
+def precision_of(chains: Iterable[Settled]) -> str:
+    """Returns the least precision in which a variant of some chain computes."""
+    computed = {v.artifact.precision for settled in chains for built in settled.pieces for v in built.variants}
+    return "bf16" if "bf16" in computed else "fp32"
+
+
 def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
     """Returns the same with one more variant for each piece: the next backend that takes it and is right."""
-    return replace(settled, pieces=tuple(_with_fallback(setting, settled, built) for built in settled.pieces))
+    here = replace(setting, build_options=_options_for(setting, settled.plan.model))
+    return replace(settled, pieces=tuple(_with_fallback(here, settled, built) for built in settled.pieces))
 
 
 def pieces_of(plan: Plan) -> list[Piece]:
@@ -216,12 +231,16 @@ def pieces_of(plan: Plan) -> list[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of building a piece: an artifact and comparisons, or the reason why not."""
+    """What came of building a piece: an artifact and comparisons, or the reason why not.
+
+    `reverted` says why it is in float32 although less was allowed, "" where it is not so.
+    """
 
     piece: Piece
     built: Built | None
     checks: tuple[CheckReport, ...] = ()
     failure: str = ""
+    reverted: str = ""
 
 
 def _boundaries(setting: Setting, pieces: Sequence[Piece]) -> tuple[tuple[Mapping[str, Value], ...], str]:
@@ -256,6 +275,20 @@ def _build_all(
 def _build(
     setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
 ) -> _Outcome:
+    """Builds and compares a piece; where that fails in a lower precision than float32, in float32."""
+    outcome = _tried(setting, piece, backend, boundaries, note)
+    allowed = setting.build_options.precision
+    if not outcome.failure or allowed == "fp32" or (outcome.built and outcome.built.artifact.precision == "fp32"):
+        return outcome
+    in_float32 = replace(setting, build_options=replace(setting.build_options, precision="fp32"))
+    again = _tried(in_float32, piece, backend, boundaries, note)
+    reason = f"{backend} computes {len(piece.nodes)} nodes in fp32, not in {allowed}: {outcome.failure}"
+    return again if again.failure else replace(again, reverted=reason)
+
+
+def _tried(
+    setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
+) -> _Outcome:
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
@@ -265,39 +298,68 @@ def _build(
     if note or built.not_run:
         return _Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
     types = _types([piece], boundaries)
-    checks = compare_outputs(
+    precision = built.artifact.precision
+    compared = compare_outputs(
         piece.id,
         backend,
         built.outputs,
         boundaries,
         {name: types[name] for name in piece.outputs},
-        setting.tolerances,
+        setting.tolerances[precision],
         setting.incomparable,
     )
+    checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
     return _Outcome(piece, built, tuple(checks), "" if wrong is None else f"wrong numbers: {describe_failure(wrong)}")
 
 
-def _with_others(setting: Setting, outcome: _Outcome) -> BuiltPiece:
-    """Returns the piece built for the other targets too; what is the same for several targets is kept once."""
+def _with_others(setting: Setting, placement: Placement, outcome: _Outcome) -> BuiltPiece:
+    """Returns the piece built for the other targets too; what is the same for several targets is kept once.
+
+    Variants that need more of a processor stand first: a box takes the first that it can run.
+    """
     assert outcome.built is not None
-    variants = [BuiltVariant(outcome.piece.backend, setting.target, outcome.built.artifact)]
+    piece = outcome.piece
+    options = replace(setting.build_options, precision="fp32") if outcome.reverted else setting.build_options
+    variants = [BuiltVariant(piece.backend, setting.target, outcome.built.artifact)]
     for target in setting.others:
-        setting.events("build", f"{outcome.piece.id} for {target.name}")
-        artifact = setting.workers.build(
-            outcome.piece.backend, outcome.piece.model, target, setting.build_options, ()
-        ).artifact
-        if all(artifact != variant.artifact for variant in variants):
-            variants.append(BuiltVariant(outcome.piece.backend, target, artifact))
-    return BuiltPiece(outcome.piece, tuple(variants))
+        setting.events("build", f"{piece.id} for {target.name}")
+        variant = _built_for(setting, placement, piece, target, _options_on(target, options))
+        if all(variant.artifact != other.artifact for other in variants):
+            variants.append(variant)
+    variants.sort(key=lambda variant: -len(variant.artifact.requires.get("cpu_features", ())))
+    return BuiltPiece(piece, tuple(variants))
+
+
+def _built_for(
+    setting: Setting, placement: Placement, piece: Piece, target: Target, options: BuildOptions
+) -> BuiltVariant:
+    """Returns a piece built for a target by its backend, or where that refuses by the next below that takes it.
+
+    Raises:
+        ModelError: all refuse.
+    """
+    reasons = []
+    for backend in (piece.backend, *_takers_below(placement, piece)):
+        try:
+            built = setting.workers.build(backend, piece.model, target, options, ())
+        except BuildRefusedError as err:
+            reasons.append(f"{backend}: {one_line(str(err))}")
+        else:
+            return BuiltVariant(backend, target, built.artifact)
+    raise ModelError(f"no backend builds {piece.id} for {target.name} ({'; '.join(reasons)})")
+
+
+def _takers_below(placement: Placement, piece: Piece) -> list[str]:
+    """Returns the backends below a piece's own that take all of it, best first."""
+    backends = list(placement.answers)
+    below = backends[backends.index(piece.backend) + 1 :]
+    return [backend for backend in below if placement.takes_all(backend, piece.nodes)]
 
 
 def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> BuiltPiece:
-    placement, piece = settled.plan.placement, built.piece
-    below = list(placement.answers)[list(placement.answers).index(piece.backend) + 1 :]
-    for backend in below:
-        if not placement.takes_all(backend, piece.nodes):
-            continue
+    piece = built.piece
+    for backend in _takers_below(settled.plan.placement, piece):
         note = "" if settled.boundaries else "no sample that the reference can run"
         outcome = _build(setting, piece, backend, settled.boundaries, note)
         if outcome.built is not None and not outcome.failure:

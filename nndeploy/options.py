@@ -8,6 +8,7 @@ from typing import Any
 
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.errors import UsageError, did_you_mean
+from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.target import Target
 
 OBJECTIVES = ("priority", "latency", "throughput")
@@ -23,6 +24,7 @@ class CompileOptions:
     and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
+    `precision` is the least in which backends may compute float32, on targets that have it.
     """
 
     backends: tuple[str, ...] | None = None
@@ -32,6 +34,7 @@ class CompileOptions:
     objective: str = "priority"
     threads: int | None = None
     cache_buffer: int | None = None
+    precision: str = "fp32"
     shapes: Mapping[str, Any] = field(default_factory=dict)
     custom_op_libraries: tuple[str, ...] = ()
     image_input: ImageInput | None = None
@@ -47,6 +50,8 @@ class CompileOptions:
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
+        if self.precision not in PRECISIONS:
+            raise UsageError(f"unknown precision {self.precision!r}", hint=did_you_mean(self.precision, PRECISIONS))
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
         if self.cache_buffer is not None and not 0 < self.cache_buffer <= MAX_CACHE_BUFFER:

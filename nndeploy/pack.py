@@ -17,7 +17,7 @@ import nndeploy
 from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled
+from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled, precision_of
 from nndeploy.options import CompileOptions, options_to_json
 from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
@@ -81,10 +81,8 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
     loaded, members = packing.loaded, _Members()
     graph = settled.plan.model.graph
     inputs = {named.name for named in loaded.inputs}
-    made_by_all = [
-        {name for built in chain.pieces for name in built.piece.outputs}
-        for chain in (settled, *(chain.settled for chain in packing.chains))
-    ]
+    chains = [settled, *(chain.settled for chain in packing.chains)]
+    made_by_all = [{name for built in chain.pieces for name in built.piece.outputs} for chain in chains]
     constants = _constant_outputs(graph, set.intersection(*made_by_all) | inputs)
     interface = {named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}
     manifest = Manifest(
@@ -108,7 +106,7 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
         aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
         constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
         goldens=_goldens(packing, settled, members),
-        tolerances=packing.setting.tolerances,
+        tolerances=packing.setting.tolerances[precision_of(chains)],
         checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),
         image_input=packing.options.image_input,
         provenance=_provenance(packing),

@@ -75,6 +75,15 @@ class Target:
         return reached
 
 
+BF16_FEATURE = "avx512_bf16"
+"""Linux's flag of processors that multiply bfloat16."""
+
+
+def has_bf16(target: Target) -> bool:
+    """Returns whether the target's processor multiplies bfloat16."""
+    return BF16_FEATURE in target.cpu_features
+
+
 WINDOW_BUFFER = "buffer"
 """Stands among the caches of a target: bytes in which a fused convolution keeps its sliding window."""
 

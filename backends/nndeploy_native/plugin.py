@@ -2,6 +2,7 @@
 """Own kernels on CPUs: compiled ahead of time from C, run with nothing but libc and numpy."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,8 @@ class Plugin:
         """
         from nndeploy_native.build import build, machine_of
 
-        return build(submodel, machine_of(target, options), options.ranges, workdir)
+        machine = machine_of(target, options)
+        return replace(build(submodel, machine, options.ranges, workdir), precision=machine.isa.precision)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

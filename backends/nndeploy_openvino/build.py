@@ -32,8 +32,8 @@ MAX_BLOB_WEIGHTS = 64 * 2**20
 EXPORT_SECONDS = 600.0
 
 
-def build(submodel: ir.Model, target: Target, workdir: Path) -> Artifact:
-    """Returns the artifact of a submodel.
+def build(submodel: ir.Model, target: Target, precision: str, workdir: Path) -> Artifact:
+    """Returns the artifact of a submodel; `precision` is that in which the CPU computes it where it can.
 
     Raises:
         BuildRefusedError: OpenVINO does not convert or compile the submodel, or it is larger than 2 GiB.
@@ -41,18 +41,20 @@ def build(submodel: ir.Model, target: Target, workdir: Path) -> Artifact:
     converted = convert(submodel)
     openvino().serialize(converted.model, str(workdir / GRAPH_FILE), str(workdir / WEIGHTS_FILE))
     if target.is_host and _is_worth_a_blob(converted.model, workdir):
-        _export_blob(workdir)
+        _export_blob(workdir, precision)
     else:
-        _check_that_it_compiles(converted.model)
+        _check_that_it_compiles(converted.model, precision)
     names = [name for name in (GRAPH_FILE, WEIGHTS_FILE, BLOB_FILE) if (workdir / name).exists()]
-    return Artifact(files={name: (workdir / name).read_bytes() for name in names}, metadata=_metadata(converted))
+    files = {name: (workdir / name).read_bytes() for name in names}
+    return Artifact(files, _metadata(converted, precision), precision=precision)
 
 
-def _metadata(converted: Converted) -> dict[str, Any]:
+def _metadata(converted: Converted, precision: str) -> dict[str, Any]:
     return {
         "inputs": list(converted.inputs),
         "outputs": list(converted.outputs),
         "openvino": str(openvino().__version__),
+        **({} if precision == "fp32" else {"precision": precision}),
     }
 
 
@@ -61,17 +63,17 @@ def _is_worth_a_blob(model: Any, workdir: Path) -> bool:
     return len(model.get_ops()) >= MIN_BLOB_OPERATIONS and MIN_BLOB_WEIGHTS <= num_bytes <= MAX_BLOB_WEIGHTS
 
 
-def _check_that_it_compiles(model: Any) -> None:
+def _check_that_it_compiles(model: Any, precision: str) -> None:
     try:
-        core().compile_model(model, DEVICE, configuration(None))
+        core().compile_model(model, DEVICE, configuration(None, precision))
     except Exception as err:  # the library's way to say no has many classes
         raise BuildRefusedError(reason_of(err)) from err
 
 
-def _export_blob(workdir: Path) -> None:
+def _export_blob(workdir: Path, precision: str) -> None:
     """Compiles the IR in `workdir` in a fresh process, which leaves the blob or a reason there."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-P", "-m", "nndeploy_openvino.export_blob", str(workdir)]
+    command = [sys.executable, "-P", "-m", "nndeploy_openvino.export_blob", str(workdir), precision]
     try:
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=EXPORT_SECONDS, check=False

@@ -57,10 +57,13 @@ def core() -> Any:
     return openvino().Core()
 
 
-def configuration(threads: int | None) -> dict[str, Any]:
-    """Returns how models are compiled: in float32 (the default may be bfloat16), one stream, threads not pinned."""
+_HINTS = {"fp32": "f32", "bf16": "bf16"}
+
+
+def configuration(threads: int | None, precision: str = "fp32") -> dict[str, Any]:
+    """Returns how models are compiled: in "fp32" (the default may be bfloat16) or "bf16", one stream, no pinning."""
     settings: dict[str, Any] = {
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": _HINTS[precision],
         "PERFORMANCE_HINT": "LATENCY",
         "ENABLE_CPU_PINNING": False,
     }

@@ -59,7 +59,7 @@ class Plugin:
 
         return supports(model)
 
-    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:  # noqa: ARG002
+    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
         """Returns OpenVINO's IR of the submodel, and its compiled form if the target is this machine.
 
         Raises:
@@ -67,7 +67,7 @@ class Plugin:
         """
         from nndeploy_openvino.build import build
 
-        return build(submodel, target, workdir)
+        return build(submodel, target, options.precision, workdir)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

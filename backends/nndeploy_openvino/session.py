@@ -13,6 +13,7 @@ import numpy as np
 
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
+from nndeploy.target import has_bf16, host_target
 from nndeploy.value_types import Value, numpy_dtype
 from nndeploy_openvino.element_types import RAW_TYPES, raw_type
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, WEIGHTS_FILE
@@ -37,7 +38,7 @@ def open_session(
     if GRAPH_FILE not in files or WEIGHTS_FILE not in files:
         raise BundleError(f"the artifact has no {GRAPH_FILE} or no {WEIGHTS_FILE}")
     inputs, outputs = _names(metadata, "inputs"), _names(metadata, "outputs")
-    compiled = _compiled(files, str(metadata.get("openvino", "")), configuration(options.threads))
+    compiled = _compiled(files, metadata, options.threads)
     if len(compiled.inputs) != len(inputs) or len(compiled.outputs) != len(outputs):
         raise BundleError(
             f"the model has {len(compiled.inputs)} inputs and {len(compiled.outputs)} outputs, "
@@ -108,9 +109,15 @@ def _names(metadata: Mapping[str, Json], key: str) -> list[str]:
     return names
 
 
-def _compiled(files: Mapping[str, memoryview], version: str, settings: dict[str, Any]) -> Any:
-    """Returns the compiled model: the blob where OpenVINO takes it, else the IR, compiled here."""
-    if BLOB_FILE in files and version == openvino().__version__:
+def _compiled(files: Mapping[str, memoryview], metadata: Mapping[str, Json], threads: int | None) -> Any:
+    """Returns the compiled model: the blob where OpenVINO takes it, else the IR, compiled here.
+
+    A CPU that does not multiply bfloat16 computes in float32, though OpenVINO would imitate it there.
+    """
+    asked = "bf16" if metadata.get("precision") == "bf16" else "fp32"
+    precision = asked if has_bf16(host_target()) else "fp32"
+    settings = configuration(threads, precision)
+    if BLOB_FILE in files and metadata.get("openvino") == openvino().__version__ and precision == asked:
         try:
             return core().import_model(_tensor(files[BLOB_FILE]), DEVICE, settings)
         except RuntimeError:  # made for another kind of CPU: OpenVINO checks that itself

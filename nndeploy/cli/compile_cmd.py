@@ -13,6 +13,7 @@ import click
 
 from nndeploy.errors import DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.options import OBJECTIVES
+from nndeploy.plugin.interface import PRECISIONS
 
 EXAMPLES = """\b
 Examples:
@@ -68,6 +69,9 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     "--samples", type=click.Path(path_type=Path), help="Folder of .npz files: inputs to check and measure with."
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads each backend will be run with.")
+@click.option(
+    "--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Least precision of float32."
+)
 @click.option(
     "--cache-buffer",
     metavar="SIZE",
@@ -138,6 +142,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "shape_texts": list(options["shape"]),
         "trtexec_shapes": [options[f"{end}_shapes"] or "" for end in ("min", "opt", "max")],
         "threads": options["threads"],
+        "precision": options["precision"],
         "cache_buffer": None if options["cache_buffer"] is None else num_bytes(options["cache_buffer"]),
         "without": [name for text in options["without"] for name in text.split(",")],
         "pins": [_pin(text) for text in options["pin"]],

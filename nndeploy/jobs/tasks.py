@@ -94,7 +94,7 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     """
     with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
-    _check_file_names(name, artifact)
+    _check_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
     not_run = unmet_here or _why_not_run(name, target)
     if not_run or not samples:
@@ -177,7 +177,9 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
         raise BuildRefusedError(reason_of(err)) from err
 
 
-def _check_file_names(name: str, artifact: Artifact) -> None:
+def _check_artifact(name: str, artifact: Artifact, options: BuildOptions) -> None:
+    if artifact.precision not in ("fp32", options.precision):
+        raise UnavailableError(f"backend {name!r} computes in {artifact.precision!r:.40}, which was not asked for")
     for file in artifact.files:
         if not _FILE_NAME.fullmatch(file):
             raise UnavailableError(f"backend {name!r} made a file with an unusable name: {file!r}")

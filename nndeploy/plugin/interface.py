@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 API_VERSION = 1
 DEVICE_KINDS = ("cpu", "cuda")
+PRECISIONS = ("fp32", "bf16")
 
 Json: TypeAlias = Any
 """Plain data: None, bool, int, float, str, list and dict with str keys."""
@@ -58,8 +59,8 @@ class BuildOptions:
     """What a user asked of a build that a backend may care about.
 
     `ranges` gives the sizes of symbolic dimensions, `threads` is the number that `open` will be asked for (None: the
-    backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named. `precision`
-    is "fp32", or "bf16" where a backend may compute in it on a target that has it.
+    backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named. `precision`,
+    one of `PRECISIONS`, is the least in which float32 may be computed; "bf16" is asked only for a target that has it.
     """
 
     threads: int | None = None
@@ -79,6 +80,7 @@ class Artifact:
     ("8.9") of which a GPU must have one), `compute_capability_min`. A missing key means "anything".
     A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.bundle.steps` says how.
     `native_code`: the files are executable code or an engine. `deterministic`: the same input gives the same bytes.
+    `precision`: in which it computes float32; "bf16" only where that was asked for, and it is compared less closely.
     """
 
     files: Mapping[str, bytes]
@@ -87,6 +89,7 @@ class Artifact:
     native_code: bool = False
     deterministic: bool = True
     log: str = ""
+    precision: str = "fp32"
 
 
 @dataclass(frozen=True, slots=True)

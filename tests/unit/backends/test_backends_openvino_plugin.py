@@ -17,6 +17,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from nndeploy_openvino import build as builder
+from nndeploy_openvino import session as sessions
 from nndeploy_openvino.conversion import convert
 from nndeploy_openvino.library import configuration, core, openvino
 from nndeploy_openvino.plugin import Plugin
@@ -26,7 +27,7 @@ from nndeploy_reference.session import EvaluatorSession
 
 from nndeploy.errors import BundleError, UsageError
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import Target, host_target
+from nndeploy.target import BF16_FEATURE, Target, has_bf16, host_target
 
 PLUGIN = Plugin()
 SMALL = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Relu(t) }"
@@ -37,9 +38,9 @@ def model_of(text: str, opset: int = 21) -> ir.Model:
     return ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(header + text), data_prop=True))
 
 
-def built(model: ir.Model, folder: Path, target: Target | None = None) -> Artifact:
+def built(model: ir.Model, folder: Path, target: Target | None = None, precision: str = "fp32") -> Artifact:
     folder.mkdir(exist_ok=True)
-    return PLUGIN.build(model, target or host_target(), BuildOptions(), folder)
+    return PLUGIN.build(model, target or host_target(), BuildOptions(precision=precision), folder)
 
 
 def opened(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> Any:
@@ -129,6 +130,29 @@ def test_models_are_computed_in_float32_on_the_threads_asked_for() -> None:
     assert compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() == "f32"
     assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
     assert compiled.get_property("NUM_STREAMS") == 1
+
+
+@pytest.mark.skipif(not has_bf16(host_target()), reason=f"this machine lacks {BF16_FEATURE}")
+def test_bfloat16_is_computed_where_it_was_asked_for(with_blob: Artifact, tmp_path: Path) -> None:
+    artifact = built(deep(), tmp_path, precision="bf16")
+    assert (with_blob.precision, artifact.precision) == ("fp32", "bf16")
+    x = {"x": np.random.default_rng(1).standard_normal((1, 16, 8, 8)).astype(np.float32)}
+    ir_only = {name: data for name, data in artifact.files.items() if name != "model.blob"}
+    assert len(ir_only) < len(artifact.files)
+    exact = opened(with_blob.files, with_blob.metadata).run(x)["y"]
+    got = opened(artifact.files, artifact.metadata).run(x)["y"]
+    np.testing.assert_array_equal(got, opened(ir_only, artifact.metadata).run(x)["y"])
+    assert 1e-4 < np.abs(got - exact).max() < 0.1
+
+
+def test_cpu_without_bfloat16_computes_such_an_artifact_in_float32(
+    with_blob: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = built(deep(), tmp_path, precision="bf16")
+    monkeypatch.setattr(sessions, "host_target", lambda: Target("old", "x86_64"))
+    x = {"x": np.random.default_rng(1).standard_normal((1, 16, 8, 8)).astype(np.float32)}
+    exact = opened(with_blob.files, with_blob.metadata).run(x)["y"]
+    np.testing.assert_allclose(opened(artifact.files, artifact.metadata).run(x)["y"], exact, rtol=1e-5, atol=1e-6)
 
 
 def test_architecture_without_openvino_is_a_reason() -> None:
@@ -334,7 +358,7 @@ def test_reason_of_a_failed_export_is_handed_back(tmp_path: Path) -> None:
 
     (tmp_path / "model.xml").write_text("not xml")
     (tmp_path / "model.bin").write_bytes(b"")
-    main(tmp_path)
+    main(tmp_path, "fp32")
     assert "\n" not in (tmp_path / "reason.txt").read_text()
     assert not (tmp_path / "model.blob").exists()
 

@@ -160,7 +160,7 @@ def relu() -> ir.Model:
 
 def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     target = host_target()
-    options = BuildOptions(2, {"N": DimRange(1, 8, 4)}, ("/lib.so",))
+    options = BuildOptions(2, {"N": DimRange(1, 8, 4)}, ("/lib.so",), "bf16")
     measure = MeasureOptions(0.5, 2, 1, ("/lib.so",))
     sample = {"x": np.arange(3), "s": [np.ones(1)], "none": None}
     request = Request("build", {"backend": "b"}, target, options, measure, b"model", [sample])
@@ -177,7 +177,9 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     assert isinstance(back.target, Target)
     np.testing.assert_array_equal(back.samples[0]["x"], sample["x"])
     assert back.samples[0]["none"] is None
-    built = Built(Artifact({"a.bin": b"123"}, {"k": [1]}, {"arch": "x86_64"}, True, False, "log"), (sample,), "why")
+    built = Built(
+        Artifact({"a.bin": b"123"}, {"k": [1]}, {"arch": "x86_64"}, True, False, "log", "bf16"), (sample,), "why"
+    )
     response_to_folder(messages.built_to_response(built), tmp_path)
     again = messages.built_from(messages.response_from_folder(tmp_path))
     assert again.artifact == built.artifact

@@ -12,8 +12,16 @@ import pytest
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
+from nndeploy.report import CheckReport
 from nndeploy.value_types import TensorType
-from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, not_compared, tolerances
+from nndeploy.verify.check import (
+    compare_outputs,
+    describe_failure,
+    in_precision,
+    is_quantised,
+    not_compared,
+    tolerances,
+)
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.reference import Reference, reference_engines
 
@@ -150,6 +158,28 @@ def test_asked_tolerances_replace_those_of_floating_types_only() -> None:
     assert 0 < default["float32"].rtol < default["float16"].rtol
     assert (asked["uint8"].atol, tolerances(None, 1.0, False)["uint8"].atol, default["uint8"].atol) == (0, 1, 1)
     assert asked["float32"].span == 0 < default["float32"].span
+
+
+def test_bfloat16_may_be_as_far_off_as_its_steps_and_float32_may_not() -> None:
+    want, got = {"y": np.array([1, 0.1, 0], np.float32)}, {"y": np.array([1.05, 0.1, 0.02], np.float32)}
+    exact, loose = (tolerances(None, None, False, precision) for precision in ("fp32", "bf16"))
+    for limits, ok in ((exact, False), (loose, True)):
+        (check,) = compare_outputs("s0", "b", [got], [want], TYPES, limits, incomparable={})
+        assert check.ok is ok
+    assert loose["int64"] == exact["int64"] == Tolerance(0.0, 0.0)
+    assert tolerances(0.5, 0.25, False, "bf16") == tolerances(0.5, 0.25, False)
+
+
+def test_outputs_in_bfloat16_must_point_the_same_way_unless_they_hardly_differ() -> None:
+    turned, near, right = (
+        CheckReport("s0", "b", 0, "y", True, max_abs, 0.1, cosine)
+        for max_abs, cosine in ((0.3, 0.9), (1e-3, 0.9), (0.3, 0.999))
+    )
+    assert in_precision([turned, near, right], "fp32", 0.99) == [turned, near, right]
+    checks = in_precision([turned, near, right], "bf16", 0.99)
+    assert [check.ok for check in checks] == [False, True, True]
+    assert [check.note for check in checks] == ["computed in bf16; cosine 0.9000", *["computed in bf16"] * 2]
+    assert all(check.ok for check in in_precision([turned], "bf16", -1.0))
 
 
 def test_a_quantised_model_may_be_a_step_off() -> None:
