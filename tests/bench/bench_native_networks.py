@@ -7,8 +7,8 @@
 MobileNetV1 and V2 (width 1.0, 1000 classes, seeded weights: the numbers cost what trained ones cost), ordinary input in
 and classes out, layout conversions included. One process an engine, the others stopped, interleaved rounds
 (interleaved.py). The ratio is the faster of ONNX Runtime and OpenVINO over native, median over rounds, with the least
-and the largest round; error is the largest difference of native's output from ONNX Runtime's, over its largest value,
-on the same input in the same run; a larger one than the bound ends the command.
+and the largest round. Errors, of native and of OpenVINO, are the largest difference from ONNX Runtime's output over its
+largest value, on the same input in the same run; a larger one than the bound ends the command.
 
 `--precision bf16` sets native and OpenVINO to bf16; ONNX Runtime stays at float32, as the reference.
 """
@@ -31,8 +31,8 @@ from interleaved import Engine, EngineDiedError, Pace, Race, largest_error, race
 from native_engines import machine_line
 from native_models import NETWORKS
 
-BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}
-"""Largest error; 5e-2 is about what 28 or 53 layers rounded to 8 bits leave of a logit."""
+BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
+"""Largest error. bf16 keeps 8 bits: one rounding is 4e-3, and 28 or 53 layers in a row came to 5e-3 on 2026-11-20."""
 PEERS = ("onnxruntime", "openvino")
 LARGEST = (640, 8)
 
@@ -52,13 +52,16 @@ def main() -> None:
     options = _options()
     rows = []
     print(machine_line(), end="\n\n")
-    print("| network | size | batch | threads | native ms | ONNX Runtime ms | OpenVINO ms | ratio | (rounds) | error |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :---: | ---: |")
+    print(
+        "| network | size | batch | threads | native ms | ONNX Runtime ms | OpenVINO ms | ratio | (rounds) | error "
+        "| OpenVINO error |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :---: | ---: | ---: |")
     for case in _cases(options):
         found = _raced(case, options.precision, Pace(options.seconds, options.rounds))
-        error = _checked(case, found, options.precision)
-        print(_row(case, found, error), flush=True)
-        rows.append({**asdict(case), "error": error, "notes": found.notes, "rounds": found.rounds,
+        errors = _checked(case, found, options.precision)
+        print(_row(case, found, errors), flush=True)
+        rows.append({**asdict(case), "errors": errors, "notes": found.notes, "rounds": found.rounds,
                      "ratio": found.ratio("native", PEERS)})  # fmt: skip
         if options.json:
             options.json.write_text(json.dumps({"machine": machine_line(), "rows": rows}, indent=1))
@@ -106,23 +109,24 @@ def _raced(case: Case, precision: str, pace: Pace) -> Race:
             sys.exit(f"{case}: {err}")
 
 
-def _checked(case: Case, found: Race, precision: str) -> float:
-    """Returns native's error; ends the command where an engine refused, or gave other numbers than ONNX Runtime."""
+def _checked(case: Case, found: Race, precision: str) -> dict[str, float]:
+    """Returns the errors of native and OpenVINO; ends the command where an engine refused or is wrong."""
     for name, reason in found.refused.items():
         sys.exit(f"{case}: {name} refuses: {reason}")
-    for name in ("openvino", "native"):
-        error = largest_error(found.outputs[name], found.outputs["onnxruntime"])
+    want = found.outputs["onnxruntime"]
+    errors = {name: largest_error(found.outputs[name], want) for name in ("native", "openvino")}
+    for name, error in errors.items():
         if not error <= BOUNDS[precision]:
             sys.exit(f"{case}: {name} is wrong: error {error:.1e} of the largest value, bound {BOUNDS[precision]:.0e}")
-    return error
+    return errors
 
 
-def _row(case: Case, found: Race, error: float) -> str:
+def _row(case: Case, found: Race, errors: dict[str, float]) -> str:
     times = " | ".join(f"{found.ms(name):.2f}" for name in ("native", *PEERS))
     ratios = found.ratios("native", PEERS)
     return (
         f"| {case.network} | {case.size} | {case.batch} | {case.threads} | {times} | {statistics.median(ratios):.2f} "
-        f"| {min(ratios):.2f} to {max(ratios):.2f} | {error:.1e} |"
+        f"| {min(ratios):.2f} to {max(ratios):.2f} | {errors['native']:.1e} | {errors['openvino']:.1e} |"
     )
 
 
