@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random steps of the convolution kernels with what NumPy makes of them in float64; the same for the same seed.
+
+Sizes, padding (asymmetric, or wider than a register tile), dilation, odd channel counts, ends and the capacity of the
+window buffer are drawn at random; kernel sizes, strides, ends and capacities take turns, so that each comes up.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+from native_models import Array
+from native_programs import Case
+from nndeploy_native.expressions import Expression, const, operand
+from nndeploy_native.isa import Isa
+from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.steps.inverted_residual import InvertedResidual
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Epilogue, Machine
+from nndeploy_native.tensors import Layout, Tensor
+
+X, R, S = operand(0), operand(1), operand(2)
+CAPACITIES = (1, 300, 1500, 5000, 20_000, 70_000, 1 << 18, 1 << 20)
+CHANNELS = (1, 3, 5, 8, 15, 16, 17, 19, 24, 31, 32, 33, 37, 48, 63, 70)
+
+End = tuple[Expression, Callable[[Array, Array, Array], Array]]
+
+
+def _clip(x: Expression, low: float, high: float) -> Expression:
+    return ("min", ("max", x, const(low)), const(high))
+
+
+ENDS: dict[str, End] = {
+    "none": (X, lambda x, r, s: x),
+    "relu": (("relu", X), lambda x, r, s: np.maximum(x, 0)),
+    "relu6": (_clip(X, 0, 6), lambda x, r, s: np.clip(x, 0, 6)),
+    "hardswish": (("hardswish", X), lambda x, r, s: x * np.clip(x / 6 + 0.5, 0, 1)),
+    "silu": (("mul", X, ("sigmoid", X)), lambda x, r, s: x / (1 + np.exp(-x))),
+    "hard sigmoid": (
+        _clip(("add", ("mul", X, const(0.2)), const(0.5)), 0, 1),
+        lambda x, r, s: np.clip(0.2 * x + 0.5, 0, 1),
+    ),
+    "tanh": (("tanh", X), lambda x, r, s: np.tanh(x)),
+    "leaky relu": (
+        ("where", ("less", X, const(0)), ("mul", X, const(0.1)), X),
+        lambda x, r, s: np.where(x < 0, 0.1 * x, x),
+    ),
+    "prelu": (("where", ("less", X, const(0)), ("mul", X, S), X), lambda x, r, s: np.where(x < 0, s * x, x)),
+}
+RESIDUAL_ENDS: dict[str, End] = {
+    "residual": (("add", X, R), lambda x, r, s: x + r),
+    "residual, then relu": (("relu", ("add", X, R)), lambda x, r, s: np.maximum(x + r, 0)),
+    "relu6, then residual": (("add", _clip(X, 0, 6), R), lambda x, r, s: np.clip(x, 0, 6) + r),
+    "times residual, times number": (("mul", ("mul", X, R), S), lambda x, r, s: x * r * s),
+}
+
+
+@dataclass
+class Draw:
+    """What is drawn for the cases of one program: number `count` of a kind takes the turn `count` of each table."""
+
+    isa: Isa
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Starts the sequence."""
+        self.random = random.Random(self.seed)  # noqa: S311
+        self.numbers = np.random.default_rng(self.seed)
+
+    def normal(self, *shape: int) -> Array:
+        """Returns normal numbers, such that bfloat16 holds them exactly where that is the precision."""
+        return self.rounded(self.numbers.standard_normal(shape).astype(np.float32))
+
+    def rounded(self, array: Array) -> Array:
+        """Returns what the inner layout keeps of an array."""
+        if self.isa.precision == "fp32":
+            return array
+        return array.astype(np.float32).astype(ml_dtypes.bfloat16).astype(array.dtype)
+
+    def weights(self, *shape: int) -> Array:
+        """Returns weights whose products keep the size of what they meet."""
+        return self.rounded(self.normal(*shape) / np.float32(np.sqrt(np.prod(shape[1:]))))
+
+    def machine(self, turn: int) -> Machine:
+        """Returns a machine; with an L2 of one byte everything exceeds it, and all prefetches are on."""
+        return Machine(self.isa, turn % 3 == 1, CAPACITIES[turn % len(CAPACITIES)])
+
+    def image(self, channels: int, root: str = "x", width: int = 45) -> Tensor:
+        """Returns a blocked tensor of 1 to 3 images."""
+        shape = (self.random.randint(1, 3), channels, self.random.randint(1, 12), self.random.randint(1, width))
+        return Tensor(root, shape, Layout.BLOCKED)
+
+    def window(self, x: Tensor, kernel: int, turn: int) -> tuple[Window, tuple[int, int]]:
+        """Returns a window over an image, and the sizes of its output."""
+        one = [self._axis(x.shape[2 + i], kernel, turn + i) for i in range(2)]
+        window = Window(*(tuple(axis[k] for axis in one) for k in range(4)))  # type: ignore[arg-type]
+        return window, (one[0][4], one[1][4])
+
+    def _axis(self, size: int, kernel: int, turn: int) -> tuple[int, int, int, int, int]:
+        dilation = self.random.choice((1, 1, 2, 3))
+        reach = (kernel - 1) * dilation
+        pads = {
+            0: (reach // 2, reach - reach // 2),
+            1: (0, 0),
+            2: (self.random.randint(0, reach), self.random.randint(0, reach)),
+            3: (20, 17),
+        }[turn % 4]
+        before, after = pads if size + sum(pads) > reach else (reach // 2, reach - reach // 2)
+        stride = 1 + turn // 2 % 2
+        return kernel, stride, before, dilation, (size + before + after - reach - 1) // stride + 1
+
+    def epilogue(self, name: str, output: Tensor, values: dict[str, Array]) -> Epilogue:
+        """Returns an end; its residual goes to the values."""
+        expression = {**ENDS, **RESIDUAL_ENDS}[name][0]
+        residual = Tensor("r", output.shape, Layout.BLOCKED) if "residual" in name else None
+        if residual is not None:
+            values["r"] = self.normal(*output.shape)
+        return Epilogue(expression, residual, self.normal(output.shape[1]) if _reads(expression, 2) else None)
+
+    def end(self, turn: int, *, may_add: bool = True) -> str:
+        """Returns the name of an end."""
+        names = [*ENDS, *(RESIDUAL_ENDS if may_add else ())]
+        return names[(turn + self.seed) % len(names)]
+
+
+def _reads(expression: Expression, number: int) -> bool:
+    if expression[0] == "const":
+        return False
+    if expression[0] == "operand":
+        return expression[1] == number
+    return any(isinstance(part, tuple) and _reads(part, number) for part in expression[1:])
+
+
+def separable(draw: Draw, turn: int) -> Case:
+    """Returns depthwise and pointwise as one step."""
+    x = draw.image(draw.random.choice(CHANNELS))
+    values = {"x": draw.normal(*x.shape)}
+    first, hidden, said = _depthwise(draw, turn, x, values["x"])
+    second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
+    machine = draw.machine(turn)
+    name = f"separable {turn}: {said} then {ended}, {x.shape}, {machine.buffer_bytes} bytes"
+    return Case(name, Separable(first, second), machine, values, wanted, _streamed(turn))
+
+
+def inverted_residual(draw: Draw, turn: int) -> Case:
+    """Returns pointwise, depthwise and pointwise as one step."""
+    x = draw.image(draw.random.choice((1, 3, 5, 8, 10, 16)), width=30)
+    values = {"x": draw.normal(*x.shape)}
+    expand, wide, before = _pointwise(
+        draw, turn, x, values["x"], {}, draw.end(turn, may_add=False), draw.random.choice((17, 24, 40, 70, 150)), "e"
+    )
+    first, hidden, said = _depthwise(draw, turn, expand.output, wide)
+    second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
+    machine = draw.machine(turn)
+    name = f"inverted {turn}: {before} then {said} then {ended}, {x.shape}, {machine.buffer_bytes} bytes"
+    return Case(name, InvertedResidual(expand, Separable(first, second)), machine, values, wanted)
+
+
+def pointwise(draw: Draw, turn: int) -> Case:
+    """Returns a pointwise convolution."""
+    x = draw.image(draw.random.choice(CHANNELS))
+    values = {"x": draw.normal(*x.shape)}
+    step, wanted, said = _pointwise(draw, turn, x, values["x"], values, draw.end(turn))
+    machine = draw.machine(turn)
+    name = f"pointwise {turn}: {said}, {x.shape}, {machine.buffer_bytes} bytes"
+    return Case(name, step, machine, values, draw.rounded(wanted), {**_streamed(turn), "by_panels": turn % 2})
+
+
+def depthwise(draw: Draw, turn: int) -> Case:
+    """Returns a depthwise convolution by itself."""
+    x = draw.image(draw.random.choice(CHANNELS))
+    values = {"x": draw.normal(*x.shape)}
+    step, wanted, said = _depthwise(draw, turn, x, values["x"], (1, 3, 5, 7)[turn % 4])
+    return Case(f"depthwise {turn}: {said}, {x.shape}", step, draw.machine(turn), values, wanted)
+
+
+def dense(draw: Draw, turn: int) -> Case:
+    """Returns a convolution over all channels; every second one reads the order of ONNX."""
+    channels = draw.random.choice((1, 2, 3, 4) if turn % 2 else CHANNELS)
+    return _convolution(draw, turn, "dense", channels, draw.random.choice(CHANNELS), 1)
+
+
+def grouped(draw: Draw, turn: int) -> Case:
+    """Returns a convolution with groups, or a depthwise one whose end adds a residual."""
+    groups = draw.random.choice((2, 3, 5))
+    inputs, outputs = (groups * draw.random.choice((1, 2, 3, 7)) for _ in range(2))
+    return _convolution(draw, turn, "grouped", inputs, outputs, groups)
+
+
+def transposed(draw: Draw, turn: int) -> Case:
+    """Returns a transposed convolution."""
+    x, outputs = draw.image(draw.random.choice((1, 3, 16, 19)), width=20), draw.random.choice((1, 5, 17, 33))
+    kernel, stride = (2, 3, 4)[turn % 3], (2, 1, 3)[turn % 3]
+    pads = tuple(draw.random.randint(0, min(kernel, (x.shape[2 + i] - 1) * stride + kernel) // 2) for i in range(2))
+    sizes = [(x.shape[2 + i] - 1) * stride + kernel - pads[i] for i in range(2)]
+    sizes = [max(1, size - draw.random.randint(0, min(pad, size - 1))) for size, pad in zip(sizes, pads, strict=True)]
+    output = Tensor("y", (x.shape[0], outputs, sizes[0], sizes[1]), Layout.BLOCKED)
+    values, weights, bias = {"x": draw.normal(*x.shape)}, draw.normal(outputs, x.shape[1], kernel, kernel), None
+    weights = draw.rounded(weights / np.float32(np.sqrt(x.shape[1])))
+    end = draw.end(turn)
+    window = Window((kernel, kernel), (stride, stride), (pads[0], pads[1]))
+    step = Convolution(output, x, weights, bias, window, is_transposed=True)
+    step = step.with_epilogue(draw.epilogue(end, output, values), output)
+    sums = convolved_transposed(values["x"], weights, window, output.shape)
+    name = f"transposed {turn}: {kernel}x{kernel} {x.shape}->{outputs} stride {stride}, pads {pads}, {end}"
+    return Case(name, step, draw.machine(turn), values, _ended(step, end, sums, values))
+
+
+KINDS: dict[str, Callable[[Draw, int], Case]] = {
+    "separable": separable,
+    "inverted_residual": inverted_residual,
+    "pointwise": pointwise,
+    "depthwise": depthwise,
+    "dense": dense,
+    "grouped": grouped,
+    "transposed": transposed,
+}
+
+
+def _streamed(turn: int) -> dict[str, int]:
+    return {"stream": 1} if turn % 4 == 2 else {}
+
+
+def _convolution(draw: Draw, turn: int, kind: str, inputs: int, outputs: int, groups: int) -> Case:
+    x = draw.image(inputs, width=30)
+    if kind == "dense" and turn % 2:
+        x = Tensor(x.root, x.shape)
+    values = {"x": draw.numbers.standard_normal(x.shape).astype(np.float32)}
+    if x.is_blocked:
+        values = {"x": draw.rounded(values["x"])}
+    kernel = (3, 1, 5, 7, 3)[turn % 5]
+    window, sizes = draw.window(x, kernel, turn)
+    output = Tensor("y", (x.shape[0], outputs, *sizes), Layout.BLOCKED)
+    weights, bias, end = draw.weights(outputs, inputs // groups, kernel, kernel), draw.normal(outputs), draw.end(turn)
+    step = Convolution(output, x, weights, bias, window, groups)
+    step = step.with_epilogue(draw.epilogue(end, output, values), output)
+    wanted = _ended(step, end, convolved(values["x"], weights, bias, window, sizes, groups), values)
+    name = f"{step.kernel} {turn}: {window}, {x.shape}->{outputs}, {groups} groups, {end}"
+    return Case(name, step, draw.machine(turn), values, wanted, _streamed(turn))
+
+
+def _depthwise(draw: Draw, turn: int, x: Tensor, data: Array, kernel: int = 0) -> tuple[Convolution, Array, str]:
+    """Returns the step, its result as the inner layout keeps it, and its name."""
+    channels, kernel = x.shape[1], kernel or (3, 5, 7)[turn % 3]
+    window, sizes = draw.window(x, kernel, turn)
+    output = Tensor("d", (x.shape[0], channels, *sizes), Layout.BLOCKED)
+    weights, bias, end = draw.weights(channels, 1, kernel, kernel), draw.normal(channels), draw.end(turn, may_add=False)
+    step = Convolution(output, x, weights, bias, window, channels).with_epilogue(draw.epilogue(end, output, {}), output)
+    result = _ended(step, end, convolved(data, weights, bias, window, sizes, channels), {})
+    return step, draw.rounded(result), f"{window} {end}"
+
+
+def _pointwise(
+    draw: Draw, turn: int, x: Tensor, data: Array, values: dict[str, Array], end: str, outputs: int = 0, root: str = "y"
+) -> tuple[Convolution, Array, str]:
+    """Returns the step, its result as the inner layout keeps it, and its name; a residual goes to the values."""
+    outputs = outputs or draw.random.choice(CHANNELS)
+    output = Tensor(root, (x.shape[0], outputs, *x.shape[2:]), Layout.BLOCKED)
+    weights, bias = draw.weights(outputs, x.shape[1], 1, 1), None if turn % 5 == 4 else draw.normal(outputs)
+    step = Convolution(output, x, weights, bias, Window((1, 1)))
+    step = step.with_epilogue(draw.epilogue(end, output, values), output)
+    sums = np.einsum("oc,nchw->nohw", weights[:, :, 0, 0].astype(np.float64), data.astype(np.float64))
+    sums += 0 if bias is None else bias.astype(np.float64)[:, None, None]
+    return step, draw.rounded(_ended(step, end, sums, values)), f"{x.shape[1]}->{outputs} {end}"
+
+
+def _ended(step: Convolution, end: str, sums: Array, values: dict[str, Array]) -> Array:
+    number = step.epilogue.channel
+    zeros = np.zeros(step.output.shape[1])
+    residual = values["r"].astype(np.float64) if step.epilogue.residual is not None else np.zeros(1)
+    numbers = (zeros if number is None else number.astype(np.float64))[:, None, None]
+    return {**ENDS, **RESIDUAL_ENDS}[end][1](sums, residual, numbers)
+
+
+def convolved(x: Array, weights: Array, bias: Array, window: Window, sizes: tuple[int, int], groups: int = 1) -> Array:
+    """Returns a convolution in float64; whatever the window reads outside the image is zero. Source: ONNX Conv."""
+    (batch, channels), (outputs, of_group, *kernel) = x.shape[:2], weights.shape
+    spans = [(sizes[i] - 1) * window.strides[i] + (kernel[i] - 1) * window.dilations[i] + 1 for i in range(2)]
+    behind = [max(0, spans[i] - window.pads[i] - x.shape[2 + i]) for i in range(2)]
+    pads = ((0, 0), (0, 0), *((window.pads[i], behind[i]) for i in range(2)))
+    padded = np.pad(x.astype(np.float64), pads).reshape(
+        batch, groups, channels // groups, -1, x.shape[3] + pads[3][0] + pads[3][1]
+    )
+    grouped_weights = weights.astype(np.float64).reshape(groups, outputs // groups, of_group, *kernel)
+    result = np.zeros((batch, groups, outputs // groups, *sizes))
+    for ky in range(kernel[0]):
+        for kx in range(kernel[1]):
+            places = [
+                slice(tap * window.dilations[i], tap * window.dilations[i] + (sizes[i] - 1) * window.strides[i] + 1,
+                      window.strides[i])
+                for i, tap in enumerate((ky, kx))
+            ]  # fmt: skip
+            part = padded[:, :, :, places[0], places[1]]
+            result += np.einsum("goc,ngchw->ngohw", grouped_weights[..., ky, kx], part, optimize=True)
+    return result.reshape(batch, outputs, *sizes) + bias.astype(np.float64)[:, None, None]
+
+
+def convolved_transposed(x: Array, weights: Array, window: Window, shape: tuple[int, ...]) -> Array:
+    """Returns a transposed convolution in float64, weights (O, I, H, W). Source: ONNX ConvTranspose."""
+    height, width = (max(shape[2 + i] + window.pads[i], x.shape[2 + i] * window.strides[i] + window.kernel[i])
+                     for i in range(2))  # fmt: skip
+    full = np.zeros((*shape[:2], height, width))
+    for y in range(x.shape[2]):
+        for column in range(x.shape[3]):
+            top, left = y * window.strides[0], column * window.strides[1]
+            full[:, :, top : top + window.kernel[0], left : left + window.kernel[1]] += np.einsum(
+                "nc,ochw->nohw", x[:, :, y, column].astype(np.float64), weights.astype(np.float64)
+            )
+    top, left = window.pads
+    return full[:, :, top : top + shape[2], left : left + shape[3]]
