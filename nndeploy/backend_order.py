@@ -26,7 +26,10 @@ class TargetBackends:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each backend that was left out, or whose library the box has in another version."""
-        left_out = [f"{name} is left out: {probe.reason}" for name, probe in self.left_out.items()]
+        left_out = [
+            f"{name} is left out: {'; '.join(filter(None, (probe.reason, probe.hint)))}"
+            for name, probe in self.left_out.items()
+        ]
         there = dict(self.target.libraries)
         here = {backend.name: backend.probe(self.target).version for backend in self.backends}
         other = [
