@@ -228,7 +228,7 @@ class _Pool:
 
 
 def _input(value: Value, border: Border) -> _Array:
-    array = np.ascontiguousarray(value, _DTYPES[border.format])
+    array = np.asarray(value, _DTYPES[border.format], order="C")
     if array.shape != border.shape:
         raise InputError(f"input {border.name!r}: expected {border.shape}, got {array.shape}")
     return _aligned_array(array.reshape(-1).view(np.uint8)) if border.is_blocked else array

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: threads share the steps of a network and rest between runs; callers, forks and outputs keep apart."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from native_models import Array, built, convolved, model_of, reals, run
+from nndeploy_native.session import NativeSession, open_session
+
+from nndeploy.errors import InputError
+from nndeploy.plugin.interface import Artifact, OpenOptions
+
+TEXT = """g (float[1,20,9,11] x) => (float[1,20,9,11] y) {
+    a = Conv<group=20, pads=[1,1,1,1]>(x, w) b = Sigmoid(a) c = GlobalAveragePool(b) d = Conv(c, v) e = Mul(b, d)
+    f = Conv<pads=[1,1,1,1]>(e, u) g1 = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(f) y = Add(g1, x) }"""
+WEIGHTS = {"w": reals(20, 1, 3, 3, seed=1), "v": reals(20, 20, 1, 1, seed=2), "u": reals(20, 20, 3, 3, seed=3)}
+FORKED = """
+import json, os, sys
+from pathlib import Path
+import numpy as np
+from nndeploy_native.session import open_session
+from nndeploy.plugin.interface import OpenOptions
+folder = Path(sys.argv[1])
+files = {path.name: memoryview(path.read_bytes()) for path in (folder / "files").iterdir()}
+session = open_session(files, json.loads((folder / "metadata.json").read_text()), OpenOptions(threads=3))
+x = np.load(folder / "x.npy")
+before = session.run({"x": x})["y"]
+child = os.fork()
+if child == 0:
+    same = all(np.array_equal(session.run({"x": x})["y"], before) for _ in range(3))
+    threads = len(os.listdir("/proc/self/task"))
+    session.close()
+    os._exit(0 if same and threads == 3 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert np.array_equal(session.run({"x": x})["y"], before)
+session.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    """Returns a network whose steps each need all of the one before."""
+    return built(model_of(TEXT, WEIGHTS), tmp_path_factory.mktemp("network"))
+
+
+@pytest.fixture
+def session(artifact: Artifact) -> Iterator[NativeSession]:
+    opened = _opened(artifact, 3)
+    yield opened
+    opened.close()
+
+
+def _opened(artifact: Artifact, threads: int) -> NativeSession:
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
+
+
+def _x(seed: int = 0) -> Array:
+    return reals(1, 20, 9, 11, seed=seed)
+
+
+def _wanted(x: Array) -> Array:
+    b = 1 / (1 + np.exp(-convolved(x, WEIGHTS["w"], pads=(1, 1, 1, 1), groups=20)))
+    e = b * convolved(b.mean((2, 3), keepdims=True), WEIGHTS["v"])
+    f = np.pad(convolved(e, WEIGHTS["u"], pads=(1, 1, 1, 1)), [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf)
+    return np.lib.stride_tricks.sliding_window_view(f, (3, 3), (2, 3)).max((4, 5)) + x
+
+
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_every_number_of_threads_gives_the_same_bytes(artifact: Artifact) -> None:
+    x = _x()
+    alone = run(artifact, {"x": x})["y"]
+    np.testing.assert_allclose(alone, _wanted(x), rtol=1e-5, atol=1e-4)
+    for threads in (2, 3, 5):
+        session = _opened(artifact, threads)
+        for _ in range(50):
+            assert np.array_equal(session.run({"x": x})["y"], alone)
+        session.close()
+
+
+def test_callers_at_once_get_their_own_numbers(session: NativeSession) -> None:
+    inputs = [_x(seed) for seed in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: session.run({"x": x})["y"], inputs))
+    for x, y in zip(inputs, found, strict=True):
+        np.testing.assert_allclose(y, _wanted(x), rtol=1e-5, atol=1e-4)
+
+
+def test_takes_no_processor_time_between_runs(session: NativeSession) -> None:
+    session.run({"x": _x()})
+    time.sleep(0.01)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
+
+
+def test_threads_begin_with_the_first_run_and_end_with_the_session(artifact: Artifact) -> None:
+    before = _threads()
+    session = _opened(artifact, 4)
+    assert _threads() == before
+    session.run({"x": _x()})
+    assert _threads() == before + 3
+    session.close()
+    session.close()
+    assert _threads() == before
+
+
+def test_a_forked_child_computes_with_threads_of_its_own(artifact: Artifact, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for name, data in artifact.files.items():
+        (tmp_path / "files" / name).write_bytes(data)
+    (tmp_path / "metadata.json").write_text(json.dumps(artifact.metadata))
+    np.save(tmp_path / "x.npy", _x())
+    command = [sys.executable, "-c", FORKED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr
+
+
+def test_outputs_that_somebody_holds_are_not_written_again(session: NativeSession) -> None:
+    inputs = [_x(seed) for seed in range(8)]
+    kept = [session.run({"x": x})["y"] for x in inputs[:3]]
+    kept += [session.run({"x": x})["y"][0, 3:5].T for x in inputs[3:6]]  # nothing but a view of a view lives on
+    for x in inputs:
+        session.run({"x": x})
+    for x, y in zip(inputs[:3], kept, strict=False):
+        np.testing.assert_allclose(y, _wanted(x), rtol=1e-5, atol=1e-4)
+    for x, y in zip(inputs[3:6], kept[3:], strict=True):
+        np.testing.assert_allclose(y, _wanted(x)[0, 3:5].T, rtol=1e-5, atol=1e-4)
+
+
+def test_memory_of_an_output_that_nobody_holds_is_used_again(session: NativeSession) -> None:
+    places = {session.run({"x": _x()})["y"].ctypes.data for _ in range(20)}
+    assert len(places) == 1
+
+
+@pytest.mark.parametrize("form", ["strided", "float64", "unaligned"])
+def test_inputs_may_lie_in_any_way(session: NativeSession, form: str) -> None:
+    x = _x()
+    raw = np.empty(x.nbytes + 1, np.uint8)[1:]
+    unaligned = raw.view(np.float32).reshape(x.shape)
+    unaligned[...] = x
+    given = {"strided": np.repeat(x, 2, axis=3)[..., ::2], "float64": x.astype(np.float64), "unaligned": unaligned}[
+        form
+    ]
+    np.testing.assert_allclose(session.run({"x": given})["y"], _wanted(x), rtol=1e-5, atol=1e-4)
+
+
+def test_another_shape_is_an_error(session: NativeSession) -> None:
+    with pytest.raises(InputError, match=r"expected \(1, 20, 9, 11\), got \(1, 20, 11, 9\)"):
+        session.run({"x": reals(1, 20, 11, 9)})
+
+
+def test_numbers_without_axes_are_inputs_and_outputs(tmp_path: Path) -> None:
+    model = model_of("g (float x, float[3] z) => (float[3] y, float n) { y = Add(x, z) n = Neg(x) }")
+    for value in (model.graph.inputs[0], model.graph.outputs[1]):
+        value.shape = ir.Shape([])
+    found = run(built(model, tmp_path), {"x": np.float32(2), "z": np.zeros(3, np.float32)})
+    assert found["y"].tolist() == [2, 2, 2]
+    assert found["n"].shape == ()
+    assert found["n"] == -2
