@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_models import built, convolved, model_of, reals, run, runnable_isas
+from native_models import Array, built, convolved, model_of, reals, run, runnable_isas
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.step import Machine
 
@@ -148,3 +148,75 @@ def test_padding_lanes_stay_zero_where_an_activation_of_zero_is_not(isa: Isa, tm
     x, v, w = reals(1, 5, 3, 3), reals(5, 5, 1, 1, seed=1), reals(5, 1, 1, 1, seed=2)
     found = run(built(model_of(text, {"v": v, "w": w}), tmp_path, Machine(isa)), {"x": x})["y"]
     np.testing.assert_allclose(found, convolved(2 * np.exp(convolved(x, v)), w, groups=5), rtol=1e-5)
+
+
+@EACH_ISA_AND_PRECISION
+@pytest.mark.parametrize(
+    ("kind", "kernel", "stride", "pads", "dilation", "attributes"),
+    [
+        ("MaxPool", 3, 2, (1, 1, 1, 1), 1, ""),
+        ("MaxPool", 5, 1, (2, 2, 2, 2), 1, ""),
+        ("MaxPool", 3, 2, (0, 1, 2, 0), 2, ", dilations=[2,2]"),
+        ("AveragePool", 3, 2, (1, 1, 1, 1), 1, ""),
+        ("AveragePool", 3, 1, (0, 1, 2, 1), 1, ", count_include_pad=1"),
+        ("AveragePool", 7, 1, (0, 0, 0, 0), 1, ""),  # rows wider than the sums that are kept apart
+    ],
+)
+def test_pooling(
+    isa: Isa,
+    kind: str,
+    kernel: int,
+    stride: int,
+    pads: tuple[int, int, int, int],
+    dilation: int,
+    attributes: str,
+    tmp_path: Path,
+) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (2, 19, 11, 9)).astype(np.float32)
+    x[0, 3, 4:6, 4:6] = np.nan if kind == "MaxPool" else 1
+    windows = _windows(x, kernel, stride, pads, dilation, 0.0 if "include" in attributes else np.nan)
+    inside = _windows(np.zeros_like(x), kernel, stride, pads, dilation, np.nan)
+    if kind == "MaxPool":
+        wanted = np.where(np.isnan(inside), -np.inf, windows).max(axis=(-1, -2))
+        assert np.isnan(wanted).any()
+    else:
+        wanted = np.nanmean(windows, axis=(-1, -2))
+    text = f"""g (float[2,19,11,9] x) => (float[{",".join(map(str, wanted.shape))}] y) {{ c = Conv<group=19>(x, w)
+        y = {kind}<kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}], pads=[{",".join(map(str, pads))}]
+        {attributes}>(c) }}"""
+    artifact = built(model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)}), tmp_path, Machine(isa))
+    most = 1e-6 if isa.precision == "fp32" else 1e-2
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=most, atol=most)
+
+
+def _windows(
+    x: Array, kernel: int, stride: int, pads: tuple[int, int, int, int], dilation: int, outside: float
+) -> Array:
+    """Returns (N, C, H, W, kernel, kernel) of an image padded by (top, left, bottom, right)."""
+    wide = np.pad(x.astype(np.float64), [(0, 0), (0, 0), pads[::2], pads[1::2]], constant_values=outside)
+    reach = dilation * (kernel - 1) + 1
+    return np.lib.stride_tricks.sliding_window_view(wide, (reach, reach), (2, 3))[
+        :, :, ::stride, ::stride, ::dilation, ::dilation
+    ]
+
+
+@EACH_ISA
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((37, 2), 1), ((3, 85), 1), ((2, 5, 19), 1), ((2, 40, 3), 1), ((7, 33), 0)]
+)
+def test_softmax_and_reductions_along_an_axis(isa: Isa, shape: tuple[int, ...], axis: int, tmp_path: Path) -> None:
+    sizes = ",".join(map(str, shape))
+    kept = ",".join("1" if one == axis else str(size) for one, size in enumerate(shape))
+    text = f"""g (float[{sizes}] x) => (float[{sizes}] s, float[{sizes}] l, float[{kept}] a, float[{kept}] m,
+        float[{kept}] t) <int64[1] axes = {{{axis}}}> {{ s = Softmax<axis={axis}>(x) l = LogSoftmax<axis={axis}>(x)
+        a = ReduceMean(x, axes) m = ReduceMax(x, axes) t = ReduceSum(x, axes) }}"""
+    x = 3 * reals(*shape)
+    found = run(built(model_of(text), tmp_path, Machine(isa)), {"x": x})
+    wide = x.astype(np.float64)
+    shares = np.exp(wide - wide.max(axis, keepdims=True))
+    shares /= shares.sum(axis, keepdims=True)
+    np.testing.assert_allclose(found["s"], shares, rtol=2e-6)
+    np.testing.assert_allclose(found["l"], np.log(shares), rtol=2e-6, atol=1e-6)
+    np.testing.assert_array_equal(found["m"], x.max(axis, keepdims=True))
+    np.testing.assert_allclose(found["a"], wide.mean(axis, keepdims=True), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found["t"], wide.sum(axis, keepdims=True), rtol=1e-5, atol=1e-5)
