@@ -274,7 +274,15 @@ class _Flow:
 
         with tempfile.TemporaryDirectory(prefix="nndeploy-measure-") as folder:
             return fastest(
-                bundle.setting, bundle.loaded.model, settled, bundle.order, write_trial, Path(folder), sample, options
+                bundle.setting,
+                bundle.loaded.model,
+                settled,
+                bundle.order,
+                write_trial,
+                Path(folder),
+                sample,
+                options,
+                pins_for(self.options.pins, bundle.order),
             )
 
     def _checked_and_written(self, bundle: Packing, settled: Settled, out: Path) -> Report:

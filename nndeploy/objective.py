@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--objective latency|throughput`: candidate placements are built and measured, and the fastest is taken.
 
-Candidates: the split by priority, and every backend that can run the whole model alone; then the best of them with
-one region at a time handed to another backend that takes it. A candidate is measured as the bundle it would be,
-through the runtime, crossings included, each call in a process of its own where the workers are children, in
-interleaved rounds. The single backends are among the candidates, so the result is never slower than the best of them
-but for noise: a split must win by `MARGIN`.
+Candidates: the split by priority; then each backend that takes some of the compute, put before all others, so that it
+has all it takes, alone where that is the whole; then the best of them with one region at a time handed to another
+backend that takes it. A candidate is measured as the bundle it would be, through the runtime: calls of submodels,
+copies and conversions of layouts at their borders included. Each call is in a process of its own where the workers are
+children, in interleaved rounds; who is hopelessly slow in the first is not measured again. The single backends are
+among the candidates, so the result is never slower than the best of them but for noise: a split must win by `MARGIN`.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from nndeploy.errors import ModelError
+from nndeploy.errors import ModelError, UsageError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Setting, Settled, settle
 from nndeploy.plugin.interface import Backend
@@ -26,8 +28,14 @@ ROUNDS = 5
 SECONDS_A_ROUND = 0.25
 MARGIN = 0.03
 MAX_REGIONS_TRIED = 4
+MIN_SHARE = 0.1
+"""Of the compute: who takes less cannot make the whole much faster by being asked first."""
+HOPELESS = 4.0
+"""Times the fastest call of all."""
 
 WriteTrial = Callable[[Settled, Path], None]
+Pins = Sequence[tuple[str, str]]
+"""(glob of node names, backend)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +54,9 @@ def fastest(
     folder: Path,
     sample: Mapping[str, Value],
     options: MeasureOptions,
+    pins: Pins,
 ) -> tuple[Settled, tuple[Candidate, ...]]:
-    """Returns the fastest of the candidates and the table of all that were measured."""
+    """Returns the fastest of the candidates, which all keep `pins`, and the table of all that were measured."""
     trials: list[_Trial] = []
 
     def add(name: str, settled: Settled) -> None:
@@ -57,10 +66,9 @@ def fastest(
         write_trial(settled, path)
         trials.append(_Trial(name, settled, path))
 
-    for name, settled in _singles(setting, model, by_priority, order):
+    add(_name(by_priority, "priority"), by_priority)
+    for name, settled in _each_first(setting, model, by_priority, order, pins):
         add(name, settled)
-    if len(by_priority.pieces) > 1 or not trials:
-        add("priority", by_priority)
     times = _measure(setting, trials, sample, options)
     best = _best(trials, times)
     num_whole = len(trials)
@@ -74,41 +82,49 @@ def fastest(
     )
 
 
-def _singles(
-    setting: Setting, model: ir.Model, by_priority: Settled, order: Sequence[Backend]
+def _name(settled: Settled, otherwise: str) -> str:
+    """Returns the backend that has the whole model, or what else to call a placement."""
+    return settled.pieces[0].piece.backend if len(settled.pieces) == 1 else otherwise
+
+
+def _each_first(
+    setting: Setting, model: ir.Model, by_priority: Settled, order: Sequence[Backend], pins: Pins
 ) -> list[tuple[str, Settled]]:
-    """Returns the model on each backend alone, where it takes the whole and gets it right."""
+    """Returns the model with each backend that takes some of the compute before all others."""
     found = []
-    placement = by_priority.plan.placement
-    for backend in order:
-        if not placement.takes_all(backend.name, list(placement.backend_of)):
+    costs, answers = by_priority.plan.costs, by_priority.plan.placement.answers
+    for backend in order[1:]:
+        if sum(costs.share(node) for node, answer in answers[backend.name].items() if answer.ok) < MIN_SHARE:
             continue
+        others = [other for other in order if other is not backend]
         try:
-            settled = settle(setting, model, [backend])
-        except ModelError:
-            continue  # it will not build the whole, or gets it wrong: no candidate
-        found.append((backend.name, settled))
+            settled = settle(setting, model, [backend, *others], pins)
+        except (ModelError, UsageError):
+            continue  # no candidate: nobody builds what it leaves, or its transforms leave nothing to pin
+        found.append((_name(settled, f"{backend.name} first"), settled))
     return found
 
 
 def _with_one_region_elsewhere(
     setting: Setting, model: ir.Model, best: Settled, order: Sequence[Backend]
 ) -> list[tuple[str, Settled]]:
-    """Returns variations of `best`: one of its heaviest regions pinned to another backend that takes it."""
+    """Returns variations of `best`: one of its heaviest regions given to another backend that takes it."""
     if len(best.pieces) < 2:
         return []
     costs, placement = best.plan.costs, best.plan.placement
-    heaviest = sorted(best.pieces, key=lambda built: -sum(costs.seconds[node] for node in built.piece.nodes))
+    by_name = {backend.name: backend for backend in order}
+    same_order = [by_name[name] for name in placement.answers]
+    movable = [built.piece for built in best.pieces if not placement.pinned.intersection(built.piece.nodes)]
+    heaviest = sorted(movable, key=lambda piece: -sum(costs.seconds[node] for node in piece.nodes))
     found = []
-    for built in heaviest[:MAX_REGIONS_TRIED]:
+    for piece in heaviest[:MAX_REGIONS_TRIED]:
         for backend in order:
-            piece = built.piece
             if backend.name == piece.backend or not placement.takes_all(backend.name, piece.nodes):
                 continue
             pins = [(_literal(node), other) for node, other in best.plan.backend_of.items()]
             pins += [(_literal(node), backend.name) for node in piece.nodes]
             try:
-                found.append((f"{piece.id} on {backend.name}", settle(setting, model, order, pins)))
+                found.append((f"{piece.id} on {backend.name}", settle(setting, model, same_order, pins)))
             except ModelError:
                 continue
     return found
@@ -129,8 +145,10 @@ def _measure(
     rounds: list[list[float]] = [[] for _ in trials]
     for number in range(ROUNDS):
         setting.events("measure", f"round {number + 1} of {ROUNDS}, {len(trials)} candidates")
-        for i, trial in enumerate(trials):
-            rounds[i].append(setting.workers.measure(trial.path, sample, options))
+        limit = HOPELESS * min((time for times in rounds for time in times), default=math.inf)
+        for times, trial in zip(rounds, trials, strict=True):
+            if not times or min(times) <= limit:
+                times.append(setting.workers.measure(trial.path, sample, options))
     return [statistics.median(times) for times in rounds]
 
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--objective latency`: which placements are measured, and what the chosen one keeps of what the user asked."""
+
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from faulty_backends import ChangedSession, Install, changed_backend, choosy_backend, good_backend, late
+from separable_model import needs_native, separable_model
+
+import nndeploy
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.plugin.interface import Artifact, OpenOptions, Session
+from nndeploy.report import Report
+
+TEXT = """<ir_version: 8, opset_import: ["": 18]>
+two (float[256,512] x) => (float[256,512] y) {
+    [left] h = MatMul(x, a)
+    [right] y = Gemm(h, b)
+}"""
+SAMPLE = {"x": np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32)}
+
+
+def model() -> onnx.ModelProto:
+    """Returns two products, each heavy enough to be worth a submodel of its own."""
+    made = onnx.parser.parse_model(TEXT)
+    random = np.random.default_rng(1)
+    for name in "ab":
+        weights = random.standard_normal((512, 512)).astype(np.float32) / 32
+        made.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    return made
+
+
+def compiled(path: Path, backends: str, **options: Any) -> Report:
+    return nndeploy.compile_model(
+        model(), path, backends=backends, objective="latency", samples=[SAMPLE], optimise=False, **options
+    )
+
+
+def chosen(report: Report) -> str:
+    return next(candidate.name for candidate in report.candidates if candidate.chosen)
+
+
+def backend_of(report: Report) -> dict[str, str]:
+    return {node.name: node.backend for node in report.nodes}
+
+
+def late_for_each_node(name: str, tier: int) -> type:
+    """Returns a good backend that takes 10 ms for each node of a submodel."""
+
+    class Late(good_backend()):  # type: ignore[misc]
+        def build(self, submodel: Any, *rest: Any) -> Artifact:
+            return replace(super().build(submodel, *rest), metadata={"num_nodes": len(submodel.graph)})
+
+        def open(self, files: Any, metadata: Any, options: OpenOptions) -> Session:
+            def wait(outputs: dict[str, Any]) -> dict[str, Any]:
+                time.sleep(0.01 * metadata["num_nodes"])
+                return outputs
+
+            return ChangedSession(super().open(files, metadata, options), wait)
+
+    Late.name, Late.tier = name, tier
+    return Late
+
+
+@pytest.fixture
+def two_fast_halves(install: Install) -> None:
+    """Installs one slow backend for the whole, and two fast ones for one half each that come after it."""
+    install(late_for_each_node("tortoise", 0), choosy_backend("hare", 3, "MatMul"), choosy_backend("dog", 3, "Gemm"))
+
+
+@pytest.mark.usefixtures("two_fast_halves")
+def test_backends_that_take_a_part_are_measured_before_and_beside_the_others(tmp_path: Path) -> None:
+    report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog")
+    names = [candidate.name for candidate in report.candidates]
+    assert names[:3] == ["tortoise", "hare first", "dog first"]
+    assert len(names) > 3
+    assert backend_of(report) == {"left": "hare", "right": "dog"}
+    assert " on " in chosen(report)
+
+
+@pytest.mark.usefixtures("two_fast_halves")
+def test_pins_hold_in_every_candidate(tmp_path: Path) -> None:
+    report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog", pins=[("right", "tortoise")])
+    assert backend_of(report)["right"] == "tortoise"
+    assert not any(" on dog" in candidate.name or candidate.name == "dog first" for candidate in report.candidates[1:])
+
+
+def test_backend_that_takes_hardly_anything_is_not_put_first(tmp_path: Path, install: Install) -> None:
+    install(choosy_backend("idle", 3, "Relu"))
+    report = compiled(tmp_path / "m.nnd", "onnxruntime,idle")
+    assert [candidate.name for candidate in report.candidates] == ["onnxruntime"]
+
+
+def test_single_backend_that_wins_still_has_the_next_one_as_its_fallback(tmp_path: Path, install: Install) -> None:
+    install(changed_backend("tortoise", 0, late))
+    compiled(tmp_path / "m.nnd", "tortoise,onnxruntime")
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        (submodel,) = bundle.manifest.submodels
+    assert [variant.backend for variant in submodel.variants] == ["onnxruntime", "tortoise"]
+
+
+def test_hopeless_candidate_is_measured_once(tmp_path: Path, install: Install) -> None:
+    measured: Counter[str] = Counter()
+
+    class Counting(InProcessWorkers):
+        def measure(self, path: Path, sample: Any, options: Any) -> float:  # type: ignore[override]
+            with open_bundle(path) as bundle:
+                name = bundle.manifest.submodels[0].variants[0].backend
+            measured[name] += 1
+            return {"tortoise": 100.0, "onnxruntime": 1.0}[name]
+
+    install(changed_backend("tortoise", 0, lambda outputs: outputs))
+    report = compiled(tmp_path / "m.nnd", "tortoise,onnxruntime", workers=Counting())
+    assert measured == {"tortoise": 1, "onnxruntime": 5}
+    assert chosen(report) == "onnxruntime"
+
+
+def test_own_kernels_are_among_the_candidates(tmp_path: Path) -> None:
+    needs_native()
+    source = separable_model(tmp_path / "separable.onnx")
+    report = nndeploy.compile_model(
+        source, tmp_path / "m.nnd", backends="openvino,native,onnxruntime", objective="latency", threads=1
+    )
+    assert [candidate.name for candidate in report.candidates] == ["openvino", "native", "onnxruntime"]
+    fastest = min(report.candidates, key=lambda candidate: candidate.median_ms)
+    assert fastest.chosen
+    assert {submodel.backend for submodel in report.submodels} == {fastest.name}
