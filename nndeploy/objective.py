@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--objective latency|throughput`: candidate placements are built and measured, and the fastest is taken.
 
-Candidates: the split by priority; then each backend that takes some of the compute, put before all others, so that it
-has all it takes, alone where that is the whole; then the best of them with one region at a time handed to another
-backend that takes it. A candidate is measured as the bundle it would be, through the runtime: calls of submodels,
-copies and conversions of layouts at their borders included. Each call is in a process of its own where the workers are
-children, in interleaved rounds; who is hopelessly slow in the first is not measured again. The single backends are
-among the candidates, so the result is never slower than the best of them but for noise: a split must win by `MARGIN`.
+Candidates: the split by priority; then each backend that takes some of the compute and is no last resort, put before
+all others, so that it has all it takes, alone where that is the whole; then the best of them with one region at a time
+handed to another backend that takes it. A candidate is measured as the bundle it would be, through the runtime: calls
+of submodels, copies and conversions of layouts at their borders included. Each call is in a process of its own where
+the workers are children, in interleaved rounds; who is hopelessly slow in the first is not measured again. The single
+backends are among the candidates, so the result is never slower than the best of them but for noise: a split must win
+by `MARGIN`.
 """
 
 import math
@@ -30,6 +31,8 @@ MARGIN = 0.03
 MAX_REGIONS_TRIED = 4
 MIN_SHARE = 0.1
 """Of the compute: who takes less cannot make the whole much faster by being asked first."""
+LAST_RESORT = 5
+"""The tier that is there so that every model runs; a call may take half a minute."""
 HOPELESS = 4.0
 """Times the fastest call of all."""
 
@@ -93,7 +96,7 @@ def _each_first(
     """Returns the model with each backend that takes some of the compute before all others."""
     found = []
     costs, answers = by_priority.plan.costs, by_priority.plan.placement.answers
-    for backend in order[1:]:
+    for backend in (other for other in order[1:] if other.tier < LAST_RESORT):
         if sum(costs.share(node) for node, answer in answers[backend.name].items() if answer.ok) < MIN_SHARE:
             continue
         others = [other for other in order if other is not backend]

@@ -98,6 +98,11 @@ def test_backend_that_takes_hardly_anything_is_not_put_first(tmp_path: Path, ins
     assert [candidate.name for candidate in report.candidates] == ["onnxruntime"]
 
 
+def test_last_resort_is_not_measured(tmp_path: Path) -> None:
+    report = compiled(tmp_path / "m.nnd", "onnxruntime,reference")
+    assert [candidate.name for candidate in report.candidates] == ["onnxruntime"]
+
+
 def test_single_backend_that_wins_still_has_the_next_one_as_its_fallback(tmp_path: Path, install: Install) -> None:
     install(changed_backend("tortoise", 0, late))
     compiled(tmp_path / "m.nnd", "tortoise,onnxruntime")
