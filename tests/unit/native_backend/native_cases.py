@@ -23,7 +23,8 @@ from nndeploy_native.tensors import Layout, Tensor
 
 X, R, S = operand(0), operand(1), operand(2)
 CAPACITIES = (1, 300, 1500, 5000, 20_000, 70_000, 1 << 18, 1 << 20)
-CHANNELS = (1, 3, 5, 8, 15, 16, 17, 19, 24, 31, 32, 33, 37, 48, 63, 70)
+CHANNELS = (1, 3, 5, 8, 12, 15, 16, 17, 19, 20, 24, 31, 32, 33, 37, 40, 48, 63, 70)
+"""Multiples of each set's lanes, of half of them (two pixels may share a vector then), and neither."""
 
 End = tuple[Expression, Callable[[Array, Array, Array], Array]]
 
@@ -192,19 +193,24 @@ def grouped(draw: Draw, turn: int) -> Case:
 def transposed(draw: Draw, turn: int) -> Case:
     """Returns a transposed convolution."""
     x, outputs = draw.image(draw.random.choice((1, 3, 16, 19)), width=20), draw.random.choice((1, 5, 17, 33))
-    kernel, stride = (2, 3, 4)[turn % 3], (2, 1, 3)[turn % 3]
-    pads = tuple(draw.random.randint(0, min(kernel, (x.shape[2 + i] - 1) * stride + kernel) // 2) for i in range(2))
-    sizes = [(x.shape[2 + i] - 1) * stride + kernel - pads[i] for i in range(2)]
+    kernel, stride, dilation = (2, 3, 4)[turn % 3], (2, 1, 3)[turn % 3], (1, 1, 1, 2)[turn % 4]
+    reach, last = (kernel - 1) * dilation + 1, (x.shape[2] - 1, x.shape[3] - 1)
+    pads = tuple(draw.random.randint(0, min(reach, size * stride + reach - 1) // 2) for size in last)
+    sizes = [size * stride + reach - pad for size, pad in zip(last, pads, strict=True)]
     sizes = [max(1, size - draw.random.randint(0, min(pad, size - 1))) for size, pad in zip(sizes, pads, strict=True)]
     output = Tensor("y", (x.shape[0], outputs, sizes[0], sizes[1]), Layout.BLOCKED)
-    values, weights, bias = {"x": draw.normal(*x.shape)}, draw.normal(outputs, x.shape[1], kernel, kernel), None
+    values, weights, bias = (
+        {"x": draw.normal(*x.shape)},
+        draw.normal(outputs, x.shape[1], kernel, kernel),
+        draw.normal(outputs),
+    )
     weights = draw.rounded(weights / np.float32(np.sqrt(x.shape[1])))
     end = draw.end(turn)
-    window = Window((kernel, kernel), (stride, stride), (pads[0], pads[1]))
+    window = Window((kernel, kernel), (stride, stride), (pads[0], pads[1]), (dilation, dilation))
     step = Convolution(output, x, weights, bias, window, is_transposed=True)
     step = step.with_epilogue(draw.epilogue(end, output, values), output)
-    sums = convolved_transposed(values["x"], weights, window, output.shape)
-    name = f"transposed {turn}: {kernel}x{kernel} {x.shape}->{outputs} stride {stride}, pads {pads}, {end}"
+    sums = convolved_transposed(values["x"], weights, window, output.shape) + bias.astype(np.float64)[:, None, None]
+    name = f"transposed {turn}: {window}, {x.shape}->{output.shape}, {end}"
     return Case(name, step, draw.machine(turn), values, _ended(step, end, sums, values))
 
 
@@ -299,13 +305,15 @@ def convolved(x: Array, weights: Array, bias: Array, window: Window, sizes: tupl
 
 def convolved_transposed(x: Array, weights: Array, window: Window, shape: tuple[int, ...]) -> Array:
     """Returns a transposed convolution in float64, weights (O, I, H, W). Source: ONNX ConvTranspose."""
-    height, width = (max(shape[2 + i] + window.pads[i], x.shape[2 + i] * window.strides[i] + window.kernel[i])
-                     for i in range(2))  # fmt: skip
-    full = np.zeros((*shape[:2], height, width))
+    reach = [(window.kernel[i] - 1) * window.dilations[i] + 1 for i in range(2)]
+    sizes = (max(shape[2 + i] + window.pads[i], x.shape[2 + i] * window.strides[i] + reach[i]) for i in range(2))
+    full = np.zeros((*shape[:2], *sizes))
     for y in range(x.shape[2]):
         for column in range(x.shape[3]):
             top, left = y * window.strides[0], column * window.strides[1]
-            full[:, :, top : top + window.kernel[0], left : left + window.kernel[1]] += np.einsum(
+            rows = slice(top, top + reach[0], window.dilations[0])
+            columns = slice(left, left + reach[1], window.dilations[1])
+            full[:, :, rows, columns] += np.einsum(
                 "nc,ochw->nohw", x[:, :, y, column].astype(np.float64), weights.astype(np.float64)
             )
     top, left = window.pads
