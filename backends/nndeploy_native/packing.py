@@ -22,9 +22,35 @@ def pack_depthwise(weights: Array, isa: Isa) -> Array:
     return np.ascontiguousarray(wide.reshape(-1, isa.lanes, *wide.shape[1:]).transpose(0, 2, 3, 1))
 
 
-def pack_grouped(weights: Array, isa: Isa) -> Array:
-    """Returns (O, I / groups, kh, kw) as [O][kh][kw][I / groups] of O padded to whole vectors."""
-    return np.ascontiguousarray(_padded_outputs(weights, isa.lanes).transpose(0, 2, 3, 1))
+def grouped_blocks(weights: Array, groups: int, isa: Isa) -> tuple[int, list[int]]:
+    """Returns how many input blocks hold all groups of any output block, and where they begin for each of these.
+
+    `weights` are (O, I / groups, kh, kw).
+    """
+    group_out, group_in = weights.shape[0] // groups, weights.shape[1]
+    begins, ends = [], []
+    for first in range(0, weights.shape[0], isa.lanes):
+        last = min(first + isa.lanes, weights.shape[0]) - 1
+        begins.append(first // group_out * group_in // isa.lanes)
+        ends.append(isa.blocks((last // group_out + 1) * group_in))
+    span = max(end - begin for begin, end in zip(begins, ends, strict=True))
+    return span, [min(begin, isa.blocks(group_in * groups) - span) for begin in begins]
+
+
+def pack_grouped(weights: Array, groups: int, isa: Isa) -> Array:
+    """Returns (O, I / groups, kh, kw) as dense panels [O / c] of the blocks of `grouped_blocks`, zeros between."""
+    outputs, group_in, height, width = weights.shape
+    dense = np.zeros((outputs, group_in * groups, height, width), np.float32)
+    for number, of_one in enumerate(weights):
+        begin = number // (outputs // groups) * group_in
+        dense[number, begin : begin + group_in] = of_one
+    span, begins = grouped_blocks(weights, groups, isa)
+    parts = []
+    for block, begin in enumerate(begins):
+        channels = slice(begin * isa.lanes, (begin + span) * isa.lanes)
+        part = pack_products(dense[block * isa.lanes : (block + 1) * isa.lanes, channels], isa)
+        parts.append(np.pad(part, (0, span * isa.lanes * height * width * isa.lanes - part.size)))
+    return np.concatenate(parts)
 
 
 def pack_blocks(weights: Array, isa: Isa) -> Array:

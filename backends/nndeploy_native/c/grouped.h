@@ -1,55 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Convolutions with groups of more than one channel, and transposed ones, on NCHWc.
- *
- * Workers share output rows of all channel blocks of all images.
  */
 #ifndef NND_GROUPED_H
 #define NND_GROUPED_H
 
-#include "pointwise.h"
+#include "convolution.h"
 
 struct nnd_grouped_step {
   struct nnd_axis y, x;
   nnd_size in_channels, out_channels, images, groups;
+  nnd_size span; /* input channels, whole blocks, that hold all groups of any output block */
   struct nnd_end end;
 };
 
-/* The place of channel `channel` of pixel 0 of an image in NCHWc. */
-NND_INLINE nnd_size nnd_place(nnd_size image, nnd_size channel, nnd_size channels, nnd_size pixels) {
-  return (image * nnd_blocks(channels) + channel / NND_LANES) * pixels * NND_LANES + channel % NND_LANES;
-}
-
-/* Weights: [O][kernel rows][kernel columns][in_channels / groups] of O padded to whole blocks. */
+/* Each output block is a dense convolution of the `span` channels that its groups are among; what is of other groups has
+ * weights of zero, so that an infinity there makes a NaN. Weights: [blocks of O][kernel rows][kernel columns][span][c].
+ * Workers share output rows of all images. */
 NND_INLINE void nnd_grouped_step(const struct nnd_grouped_step *t, nnd_elem *out, const nnd_elem *in,
-                                 const float *weights, const float *bias, const nnd_elem *residual,
+                                 const nnd_weight *weights, const float *bias, const nnd_elem *residual,
                                  const float *numbers, struct nnd_part part) {
-  const nnd_size blocks = nnd_blocks(t->out_channels), pixels = t->y.size * t->x.size;
-  const nnd_size group_in = t->in_channels / t->groups, group_out = t->out_channels / t->groups;
-  nnd_size begin, finish;
-  nnd_share(t->images * blocks * t->y.out_size, part, &begin, &finish);
-  for (nnd_size unit = begin; unit < finish; unit++) {
-    const nnd_size plane = unit / t->y.out_size, y = unit % t->y.out_size, image = plane / blocks;
-    const nnd_size block = plane % blocks;
-    for (nnd_size x = 0; x < t->x.out_size; x++) {
-      vf sum = nnd_load(bias + block * NND_LANES);
-      for (nnd_size lane = 0; lane < NND_LANES; lane++) {
-        const nnd_size o = block * NND_LANES + lane;
-        if (o >= t->out_channels) break;
-        const nnd_size first = o / group_out * group_in;
-        for (nnd_size ky = 0; ky < t->y.kernel; ky++)
-          for (nnd_size kx = 0; kx < t->x.kernel; kx++) {
-            const nnd_size row = y * t->y.stride - t->y.pad + ky * t->y.dilation;
-            const nnd_size column = x * t->x.stride - t->x.pad + kx * t->x.dilation;
-            if (row < 0 || row >= t->y.size || column < 0 || column >= t->x.size) continue;
-            const float *w = weights + ((o * t->y.kernel + ky) * t->x.kernel + kx) * group_in;
-            for (nnd_size c = 0; c < group_in; c++)
-              sum[lane] += w[c] * nnd_to_float(in[nnd_place(image, first + c, t->in_channels, pixels) +
-                                                  (row * t->x.size + column) * NND_LANES]);
-          }
-      }
-      const nnd_size at = (unit * t->x.out_size + x) * NND_LANES;
-      nnd_write(out + at, nnd_end_sum(&t->end, sum, residual + at, nnd_end_number(&t->end, numbers, block)));
+  const nnd_size blocks = nnd_blocks(t->out_channels), in_blocks = nnd_blocks(t->in_channels);
+  const nnd_size in_plane = t->y.size * t->x.size * NND_LANES, out_plane = t->y.out_size * t->x.out_size * NND_LANES;
+  const nnd_size last_from = in_blocks - t->span / NND_LANES, taps = t->y.kernel * t->x.kernel;
+  const struct nnd_convolution_step whole = {.y = t->y, .x = t->x, .in_channels = t->span, .out_channels = NND_LANES,
+                                             .images = t->images, .end = t->end};
+  struct nnd_convolution_step cut = whole; /* the last channels: their block is not full */
+  cut.in_channels = t->in_channels - last_from * NND_LANES;
+  nnd_size unit, finish;
+  nnd_share(t->images * t->y.out_size, part, &unit, &finish);
+  for (; unit < finish; unit++) {
+    const nnd_size image = unit / t->y.out_size, row = unit % t->y.out_size, top = row * t->y.stride - t->y.pad;
+    for (nnd_size block = 0; block < blocks; block++) {
+      const nnd_size group = block * NND_LANES / (t->out_channels / t->groups);
+      const nnd_size from = nnd_min(group * (t->in_channels / t->groups) / NND_LANES, last_from);
+      const nnd_size at = (image * blocks + block) * out_plane + row * t->x.out_size * NND_LANES;
+      const struct nnd_convolution_data d = {
+          .in = in + (image * in_blocks + from) * in_plane, .weights = weights + block * taps * t->span * NND_LANES,
+          .bias = bias + block * NND_LANES, .numbers = t->end.number ? numbers + block * NND_LANES : 0,
+          .residual = t->end.residual ? residual + at : 0, .out = out + at};
+      if (cut.in_channels == t->span || from < last_from) nnd_convolution_row(&whole, 0, 1, top, d);
+      else nnd_convolution_row(&cut, 0, 1, top, d);
     }
   }
 }

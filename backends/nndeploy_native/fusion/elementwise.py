@@ -18,6 +18,7 @@ from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.matmul import FullyConnected
 from nndeploy_native.steps.step import Epilogue, Step
+from nndeploy_native.tensors import Tensor
 
 Heavy: TypeAlias = Convolution | FullyConnected
 
@@ -98,7 +99,7 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> Step | Non
     for place, one in enumerate(step.operands):
         if place == number:
             continue
-        if one.tensor is not None and one.shape == step.output.shape and residual in (None, one.tensor):
+        if _is_residual(one, step.output, maker) and residual in (None, one.tensor):
             residual, values[place] = one.tensor, RESIDUAL
         elif one.array is not None and channel is None and _is_one_a_channel(one, maker):
             channel, values[place] = one.array.reshape(-1), CHANNEL
@@ -108,6 +109,12 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> Step | Non
     if size_of(expression) > MAX_SIZE:
         return None
     return maker.with_epilogue(Epilogue(expression, residual, channel), step.output)
+
+
+def _is_residual(one: Operand, output: Tensor, maker: Heavy) -> bool:
+    """Whether an operand is as large as the output; the depthwise kernel adds none."""
+    adds = not (isinstance(maker, Convolution) and maker.is_depthwise)
+    return adds and one.tensor is not None and one.shape == output.shape
 
 
 def _is_one_a_channel(one: Operand, maker: Heavy) -> bool:

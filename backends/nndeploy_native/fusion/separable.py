@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """depthwise -> pointwise  =>  separable: the tensor between is not written to memory.
 
-What stands between them (bias, activation) is already the depthwise step's epilogue. The pointwise convolution must be
-the only reader. A depthwise step that adds a residual is left alone: the window would have to carry it.
+What stands between them (bias, activation) is already the depthwise step's epilogue, which never adds a residual. The
+pointwise convolution must be the only reader.
 """
 
 from collections.abc import Set
@@ -32,4 +32,4 @@ def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
 def _fits(first: Convolution, second: Convolution) -> bool:
     residual = second.epilogue.residual
     is_read_once = residual is None or residual.root != first.output.root
-    return first.is_depthwise and first.epilogue.residual is None and second.x == first.output and is_read_once
+    return first.is_depthwise and second.x == first.output and is_read_once

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import (
+    grouped_blocks,
     pack_channels,
     pack_depthwise,
     pack_grouped,
@@ -89,7 +90,7 @@ class Convolution:
             return "first_convolution"
         if self.is_pointwise:
             return "pointwise"
-        if self.is_depthwise and self.epilogue.residual is None:
+        if self.is_depthwise:
             return "depthwise"
         return "convolution" if self.groups == 1 else "grouped"
 
@@ -112,7 +113,8 @@ class Convolution:
                 fields["panels_outside"] = exceeds_half_of_l2(self.weights, machine)
             case _:
                 struct = "grouped"
-                fields |= {**self.axes(), **self._channels(), "groups": self.groups}
+                span, _ = grouped_blocks(self.weights, self.groups, machine.isa)
+                fields |= {**self.axes(), **self._channels(), "groups": self.groups, "span": span * machine.isa.lanes}
         residual = () if self.kernel == "depthwise" else (self.epilogue.residual,)
         arguments = (self.x, *self.packed(machine.isa), *residual, self.packed_numbers(machine.isa))
         return Call(self.kernel, fields, self.output, arguments, struct, notes=self.notes())
@@ -127,7 +129,7 @@ class Convolution:
             case "depthwise":
                 weights = pack_depthwise(self.weights, isa)
             case "grouped":
-                weights = pack_grouped(self.weights, isa)
+                weights = pack_grouped(self.weights, self.groups, isa)
             case kernel:
                 weights = pack_products(self.weights, isa, as_floats=kernel == "first_convolution")
         return weights, pack_channels(self.bias, self.output.shape[1], isa)

@@ -220,3 +220,31 @@ def test_softmax_and_reductions_along_an_axis(isa: Isa, shape: tuple[int, ...], 
     np.testing.assert_array_equal(found["m"], x.max(axis, keepdims=True))
     np.testing.assert_allclose(found["a"], wide.mean(axis, keepdims=True), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found["t"], wide.sum(axis, keepdims=True), rtol=1e-5, atol=1e-5)
+
+
+@EACH_ISA_AND_PRECISION
+@pytest.mark.parametrize(
+    ("channels", "outputs", "groups", "kernel", "stride", "width"),
+    [
+        (32, 64, 2, 3, 1, 31),  # groups of whole blocks
+        (36, 36, 9, 3, 2, 31),  # several groups a block, the last of which is not full
+        (40, 80, 40, 3, 1, 9),
+        (35, 20, 5, 1, 1, 17),
+        (24, 90, 3, 5, 1, 6),
+    ],
+)
+def test_grouped_convolution_with_a_residual(
+    isa: Isa, channels: int, outputs: int, groups: int, kernel: int, stride: int, width: int, tmp_path: Path
+) -> None:
+    x, b, pad = reals(2, channels, 5, width), reals(outputs, seed=3), kernel // 2
+    w = reals(outputs, channels // groups, kernel, kernel, seed=1)
+    wanted = convolved(x, w, b, stride, (pad, pad, pad, pad), 1, groups)
+    added = reals(*wanted.shape, seed=4)
+    shape = ",".join(map(str, wanted.shape))
+    text = f"""g (float[2,{channels},5,{width}] x, float[{shape}] z) => (float[{shape}] y) {{
+        r = Conv<group={outputs}>(z, one) c = Conv<group={groups}, strides=[{stride},{stride}],
+        pads=[{pad},{pad},{pad},{pad}]>(x, w, b) a = Add(c, r) y = Relu(a) }}"""
+    constants = {"w": w, "b": b, "one": np.ones((outputs, 1, 1, 1), np.float32)}
+    found = run(built(model_of(text, constants), tmp_path, Machine(isa)), {"x": x, "z": added})["y"]
+    most = 1e-5 if isa.precision == "fp32" else 2e-2
+    np.testing.assert_allclose(found, np.maximum(wanted + added, 0), rtol=most, atol=most * np.abs(wanted).max())
