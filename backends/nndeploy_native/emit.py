@@ -3,7 +3,7 @@
 
     static inline vf step3_end(vf v0, vf v1, vf v2) { return nnd_op_relu(v0); }
     static const struct nnd_pointwise_step step3 = {.images = 1, ..., .end = {step3_end, 0, 0}};
-    static void step3_run(const struct nnd_call *call, struct nnd_part part) { nnd_pointwise_step(&step3, ...); }
+    static void step3_run(const void *context, struct nnd_part part) { nnd_pointwise_step(&step3, ..., part); }
 
 All sizes are constants, so the compiler specialises every kernel. Law: the same calls and places give the same text.
 """
@@ -23,10 +23,12 @@ _HEAD = """/* Made by nndeploy_native/emit.py. */
 """
 _RUN = """
 static void all_steps(const void *context, struct nnd_pool *pool, int worker) {{
-  const struct nnd_call *call = context;
-  const struct nnd_part part = nnd_part_of(call, worker, pool ? pool->workers : 1);
 {body}
 }}
+
+/* Returns a pool of `workers`, null where the system gives no memory or threads. */
+NND_EXPORT struct nnd_pool *nnd_start(int workers) {{ return nnd_pool_start(workers, {steps}); }}
+NND_EXPORT void nnd_stop(struct nnd_pool *pool) {{ nnd_pool_stop(pool); }}
 
 /* `pool` is null where the caller works alone; one call at a time has it. */
 NND_EXPORT void nnd_run(const struct nnd_call *call, struct nnd_pool *pool) {{
@@ -41,8 +43,11 @@ ELEMENTWISE_OPERANDS = 4
 def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
     """Returns the C source."""
     steps = [_step(number, call, place_of) for number, call in enumerate(calls)]
-    body = "\n  nnd_barrier(pool);\n".join(f"  step{number}_run(call, part);" for number in range(len(calls)))
-    return "".join((_HEAD, *steps, _RUN.format(body=body)))
+    runs = (
+        f"  nnd_run_step(pool, {number}, worker, {call.chunks}, step{number}_run, context);"
+        for number, call in enumerate(calls)
+    )
+    return "".join((_HEAD, *steps, _RUN.format(body="\n".join(runs), steps=len(calls))))
 
 
 def _step(number: int, call: Call, place_of: PlaceOf) -> str:
@@ -58,11 +63,12 @@ def _step(number: int, call: Call, place_of: PlaceOf) -> str:
     ]
     places = [place_of(call.output), *("0" if one is None else place_of(one) for one in call.arguments)]
     runs = [f"nnd_{call.kernel}_step(&{variant}, {', '.join(places)}, part);\n" for variant in variants]
-    body = f"  {runs[0]}" if len(runs) == 1 else f"  if (part.workers == 1) {runs[0]}  else {runs[1]}"
+    body = f"  {runs[0]}" if len(runs) == 1 else f"  if (part.count == 1) {runs[0]}  else {runs[1]}"
     return (
         f"\n/* {call.notes.get('what', call.kernel)} */\n"
         + "".join((*functions, *structs))
-        + f"static __attribute__((noinline)) void {name}_run(const struct nnd_call *call, struct nnd_part part) {{\n"
+        + f"static __attribute__((noinline)) void {name}_run(const void *context, struct nnd_part part) {{\n"
+        + "  const struct nnd_call *call = context;\n"
         + body
         + "}\n"
     )

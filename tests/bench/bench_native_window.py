@@ -194,7 +194,7 @@ def _simulated(block: Block, target: Target, capacities: list[int], l1: int, las
     for capacity in capacities:
         machine = _machine(old, capacity)
         machine = dataclasses.replace(machine, isa=dataclasses.replace(machine.isa, zig_cpu="x86_64_v3-fma"))
-        artifact = built(block, machine, native_traffic.HEAD, native_traffic.AROUND)
+        artifact = built(block, machine, native_traffic.HEAD)
         keys[capacity] = str(hash(artifact.files["kernels.so"]))
         different[keys[capacity]] = (artifact, computing_steps(artifact)[0])
     found = native_traffic.simulated(different, block.inputs(), l1, last)

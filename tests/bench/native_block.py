@@ -10,7 +10,6 @@ the step before it has just written.
 import ctypes
 import dataclasses
 import json
-import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ from nndeploy.target import Target
 
 MOST_STEPS = 64
 KERNEL = 3
-_STEP_CALL = re.compile(r"^(\s*)(step(\d+)\w*\([^;{}]*\);)\s*$", re.MULTILINE)
-"""A statement that runs a step, in the function that runs them all (nndeploy_native/emit.py)."""
 _HEAD = f"""#define _GNU_SOURCE
 #include <time.h>
 #include <unistd.h>
@@ -50,11 +47,10 @@ static long long nnd_bench_count(void) {{
   long long count = 0;
   return nnd_bench_counter >= 0 && read(nnd_bench_counter, &count, sizeof count) == sizeof count ? count : 0;
 }}
+#define NND_BEFORE_STEP(step, worker) const long long count = nnd_bench_count(), start = nnd_bench_now();
+#define NND_AFTER_STEP(step, worker) \\
+  nnd_bench_ns[step] += nnd_bench_now() - start, nnd_bench_counts[step] += nnd_bench_count() - count;
 """
-_AROUND = (
-    r"\1{ const long long count = nnd_bench_count(), start = nnd_bench_now(); \2 "
-    r"nnd_bench_ns[\3] += nnd_bench_now() - start; nnd_bench_counts[\3] += nnd_bench_count() - count; }"
-)
 
 
 @dataclass(frozen=True)
@@ -111,17 +107,10 @@ def machine_for(target: Target, buffer_bytes: int, fuses: bool = True) -> Machin
     return dataclasses.replace(machine, buffer_bytes=buffer_bytes, fuses=fuses)
 
 
-def built(block: Block, machine: Machine, head: str = _HEAD, around: str = _AROUND) -> Artifact:
-    """Returns the artifact of a block, each step's call wrapped in `around`.
-
-    Raises:
-        ValueError: no call of a step was found in the source.
-    """
+def built(block: Block, machine: Machine, head: str = _HEAD) -> Artifact:
+    """Returns the artifact of a block; `head` defines what is done before and after each step (c/program.h)."""
 
     def edited(source: str, *rest: Any, **named: Any) -> bytes:
-        source, count = _STEP_CALL.subn(around, source)
-        if not count:
-            raise ValueError("no call of a step in the C source: _STEP_CALL no longer fits nndeploy_native/emit.py")
         return library_from_source(head + source, *rest, **named)
 
     model: ir.Model = load_model(block.model()).model

@@ -33,12 +33,11 @@ HEAD = f"""#define _GNU_SOURCE
 BENCH_EXPORT int nnd_bench_collects[64];
 BENCH_EXPORT void nnd_bench_start(void) {{ CALLGRIND_START_INSTRUMENTATION; }}
 BENCH_EXPORT void nnd_bench_dump(const char *name) {{ CALLGRIND_DUMP_STATS_AT(name); }}
+#define NND_BEFORE_STEP(step, worker) if (nnd_bench_collects[step]) CALLGRIND_TOGGLE_COLLECT;
+#define NND_AFTER_STEP(step, worker) NND_BEFORE_STEP(step, worker)
 """
-AROUND = (
-    r"\1if (nnd_bench_collects[\3]) CALLGRIND_TOGGLE_COLLECT; \2 if (nnd_bench_collects[\3]) CALLGRIND_TOGGLE_COLLECT;"
-)
 Made = tuple[Artifact, tuple[int, ...]]
-"""An artifact made with `HEAD` and `AROUND`, and the numbers of the steps that count."""
+"""An artifact made with `HEAD`, and the numbers of the steps that count."""
 _MISSES = ("ILmr", "DLmr", "DLmw")
 _WRITTEN_BACK = ("ILdmr", "DLdmr", "DLdmw")
 

@@ -11,7 +11,6 @@ nothing of this. Medians over runs; a step of several threads counts until the l
 import argparse
 import ctypes
 import json
-import re
 import statistics
 import tempfile
 from dataclasses import dataclass, replace
@@ -32,13 +31,17 @@ from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target import host_target
 
-CLOCK = """#include <time.h>
-NND_EXPORT int64_t nnd_stamps[{count}];
-static void nnd_stamp(int worker, int number) {{
+MOST_STEPS = 4096
+CLOCK = f"""#include <stdint.h>
+#include <time.h>
+__attribute__((visibility("default"))) int64_t nnd_stamps[{MOST_STEPS}];
+static int64_t nnd_clock(void) {{
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (!worker) nnd_stamps[number] = now.tv_sec * 1000000000LL + now.tv_nsec;
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
 }}
+#define NND_BEFORE_STEP(step, worker) const int64_t begin = nnd_clock();
+#define NND_AFTER_STEP(step, worker) if (!worker) nnd_stamps[step] = nnd_clock() - begin;
 """
 
 
@@ -77,33 +80,23 @@ def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[
     """Returns the steps of an optimised model in the order in which they run."""
     with tempfile.TemporaryDirectory() as folder:
         artifact = build(model, machine, {}, Path(folder))
-        source, count = _timed((Path(folder) / "kernels.c").read_text())
-        library = library_from_source(source, machine.isa, Path(folder))
+        source = (Path(folder) / "kernels.c").read_text()
+        library = library_from_source(CLOCK + source, machine.isa, Path(folder))
     files = {name: memoryview(data) for name, data in {**artifact.files, LIBRARY_FILE: library}.items()}
     session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
     assert isinstance(session, NativeSession)
     inputs = _inputs(model)
-    stamps = (ctypes.c_int64 * (count + 1)).in_dll(library_from_bytes(library), "nnd_stamps")
+    steps = json.loads(artifact.files[PLAN_FILE])["steps"]
+    stamps = (ctypes.c_int64 * MOST_STEPS).in_dll(library_from_bytes(library), "nnd_stamps")
     times = []
     for _ in range(runs):
         session.run(inputs)
-        times.append(np.diff(stamps))
+        times.append(stamps[: len(steps)])
     medians = [statistics.median(of) / 1000 for of in zip(*times, strict=True)]
-    steps = json.loads(artifact.files[PLAN_FILE])["steps"]
     return [
         Row(step["kernel"], " ".join((step["what"], step.get("then", ""))).strip(), us, step.get("multiply_adds", 0))
         for step, us in zip(steps, medians, strict=True)
     ]
-
-
-def _timed(source: str) -> tuple[str, int]:
-    """Returns the source with a stamp before each step and after the last, and the number of steps."""
-    head, body = source.split("static void all_steps", 1)
-    body, count = re.subn(r"  step(\d+)_run\(call, part\);", r"  nnd_stamp(worker, \1);\g<0>", body)
-    body = body.replace("\n}\n", f"\n  nnd_barrier(pool);\n  nnd_stamp(worker, {count});\n}}\n", 1)
-    include = '#include "program.h"\n'
-    head = head.replace(include, include + CLOCK.format(count=count + 1))
-    return f"{head}static void all_steps{body}", count
 
 
 def _inputs(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:

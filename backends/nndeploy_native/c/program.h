@@ -2,13 +2,11 @@
  *
  * What a generated program of steps includes, and how it is called: nnd_run() of a library of kernels.
  *
- * A program is one function that each worker runs: step after step, with a barrier between two. Scratch memory of a
- * worker is `scratch_bytes` from `scratch` on.
+ * A program is one function that each worker runs: step after step, each begun when the one before is done. Scratch
+ * memory of a worker is `scratch_bytes` from `scratch` on.
  */
 #ifndef NND_PROGRAM_H
 #define NND_PROGRAM_H
-
-#include <stdlib.h>
 
 #include "along_axis.h"
 #include "convolution.h"
@@ -33,24 +31,20 @@ struct nnd_call {
   nnd_size scratch_bytes; /* of one worker */
 };
 
-/* The part of `worker` of a call. */
-NND_INLINE struct nnd_part nnd_part_of(const struct nnd_call *call, int worker, int workers) {
-  return (struct nnd_part){worker, workers, call->scratch + worker * call->scratch_bytes};
-}
+#ifndef NND_BEFORE_STEP /* what measures steps defines these before it includes this */
+#define NND_BEFORE_STEP(step, worker)
+#define NND_AFTER_STEP(step, worker)
+#endif
 
-/* Returns a pool of `workers`, null where their threads cannot be started. */
-NND_EXPORT struct nnd_pool *nnd_start(int workers) {
-  struct nnd_pool *pool = aligned_alloc(64, sizeof *pool);
-  if (pool && nnd_pool_start(pool, workers)) {
-    free(pool);
-    return NULL;
-  }
-  return pool;
-}
-
-NND_EXPORT void nnd_stop(struct nnd_pool *pool) {
-  nnd_pool_stop(pool);
-  free(pool);
+/* What worker `worker` does of a step, `each` chunks for a worker; without a pool the whole step. */
+NND_INLINE void nnd_run_step(struct nnd_pool *pool, int step, int worker, int each,
+                             void (*run)(const void *context, struct nnd_part part), const void *context) {
+  const struct nnd_call *call = context;
+  char *scratch = call->scratch + worker * call->scratch_bytes;
+  NND_BEFORE_STEP(step, worker)
+  if (pool) nnd_pool_step(pool, step, worker, each, run, context, scratch);
+  else run(context, (struct nnd_part){0, 1, scratch});
+  NND_AFTER_STEP(step, worker)
 }
 
 #endif

@@ -19,16 +19,16 @@ struct nnd_axis {
   nnd_size size, out_size, kernel, stride, dilation, pad;
 };
 
-/* Worker `worker` of `workers` does its share of a step's units; `scratch` is its own. */
+/* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own. */
 struct nnd_part {
-  int worker, workers;
+  int number, count;
   char *scratch;
 };
 
 /* The units [*first, *last) of a part. */
 NND_INLINE void nnd_share(nnd_size units, struct nnd_part part, nnd_size *first, nnd_size *last) {
-  *first = units * part.worker / part.workers;
-  *last = units * (part.worker + 1) / part.workers;
+  *first = units * part.number / part.count;
+  *last = units * (part.number + 1) / part.count;
 }
 
 /* The axis of a kernel that begins at `at` (which may be negative): its taps [begin, end) that lie inside. */

@@ -77,6 +77,7 @@ class InvertedResidual:
             shared_fields={}
             if machine.threads or shared == window
             else {"window_rows": shared.rows, "group_panels": shared.group_panels},
+            chunks=2,  # each expands again what it shares with the one before
             scratch_bytes=max(self._buffer_bytes(one, machine) for one in (window, shared)),
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),

@@ -86,7 +86,7 @@ class Call:
 
     `fields` fill `struct nnd_<struct>_step`; `shared_fields` are those that are others where several threads run.
     `arguments` are tensors, packed constants or None (a null pointer), in order. `scratch_bytes` are those of each
-    worker. `notes` are for whoever inspects the plan.
+    thread, `chunks` the parts of the step for each. `notes` are for whoever inspects the plan.
     """
 
     kernel: str
@@ -96,6 +96,7 @@ class Call:
     struct: str = ""
     shared_fields: Mapping[str, Field] = field(default_factory=dict)
     scratch_bytes: int = 0
+    chunks: int = 4
     notes: Mapping[str, int | str] = field(default_factory=dict)
 
 
