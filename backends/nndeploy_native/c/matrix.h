@@ -59,24 +59,62 @@ NND_INLINE void nnd_fully_connected_step(const struct nnd_fully_connected_step *
   }
 }
 
-/* Workers share rows of all products. */
 struct nnd_product_step {
   nnd_size batch, rows, inner, columns;
   int b_is_shared;
 };
 
+#define NND_PRODUCT_VECTORS 2
+
+/* `rows` x `vectors` of a product; `count` columns are less than a vector only where that is all there are. */
+NND_INLINE void nnd_product_tile(const struct nnd_product_step *t, int rows, int vectors, nnd_size count, float *out,
+                                 const float *a, const float *b) {
+  vf sums[NND_ROWS][NND_PRODUCT_VECTORS];
+  NND_UNROLL for (int r = 0; r < rows; r++)
+    NND_UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = nnd_splat(0.0f);
+  for (nnd_size k = 0; k < t->inner; k++)
+    NND_UNROLL for (int v = 0; v < vectors; v++) {
+      const vf line = nnd_spread(b + k * t->columns + v * NND_LANES, 1, count);
+      NND_UNROLL for (int r = 0; r < rows; r++) sums[r][v] += line * a[r * t->inner + k];
+    }
+  NND_UNROLL for (int r = 0; r < rows; r++)
+    NND_UNROLL for (int v = 0; v < vectors; v++)
+      nnd_store_some(out + r * t->columns + v * NND_LANES, sums[r][v], count);
+}
+
+/* `rows` whole rows; the last vector may overlap the one before. */
+NND_INLINE void nnd_product_rows(const struct nnd_product_step *t, int rows, float *out, const float *a,
+                                 const float *b) {
+  const nnd_size wide = NND_PRODUCT_VECTORS * NND_LANES;
+  nnd_size j = 0;
+  if (t->columns < NND_LANES) {
+    nnd_product_tile(t, rows, 1, t->columns, out, a, b);
+    return;
+  }
+  for (; j + wide <= t->columns; j += wide)
+    nnd_product_tile(t, rows, NND_PRODUCT_VECTORS, NND_LANES, out + j, a, b + j);
+  for (; j < t->columns; j += NND_LANES) {
+    const nnd_size at = nnd_min(j, t->columns - NND_LANES);
+    nnd_product_tile(t, rows, 1, NND_LANES, out + at, a, b + at);
+  }
+}
+
+/* Workers share rows of all products, NND_ROWS at a time. */
 NND_INLINE void nnd_product_step(const struct nnd_product_step *t, float *out, const float *a, const float *b,
                                  struct nnd_part part) {
-  nnd_size first, last;
-  nnd_share(t->batch * t->rows, part, &first, &last);
-  for (nnd_size row = first; row < last; row++)
-    for (nnd_size j = 0; j < t->columns; j += NND_LANES) {
-      const nnd_size count = nnd_min(NND_LANES, t->columns - j);
-      const float *from = b + (t->b_is_shared ? 0 : row / t->rows) * t->inner * t->columns + j;
-      vf sum = nnd_splat(0.0f);
-      for (nnd_size k = 0; k < t->inner; k++) sum += a[row * t->inner + k] * nnd_spread(from + k * t->columns, 1, count);
-      nnd_store_some(out + row * t->columns + j, sum, count);
+  const nnd_size groups = nnd_ceil_div(t->rows, NND_ROWS);
+  nnd_size unit, last;
+  nnd_share(t->batch * groups, part, &unit, &last);
+  for (; unit < last; unit++) {
+    const nnd_size number = unit / groups, row = unit % groups * NND_ROWS, at = number * t->rows + row;
+    const float *from = b + (t->b_is_shared ? 0 : number) * t->inner * t->columns;
+    if (row + NND_ROWS <= t->rows) {
+      nnd_product_rows(t, NND_ROWS, out + at * t->columns, a + at * t->inner, from);
+      continue;
     }
+    for (nnd_size i = at; i < (number + 1) * t->rows; i++)
+      nnd_product_rows(t, 1, out + i * t->columns, a + i * t->inner, from);
+  }
 }
 
 #endif

@@ -23,13 +23,28 @@ class Resize:
         """What the step reads."""
         return (self.x,)
 
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+    @property
+    def copies(self) -> bool:
+        """Whether every output place is one input place."""
+        return all(weights.shape[1] == 1 and bool(np.all(weights == 1)) for _, weights in (self.rows, self.columns))
+
+    @property
+    def repeats(self) -> int:
+        """How often a copy takes each column, in turn; 0 where it does otherwise."""
+        times, rest = divmod(self.output.shape[3], self.x.shape[3])
+        in_turn = np.repeat(np.arange(self.x.shape[3]), times)
+        return times if not rest and np.array_equal(self.columns[0][:, 0], in_turn) else 0
+
+    def call(self, machine: Machine) -> Call:
         """Returns what to call."""
         batch, channels, height, width = self.x.shape
         fields = {"images": batch, "channels": channels, "in_h": height, "in_w": width}
         fields.update(out_h=self.output.shape[2], out_w=self.output.shape[3])
         fields.update(taps_h=self.rows[0].shape[1], taps_w=self.columns[0].shape[1])
+        fields.update(copies=self.copies, repeats=self.repeats)
         tables = [np.ascontiguousarray(one[0], np.int32) for one in (self.rows, self.columns)]
         weights = [np.ascontiguousarray(one[1], np.float32) for one in (self.rows, self.columns)]
         arguments = (self.x, tables[0], weights[0], tables[1], weights[1])
-        return Call("resize", fields, self.output, arguments, notes={"what": "resize"})
+        scratch_bytes = 0 if self.copies else 4 * machine.isa.lanes * width
+        notes = {"what": f"resize {height}x{width}, {'copied' if self.copies else 'weighted'}"}
+        return Call("resize", fields, self.output, arguments, scratch_bytes=scratch_bytes, notes=notes)

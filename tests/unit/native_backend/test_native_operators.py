@@ -4,10 +4,12 @@
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from native_models import Array, built, convolved, model_of, reals, run, runnable_isas
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.step import Machine
+from onnx.reference import ReferenceEvaluator
 
 EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
 EACH_ISA_AND_PRECISION = pytest.mark.parametrize(
@@ -248,3 +250,37 @@ def test_grouped_convolution_with_a_residual(
     found = run(built(model_of(text, constants), tmp_path, Machine(isa)), {"x": x, "z": added})["y"]
     most = 1e-5 if isa.precision == "fp32" else 2e-2
     np.testing.assert_allclose(found, np.maximum(wanted + added, 0), rtol=most, atol=most * np.abs(wanted).max())
+
+
+@EACH_ISA_AND_PRECISION
+@pytest.mark.parametrize(
+    ("height", "width", "attributes"),
+    [
+        (10, 21, 'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"'),
+        (8, 11, 'mode="nearest"'),
+        (10, 14, 'mode="linear"'),
+        (13, 5, 'mode="linear", coordinate_transformation_mode="align_corners"'),
+        (9, 9, 'mode="cubic"'),
+    ],
+)
+def test_resize(isa: Isa, height: int, width: int, attributes: str, tmp_path: Path) -> None:
+    """Against ONNX's own evaluator: copies in turn and by a table, sums of two and of four places."""
+    x = reals(2, 19, 5, 7)
+    text = f"""g (float[2,19,5,7] x) => (float[2,19,{height},{width}] y)
+        <int64[4] sizes = {{2,19,{height},{width}}}> {{ c = Conv<group=19>(x, w)
+        y = Resize<{attributes}>(c, , , sizes) }}"""
+    model = model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)})
+    wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})[0]
+    most = 1e-5 if isa.precision == "fp32" else 2e-2
+    found = run(built(model, tmp_path, Machine(isa)), {"x": x})["y"]
+    np.testing.assert_allclose(found, wanted, rtol=most, atol=most)
+
+
+@EACH_ISA
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(9, 5, 7), (4, 33, 50), (3, 2, 32), (6, 9, 17)])
+def test_product_of_two_values(isa: Isa, rows: int, inner: int, columns: int, tmp_path: Path) -> None:
+    text = f"""g (float[2,{rows},{inner}] a, float[2,{inner},{columns}] b) => (float[2,{rows},{columns}] y)
+        {{ y = MatMul(a, b) }}"""
+    a, b = reals(2, rows, inner), reals(2, inner, columns, seed=1)
+    found = run(built(model_of(text), tmp_path, Machine(isa)), {"a": a, "b": b})["y"]
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5)
