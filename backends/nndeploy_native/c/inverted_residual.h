@@ -46,11 +46,17 @@ NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half,
                                    nnd_elem *first) {
   const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;
   const struct nnd_pointwise_data expand = nnd_pointwise_from(s.expand, d->expand, block / NND_PANEL);
-  for (nnd_size y = from; y < to; y++) {
+  if (s.window_rows >= s.depthwise.y.out_size && s.depthwise.ring == s.depthwise.y.size) { /* all rows as one */
     struct nnd_pointwise_data at = expand;
-    at.in += y * width * NND_LANES;
-    at.out = ring + y % s.depthwise.ring * width * NND_LANES;
-    nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, half, at, nnd_no_prefetch);
+    at.out = ring;
+    nnd_pointwise_panel(s.expand, NND_WHOLE, s.depthwise.ring * width, vectors, half, at, nnd_no_prefetch);
+  } else {
+    for (nnd_size y = from; y < to; y++) {
+      struct nnd_pointwise_data at = expand;
+      at.in += y * width * NND_LANES;
+      at.out = ring + y % s.depthwise.ring * width * NND_LANES;
+      nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, half, at, nnd_no_prefetch);
+    }
   }
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
@@ -105,6 +111,7 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
 struct nnd_inverted_residual_step {
   struct nnd_axis y, x;
   nnd_size in_channels, channels, out_channels, images, window_rows, group_panels;
+  int prefetch_weights;
   struct nnd_end expand_end, first_end, end;
 };
 
@@ -117,9 +124,11 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
   const struct nnd_axis y = t->y, x = t->x;
   struct nnd_inverted s = {
       .expand = {.in_channels = t->in_channels, .out_channels = t->channels, .panel_channels = t->in_channels,
-                 .in_plane = y.size * x.size * NND_LANES, .end = t->expand_end},
+                 .in_plane = y.size * x.size * NND_LANES, .end = t->expand_end,
+                 .prefetch_weights = t->prefetch_weights},
       .project = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
-                  .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end},
+                  .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end,
+                  .prefetch_weights = t->prefetch_weights},
       .depthwise = {y, x, t->first_end, 0},
       .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels};
   s.depthwise.ring = nnd_inverted_ring_rows(s);
