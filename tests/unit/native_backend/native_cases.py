@@ -184,9 +184,9 @@ def dense(draw: Draw, turn: int) -> Case:
 
 
 def grouped(draw: Draw, turn: int) -> Case:
-    """Returns a convolution with groups, or a depthwise one whose end adds a residual."""
+    """Returns a convolution with groups of more than one output channel."""
     groups = draw.random.choice((2, 3, 5))
-    inputs, outputs = (groups * draw.random.choice((1, 2, 3, 7)) for _ in range(2))
+    inputs, outputs = groups * draw.random.choice((1, 2, 3, 7, 20)), groups * draw.random.choice((2, 3, 7, 20))
     return _convolution(draw, turn, "grouped", inputs, outputs, groups)
 
 
