@@ -56,6 +56,11 @@ RESIDUAL_ENDS: dict[str, End] = {
     "relu6, then residual": (("add", _clip(X, 0, 6), R), lambda x, r, s: np.clip(x, 0, 6) + r),
     "times residual, times number": (("mul", ("mul", X, R), S), lambda x, r, s: x * r * s),
 }
+TURNS = (
+    "relu", "prelu", "times residual, times number", "hardswish", "residual, then relu", "silu", "none",
+    "relu6, then residual", "hard sigmoid", "residual", "leaky relu", "tanh", "relu6",
+)  # fmt: skip
+"""All of them: what reads most first."""
 
 
 @dataclass
@@ -88,10 +93,10 @@ class Draw:
         """Returns a machine; with an L2 of one byte everything exceeds it, and all prefetches are on."""
         return Machine(self.isa, turn % 3 == 1, CAPACITIES[turn % len(CAPACITIES)])
 
-    def image(self, channels: int, root: str = "x", width: int = 45) -> Tensor:
-        """Returns a blocked tensor of 1 to 3 images."""
-        shape = (self.random.randint(1, 3), channels, self.random.randint(1, 12), self.random.randint(1, width))
-        return Tensor(root, shape, Layout.BLOCKED)
+    def image(self, channels: int, width: int = 45, least: int = 1) -> Tensor:
+        """Returns a blocked tensor of 1 to 3 images, `least` to `width` wide."""
+        shape = (self.random.randint(1, 3), channels, self.random.randint(1, 12), self.random.randint(least, width))
+        return Tensor("x", shape, Layout.BLOCKED)
 
     def window(self, x: Tensor, kernel: int, turn: int) -> tuple[Window, tuple[int, int]]:
         """Returns a window over an image, and the sizes of its output."""
@@ -122,7 +127,7 @@ class Draw:
 
     def end(self, turn: int, *, may_add: bool = True) -> str:
         """Returns the name of an end."""
-        names = [*ENDS, *(RESIDUAL_ENDS if may_add else ())]
+        names = [name for name in TURNS if may_add or name in ENDS]
         return names[(turn + self.seed) % len(names)]
 
 
@@ -160,8 +165,8 @@ def inverted_residual(draw: Draw, turn: int) -> Case:
 
 
 def pointwise(draw: Draw, turn: int) -> Case:
-    """Returns a pointwise convolution."""
-    x = draw.image(draw.random.choice(CHANNELS))
+    """Returns a pointwise convolution; every second one of an odd number of channels."""
+    x = draw.image(draw.random.choice([one for one in CHANNELS if one % 2] if turn % 2 else CHANNELS))
     values = {"x": draw.normal(*x.shape)}
     step, wanted, said = _pointwise(draw, turn, x, values["x"], values, draw.end(turn))
     machine = draw.machine(turn)
@@ -192,7 +197,10 @@ def grouped(draw: Draw, turn: int) -> Case:
 
 def transposed(draw: Draw, turn: int) -> Case:
     """Returns a transposed convolution."""
-    x, outputs = draw.image(draw.random.choice((1, 3, 16, 19)), width=20), draw.random.choice((1, 5, 17, 33))
+    x, outputs = (
+        draw.image(draw.random.choice((1, 3, 16, 19)), 34, 23 if turn % 2 else 1),
+        draw.random.choice((1, 5, 17, 33)),
+    )
     kernel, stride, dilation = (2, 3, 4)[turn % 3], (2, 1, 3)[turn % 3], (1, 1, 1, 2)[turn % 4]
     reach, last = (kernel - 1) * dilation + 1, (x.shape[2] - 1, x.shape[3] - 1)
     pads = tuple(draw.random.randint(0, min(reach, size * stride + reach - 1) // 2) for size in last)
@@ -262,7 +270,8 @@ def _pointwise(
     draw: Draw, turn: int, x: Tensor, data: Array, values: dict[str, Array], end: str, outputs: int = 0, root: str = "y"
 ) -> tuple[Convolution, Array, str]:
     """Returns the step, its result as the inner layout keeps it, and its name; a residual goes to the values."""
-    outputs = outputs or draw.random.choice(CHANNELS)
+    reads_numbers = _reads({**ENDS, **RESIDUAL_ENDS}[end][0], 2)  # which many panels of outputs must find
+    outputs = outputs or (100 if reads_numbers else draw.random.choice(CHANNELS))
     output = Tensor(root, (x.shape[0], outputs, *x.shape[2:]), Layout.BLOCKED)
     weights, bias = draw.weights(outputs, x.shape[1], 1, 1), None if turn % 5 == 4 else draw.normal(outputs)
     step = Convolution(output, x, weights, bias, Window((1, 1)))
