@@ -34,6 +34,39 @@ NND_INLINE void nnd_transpose(vf *rows) {
   }
 }
 
+/* `pixels` neighbours of the `held` channels of one block: from planes that lie `plane` floats apart, to NCHWc. */
+NND_INLINE void nnd_blocked_run(nnd_size held, nnd_size pixels, nnd_size plane, const float *from, nnd_elem *to) {
+  for (nnd_size begin = 0; pixels >= NND_LANES && begin < pixels; begin += NND_LANES) {
+    const nnd_size pixel = nnd_min(begin, pixels - NND_LANES); /* the last vector may overlap the one before */
+    vf rows[NND_LANES];
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+      rows[i] = i < held ? nnd_load_any(from + i * plane + pixel) : nnd_splat(0.0f);
+    nnd_transpose(rows);
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_write(to + (pixel + i) * NND_LANES, rows[i]);
+  }
+  for (nnd_size pixel = 0; pixels < NND_LANES && pixel < pixels; pixel++)
+    for (nnd_size i = 0; i < NND_LANES; i++)
+      to[pixel * NND_LANES + i] = nnd_to_elem(i < held ? from[i * plane + pixel] : 0.0f);
+}
+
+/* The way back; with `stream` past the caches, where every plane and `to` begin at a vector. */
+NND_INLINE void nnd_plain_run(nnd_size held, nnd_size pixels, nnd_size plane, int stream, const nnd_elem *from,
+                              float *to) {
+  for (nnd_size begin = 0; pixels >= NND_LANES && begin < pixels; begin += NND_LANES) {
+    const nnd_size pixel = nnd_min(begin, pixels - NND_LANES);
+    vf rows[NND_LANES];
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
+    nnd_transpose(rows);
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
+      if (i >= held) continue;
+      if (stream) __builtin_nontemporal_store(rows[i], (vf *)(to + i * plane + pixel));
+      else nnd_store_any(to + i * plane + pixel, rows[i]);
+    }
+  }
+  for (nnd_size pixel = 0; pixels < NND_LANES && pixel < pixels; pixel++)
+    for (nnd_size i = 0; i < held; i++) to[i * plane + pixel] = nnd_to_float(from[pixel * NND_LANES + i]);
+}
+
 /* `pixels` is H * W. Workers share runs of NND_RUN pixels of all channel blocks of all images. */
 struct nnd_layout_step {
   nnd_size images, channels, pixels;
@@ -41,53 +74,38 @@ struct nnd_layout_step {
 
 #define NND_RUN 1024
 
+/* Run `unit`: its channel block of all images, its first channel and that one's plane, its pixels [begin, end). */
+struct nnd_layout_run {
+  nnd_size block, held, plane, begin, end;
+};
+
+NND_INLINE struct nnd_layout_run nnd_layout_run(const struct nnd_layout_step *t, nnd_size unit) {
+  const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
+  const nnd_size block = unit / runs, channel = block % blocks * NND_LANES, begin = unit % runs * NND_RUN;
+  return (struct nnd_layout_run){block, nnd_min(NND_LANES, t->channels - channel),
+                                 block / blocks * t->channels + channel, begin,
+                                 nnd_min(t->pixels, begin + NND_RUN)};
+}
+
 NND_INLINE void nnd_blocked_from_plain_step(const struct nnd_layout_step *t, nnd_elem *out, const float *in,
                                             struct nnd_part part) {
-  const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
   nnd_size first, last;
-  nnd_share(t->images * blocks * runs, part, &first, &last);
+  nnd_share(t->images * nnd_blocks(t->channels) * nnd_ceil_div(t->pixels, NND_RUN), part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size plane = unit / runs, image = plane / blocks, channel = plane % blocks * NND_LANES;
-    const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
-    const float *from = in + (image * t->channels + channel) * t->pixels;
-    nnd_elem *to = out + plane * t->pixels * NND_LANES;
-    nnd_size pixel = unit % runs * NND_RUN;
-    const nnd_size end = nnd_min(t->pixels, pixel + NND_RUN);
-    for (; pixel + NND_LANES <= end; pixel += NND_LANES) {
-      vf rows[NND_LANES];
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++)
-        rows[i] = i < held ? nnd_load_any(from + i * t->pixels + pixel) : nnd_splat(0.0f);
-      nnd_transpose(rows);
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_write(to + (pixel + i) * NND_LANES, rows[i]);
-    }
-    for (; pixel < end; pixel++)
-      for (nnd_size i = 0; i < NND_LANES; i++)
-        to[pixel * NND_LANES + i] = nnd_to_elem(i < held ? from[i * t->pixels + pixel] : 0.0f);
+    const struct nnd_layout_run r = nnd_layout_run(t, unit);
+    nnd_blocked_run(r.held, r.end - r.begin, t->pixels, in + r.plane * t->pixels + r.begin,
+                    out + (r.block * t->pixels + r.begin) * NND_LANES);
   }
 }
 
 NND_INLINE void nnd_plain_from_blocked_step(const struct nnd_layout_step *t, float *out, const nnd_elem *in,
                                             struct nnd_part part) {
-  const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
   nnd_size first, last;
-  nnd_share(t->images * blocks * runs, part, &first, &last);
+  nnd_share(t->images * nnd_blocks(t->channels) * nnd_ceil_div(t->pixels, NND_RUN), part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size plane = unit / runs, image = plane / blocks, channel = plane % blocks * NND_LANES;
-    const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
-    const nnd_elem *from = in + plane * t->pixels * NND_LANES;
-    float *to = out + (image * t->channels + channel) * t->pixels;
-    nnd_size pixel = unit % runs * NND_RUN;
-    const nnd_size end = nnd_min(t->pixels, pixel + NND_RUN);
-    for (; pixel + NND_LANES <= end; pixel += NND_LANES) {
-      vf rows[NND_LANES];
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
-      nnd_transpose(rows);
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
-        if (i < held) nnd_store_any(to + i * t->pixels + pixel, rows[i]);
-      }
-    }
-    for (; pixel < end; pixel++)
-      for (nnd_size i = 0; i < held; i++) to[i * t->pixels + pixel] = nnd_to_float(from[pixel * NND_LANES + i]);
+    const struct nnd_layout_run r = nnd_layout_run(t, unit);
+    nnd_plain_run(r.held, r.end - r.begin, t->pixels, 0, in + (r.block * t->pixels + r.begin) * NND_LANES,
+                  out + r.plane * t->pixels + r.begin);
   }
 }
 

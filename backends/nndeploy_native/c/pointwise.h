@@ -127,7 +127,7 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
 #endif
   NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
     NND_UNROLL for (int line = 0; line < next.lines; line++) __builtin_prefetch(next.from + line * NND_LINE_BYTES, 0, 2);
-    next.from += next.lines * NND_LINE_BYTES;
+    next.from += next.channel;
     nnd_weights w[4];
     NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
     if (!t.half) {
@@ -154,7 +154,11 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
 /* Up to eight lines of channel block `block` are fetched at once, more are spread over its channels: a burst stalls. */
 NND_INLINE struct nnd_prefetch nnd_prefetch_block(struct nnd_prefetch fetch, nnd_size block) {
   const char *from = fetch.from + block * fetch.plane;
-  if (fetch.lines > 8) return (struct nnd_prefetch){from, 0, (int)nnd_ceil_div(fetch.lines, NND_LANES / NND_GROUP)};
+  if (fetch.channel) return (struct nnd_prefetch){from, 0, fetch.channel * NND_GROUP, fetch.lines};
+  if (fetch.lines > 8) {
+    const nnd_size lines = nnd_ceil_div(fetch.lines, NND_LANES / NND_GROUP);
+    return (struct nnd_prefetch){from, 0, lines * NND_LINE_BYTES, (int)lines};
+  }
   NND_UNROLL for (int i = 0; i < fetch.lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
   return nnd_no_prefetch;
 }
@@ -249,7 +253,7 @@ NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pi
   const nnd_size small = pixels / tiles, large = pixels % tiles;
   const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * sizeof(nnd_weight);
   struct nnd_prefetch weights = {(const char *)(d.weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES),
-                                 block_bytes,
+                                 block_bytes, 0,
                                  s.prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles) : 0};
   nnd_size pixel = 0;
   for (nnd_size tile = 0; tile < large; tile++, pixel += small + 1) {

@@ -16,6 +16,7 @@
 #include "layout.h"
 #include "matrix.h"
 #include "movement.h"
+#include "planar_separable.h"
 #include "pooling.h"
 #include "resize.h"
 #include "separable.h"

@@ -33,7 +33,8 @@ struct nnd_separable_data {
 NND_INLINE void nnd_separable_first(struct nnd_separable s, nnd_size rows, nnd_size columns, nnd_size row,
                                     nnd_size column, nnd_size begin, nnd_size end, const struct nnd_separable_data *d,
                                     const nnd_elem *in, nnd_elem *buffer) {
-  const nnd_size in_plane = s.depthwise.y.size * s.depthwise.x.size * NND_LANES;
+  const nnd_size in_rows = s.depthwise.ring ? s.depthwise.ring : s.depthwise.y.size;
+  const nnd_size in_plane = in_rows * s.depthwise.x.size * NND_LANES;
   const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
   for (nnd_size block = begin; block < end; block++) {
     const float *weights = d->depthwise_weights + block * taps * NND_LANES;
@@ -98,7 +99,7 @@ NND_INLINE struct nnd_prefetch nnd_separable_ahead(struct nnd_separable s, const
   const nnd_size reach = row == 0 ? 0 : (row - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1;
   const nnd_size lines = nnd_ceil_div(s.window_rows * y.stride * row_bytes, NND_LINE_BYTES);
   const nnd_size tiles = nnd_pointwise_tiles(s.pointwise, s.window_rows * s.window_columns);
-  return (struct nnd_prefetch){(const char *)in + reach * row_bytes, y.size * row_bytes,
+  return (struct nnd_prefetch){(const char *)in + reach * row_bytes, y.size * row_bytes, 0,
                                s.prefetch_input ? (int)nnd_ceil_div(lines, tiles) : 0};
 }
 

@@ -104,13 +104,14 @@ NND_INLINE nnd_size nnd_blocks(nnd_size channels) { return nnd_ceil_div(channels
 /* Channels of a panel's weights: whole groups. */
 NND_INLINE nnd_size nnd_grouped_channels(nnd_size channels) { return nnd_ceil_div(channels, NND_GROUP) * NND_GROUP; }
 
-/* Lines to fetch while a kernel works: `lines` for each of its channel blocks, `plane` bytes from block to block. */
+/* Lines to fetch while a kernel works: `lines` for each of its channel blocks, `plane` bytes from block to block; where
+ * `channel` is not 0, `lines` for each of its channels, so many bytes from channel to channel. */
 struct nnd_prefetch {
   const char *from;
-  nnd_size plane;
+  nnd_size plane, channel;
   int lines;
 };
 
-static const struct nnd_prefetch nnd_no_prefetch = {0, 0, 0};
+static const struct nnd_prefetch nnd_no_prefetch = {0, 0, 0, 0};
 
 #endif

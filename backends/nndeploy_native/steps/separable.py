@@ -3,9 +3,10 @@
 
 from dataclasses import dataclass, replace
 
+from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
-from nndeploy_native.tensors import Tensor
+from nndeploy_native.tensors import Layout, Tensor
 from nndeploy_native.windows import DEFAULT_L2_BYTES, SlidingWindow, separable_capacity, shared_rows, window_for
 
 
@@ -42,14 +43,28 @@ class Separable:
 
     def capacity(self, machine: Machine) -> int:
         """Returns the bytes of the buffer."""
-        result = self.first.output
+        result = self._inner_first.output
         num_bytes = result.num_bytes(machine.isa)
         row_bytes = num_bytes // (result.shape[0] * result.shape[2])
-        return separable_capacity(machine, self.first.x.num_bytes(machine.isa), num_bytes, row_bytes)
+        return separable_capacity(machine, self._inner_first.x.num_bytes(machine.isa), num_bytes, row_bytes)
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether it reads or writes planes, in the order of ONNX."""
+        return not (self.first.x.is_blocked and self.output.is_blocked)
+
+    def takes_planes(self, machine: Machine) -> bool:
+        """Whether the kernel that changes the layout window by window can do it: it knows whole rows only."""
+        window = self.window(machine)
+        return (
+            self.epilogue.residual is None
+            and window.columns == self.first.output.shape[3]
+            and window.channels >= self.first.x.shape[1]
+        )
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
-        isa, (first, second) = machine.isa, (self.first, self.second)
+        isa, first, second = machine.isa, self._inner_first, self.second
         window, height = self.window(machine), first.output.shape[2]
         shared = shared_rows(window.rows, height, first.x.shape[0], machine.threads or 2)
         rows = shared if machine.threads > 1 else window.rows
@@ -59,34 +74,61 @@ class Separable:
             "channels": first.x.shape[1],
             "out_channels": second.output.shape[1],
             "window_rows": rows,
-            "window_columns": window.columns,
-            "window_channels": window.channels,
             "stream": is_streamed(second.output, machine),
             "prefetch_weights": exceeds_half_of_l2(second.weights, machine),
             "prefetch_input": first.x.num_bytes(isa) > (machine.l2_bytes or DEFAULT_L2_BYTES),
             "first_end": first.epilogue,
             "end": second.epilogue,
         }
+        if self.has_planes:
+            fields |= {"planar_in": not self.first.x.is_blocked, "planar_out": not self.output.is_blocked}
+            if not self.output.is_blocked:
+                fields["stream"] = is_streamed(second.output, machine) and self._begins_at_vectors(isa)
+        else:
+            fields |= {"window_columns": window.columns, "window_channels": window.channels}
+        weights = (self.first.x, *first.packed(isa), first.packed_numbers(isa), *second.packed(isa))
+        residual = () if self.has_planes else (second.epilogue.residual,)
         return Call(
-            "separable",
+            "planar_separable" if self.has_planes else "separable",
             fields,
             second.output,
-            (
-                first.x,
-                *first.packed(isa),
-                first.packed_numbers(isa),
-                *second.packed(isa),
-                second.epilogue.residual,
-                second.packed_numbers(isa),
-            ),
+            (*weights, *residual, second.packed_numbers(isa)),
             shared_fields={} if machine.threads or shared == rows else {"window_rows": shared},
-            scratch_bytes=isa.elem_bytes * window.rows * window.columns * window.channels,
+            scratch_bytes=self._scratch_bytes(window, machine),
             notes={
                 "what": f"{first.notes()['what']} then {second.notes()['what']}",
                 "multiply_adds": int(first.notes()["multiply_adds"]) + int(second.notes()["multiply_adds"]),
-                "layout": f"NCHW{isa.lanes}c",
+                "layout": self._layout(isa),
                 "window": str(replace(window, rows=rows)),
                 "buffer_bytes": self.capacity(machine),
-                "not_written_bytes": first.output.num_bytes(isa),
+                "not_written_bytes": replace(first.output, layout=Layout.BLOCKED).num_bytes(isa),
             },
         )
+
+    @property
+    def _inner_first(self) -> Convolution:
+        """The depthwise convolution as the kernel sees it: whatever the layout before it, it reads blocks."""
+        return replace(self.first, x=replace(self.first.x, layout=Layout.BLOCKED))
+
+    def _layout(self, isa: Isa) -> str:
+        sides = ("NCHW" if not tensor.is_blocked else f"NCHW{isa.lanes}c" for tensor in (self.first.x, self.output))
+        return " to ".join(dict.fromkeys(sides))
+
+    def _begins_at_vectors(self, isa: Isa) -> bool:
+        """Whether each row of the output's planes does."""
+        _, _, height, width = self.output.shape
+        return width % isa.lanes == 0 and height * width % isa.lanes == 0
+
+    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> int:
+        """Returns the bytes of the first result, and of the input's rows and the second result where they are kept."""
+        isa, first, width = machine.isa, self.first, self.output.shape[3]
+        vectors = window.rows * window.columns * (window.channels // isa.lanes)
+        if not first.x.is_blocked:
+            (kernel, _), (stride, _), (dilation, _) = (
+                first.window.kernel, first.window.strides, first.window.dilations
+            )  # fmt: skip
+            rows = min(first.x.shape[2], (window.rows - 1) * stride + (kernel - 1) * dilation + 1)
+            vectors += rows * first.x.shape[3] * isa.blocks(first.x.shape[1])
+        if not self.output.is_blocked:
+            vectors += window.rows * width * isa.blocks(self.output.shape[1])
+        return isa.elem_bytes * isa.lanes * vectors

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""convert -> separable, separable -> convert  =>  separable: the layout is changed window by window, in the cache.
+
+Only where windows are whole rows of all channels, and where no residual, which lies in blocks, is added.
+"""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy_native.steps.movement import Convert
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Machine, Step
+
+
+def fuse_layout(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+    """Returns the steps with such conversions as part of the pair; `kept` names the roots that are read outside."""
+    readers, writers = readers_of(steps), writers_of(steps)
+    found: dict[int, Separable] = {}
+    gone: set[int] = set()
+    for number, step in enumerate(steps):
+        if not isinstance(step, Separable) or not step.takes_planes(machine):
+            continue
+        before = only_writer(writers, readers, step.first.x.root, number)
+        maker = steps[before] if before is not None else None
+        if (
+            before is not None
+            and isinstance(maker, Convert)
+            and not maker.x.is_blocked
+            and maker.output.root not in kept
+        ):
+            step = replace(step, first=replace(step.first, x=maker.x))
+            gone.add(before)
+            found[number] = step
+        after = readers.get(step.output.root, [])
+        reader = steps[after[0]] if len(after) == 1 else None
+        if isinstance(reader, Convert) and step.output.root not in kept and len(writers[step.output.root]) == 1:
+            found[after[0]] = replace(step, second=replace(step.second, output=reader.output))
+            gone.add(number)
+    return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]
