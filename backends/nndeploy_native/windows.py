@@ -85,7 +85,8 @@ class InvertedWindow:
 def inverted_window_for(capacity: int, y: "Axis", x: "Axis", channels: int, isa: Isa) -> InvertedWindow:
     """Returns the whole image in groups where at least two panels fit, else as many rows as fit, else one row."""
     num_panels = len(panels(channels, isa))
-    for groups in range(1, num_panels + 1):
+    most_groups = 1 if isa.precision == "bf16" else num_panels  # parts of sums are kept in the output: not rounded
+    for groups in range(1, most_groups + 1):
         window = InvertedWindow(y.out_size, -(-num_panels // groups))
         fits = inverted_buffer_bytes(window, y, x, channels, isa) <= capacity
         if fits and window.group_panels >= min(2, num_panels):

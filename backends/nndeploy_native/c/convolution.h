@@ -20,41 +20,42 @@ struct nnd_convolution_step {
   struct nnd_end end;
 };
 
+/* Pixel p of a tile reads column NND_AT(p); an `edge` tile may reach outside. */
+#define NND_AT(p) (first + (p) * t->x.stride + kx * t->x.dilation)
+#define NND_INSIDE(p) (!edge || (NND_AT(p) >= 0 && NND_AT(p) < t->x.size))
+
 /* Multiply-adds of one row of the kernel from NCHW: `plane` floats from channel to channel. */
-NND_INLINE void nnd_planar_taps(const struct nnd_convolution_step *t, vf *sums, int pixels, int vectors, nnd_size first,
+NND_INLINE void nnd_planar_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
                                 int edge, const float *row, const float *weights) {
   const nnd_size plane = t->y.size * t->x.size;
   NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
-    const float *w = weights + kx * t->in_channels * vectors * NND_LANES;
+    const float *of_column = weights + kx * t->in_channels * tile.vectors * NND_LANES;
     NND_NO_UNROLL for (nnd_size i = 0; i < t->in_channels; i++) {
-      vf line[4];
-      NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load(w + (i * vectors + v) * NND_LANES);
-      NND_UNROLL for (int p = 0; p < pixels; p++) {
-        const nnd_size at = first + p * t->x.stride + kx * t->x.dilation;
-        if (edge && (at < 0 || at >= t->x.size)) continue;
-        const float x = row[i * plane + at];
-        NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += line[v] * x;
+      vf w[4];
+      NND_UNROLL for (int v = 0; v < tile.vectors; v++)
+        w[v] = nnd_load(of_column + (i * tile.vectors + v) * NND_LANES);
+      NND_UNROLL for (int p = 0; p < tile.pixels; p++) {
+        if (!NND_INSIDE(p)) continue;
+        const float x = row[i * plane + NND_AT(p)];
+        NND_UNROLL for (int v = 0; v < tile.vectors; v++) sums[p * tile.vectors + v] += w[v] * x;
       }
     }
   }
 }
 
 /* The same of `count` channels of one block of NCHWc. */
-NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, vf *sums, int pixels, int vectors,
-                                 nnd_size first, int edge, const nnd_elem *row, nnd_size count,
-                                 const nnd_weight *weights) {
+NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
+                                 int edge, const nnd_elem *row, nnd_size count, const nnd_weight *weights) {
+  const vi upper = tile.half ? nnd_upper_lanes() : (vi){0};
   NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
-    const nnd_weight *w = weights + kx * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
+    const nnd_weight *of_column = weights + kx * nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
     NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
-      nnd_weights line[4];
-      NND_UNROLL for (int v = 0; v < vectors; v++) line[v] = nnd_load_weights(w + (i * vectors + v * NND_GROUP) * NND_LANES);
-      NND_UNROLL for (int p = 0; p < pixels; p++) {
-        const nnd_size at = first + p * t->x.stride + kx * t->x.dilation;
-        if (edge && (at < 0 || at >= t->x.size)) continue;
-        const vf x = nnd_broadcast(row + at * NND_LANES + i, i + 1 < count);
-        NND_UNROLL for (int v = 0; v < vectors; v++)
-          sums[p * vectors + v] = nnd_multiply_add(sums[p * vectors + v], line[v], x);
-      }
+      nnd_weights w[4];
+      NND_UNROLL for (int v = 0; v < tile.vectors; v++)
+        w[v] = nnd_load_weights(of_column + (i * tile.vectors + v * NND_GROUP) * NND_LANES);
+#define NND_X(p) nnd_broadcast(row + NND_AT(p) * NND_LANES + i, i + 1 < count)
+      NND_MULTIPLY_TILE(tile, sums, w, upper, NND_INSIDE, NND_X)
+#undef NND_X
     }
   }
 }
@@ -67,49 +68,55 @@ struct nnd_convolution_data {
   nnd_elem *out;
 };
 
-NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int planar, int pixels, int vectors,
+NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int planar, struct nnd_tile tile,
                                      nnd_size column, int edge, nnd_size top, struct nnd_convolution_data d) {
-  vf sums[NND_ACCUMULATORS];
+  vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
   const nnd_size plane = t->y.size * t->x.size, out_plane = t->y.out_size * t->x.out_size * NND_LANES;
   const nnd_size first = column * t->x.stride - t->x.pad, end = nnd_tap_end(t->y, top);
-  NND_UNROLL for (int p = 0; p < pixels; p++)
-    NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] = nnd_load(d.bias + v * NND_LANES);
+  nnd_first_sums(tile, sums, 1, d.bias, 0, 0);
   for (nnd_size ky = nnd_tap_begin(t->y, top); ky < end; ky++) {
     const nnd_size y = top + ky * t->y.dilation;
     if (planar) {
-      nnd_planar_taps(t, sums, pixels, vectors, first, edge, (const float *)d.in + y * t->x.size,
-                      (const float *)d.weights + ky * t->x.kernel * t->in_channels * vectors * NND_LANES);
+      nnd_planar_taps(t, tile, sums, first, edge, (const float *)d.in + y * t->x.size,
+                      (const float *)d.weights + ky * t->x.kernel * t->in_channels * tile.vectors * NND_LANES);
       continue;
     }
     const nnd_size full = t->in_channels / NND_LANES, rest = t->in_channels % NND_LANES;
+    const nnd_size of_block = NND_LANES * tile.vectors * NND_LANES;
     const nnd_weight *weights = (const nnd_weight *)d.weights +
-                                ky * t->x.kernel * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
+                                ky * t->x.kernel * nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
     const nnd_elem *row = (const nnd_elem *)d.in + y * t->x.size * NND_LANES;
     NND_NO_UNROLL for (nnd_size block = 0; block < full; block++)
-      nnd_blocked_taps(t, sums, pixels, vectors, first, edge, row + block * plane * NND_LANES, NND_LANES,
-                       weights + block * NND_LANES * vectors * NND_LANES);
+      nnd_blocked_taps(t, tile, sums, first, edge, row + block * plane * NND_LANES, NND_LANES,
+                       weights + block * of_block);
     if (rest)
-      nnd_blocked_taps(t, sums, pixels, vectors, first, edge, row + full * plane * NND_LANES, rest,
-                       weights + full * NND_LANES * vectors * NND_LANES);
+      nnd_blocked_taps(t, tile, sums, first, edge, row + full * plane * NND_LANES, rest, weights + full * of_block);
   }
-  nnd_store_tile(&t->end, sums, pixels, vectors, out_plane, t->stream, d.residual + column * NND_LANES, d.numbers,
+  nnd_spread_halves(tile, sums, spread);
+  if (t->end.residual) d.residual += column * NND_LANES;
+  nnd_store_tile(&t->end, spread, tile.pixels, tile.vectors, out_plane, t->stream, d.residual, d.numbers,
                  d.out + column * NND_LANES);
 }
 
+#undef NND_INSIDE
+#undef NND_AT
+
 /* One output row of one panel; `d.out` and `d.residual` at the row. */
-NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, nnd_size top,
-                                    struct nnd_convolution_data d) {
-  const nnd_size tiles = nnd_ceil_div(t->x.out_size, NND_ACCUMULATORS / vectors);
+NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, int half,
+                                    nnd_size top, struct nnd_convolution_data d) {
+  const nnd_size tiles = nnd_ceil_div(t->x.out_size, nnd_tile_pixels(vectors, half));
   const nnd_size pixels = nnd_ceil_div(t->x.out_size, tiles), used = nnd_ceil_div(t->x.out_size, pixels);
+  const struct nnd_tile whole = {(int)nnd_min(pixels, t->x.out_size), vectors, half}, one = {1, vectors, half};
   if (nnd_edges_are_outer(t->x, used, pixels)) {
     const nnd_size last = (used - 1) * pixels;
-    nnd_convolution_tile(t, planar, (int)nnd_min(pixels, t->x.out_size), vectors, 0, 1, top, d);
+    const struct nnd_tile rest = {(int)(t->x.out_size - last), vectors, half};
+    nnd_convolution_tile(t, planar, whole, 0, 1, top, d);
     for (nnd_size column = pixels; column < last; column += pixels)
-      nnd_convolution_tile(t, planar, (int)pixels, vectors, column, 0, top, d);
-    if (used > 1) nnd_convolution_tile(t, planar, (int)(t->x.out_size - last), vectors, last, 1, top, d);
+      nnd_convolution_tile(t, planar, whole, column, 0, top, d);
+    if (used > 1) nnd_convolution_tile(t, planar, rest, last, 1, top, d);
   } else {
     for (nnd_size column = 0; column < t->x.out_size; column++)
-      nnd_convolution_tile(t, planar, 1, vectors, column, 1, top, d);
+      nnd_convolution_tile(t, planar, one, column, 1, top, d);
   }
 }
 
@@ -133,8 +140,9 @@ NND_INLINE void nnd_convolution_unit(const struct nnd_convolution_step *t, int p
   d.out += at;
   if (t->end.residual) d.residual += at;
   const nnd_size top = row * t->y.stride - t->y.pad;
-  if (panel < full) nnd_convolution_row(t, planar, NND_PANEL, top, d);
-  else nnd_convolution_row(t, planar, nnd_last_panel(blocks), top, d);
+  const int half = !planar && nnd_has_half(t->out_channels); /* NCHW has no vectors to take two pixels from at once */
+  if (panel < full) nnd_convolution_row(t, planar, NND_PANEL, 0, top, d);
+  else nnd_convolution_row(t, planar, nnd_last_panel(blocks), half, top, d);
 }
 
 NND_INLINE void nnd_convolution_any(const struct nnd_convolution_step *t, int planar, struct nnd_convolution_data d,

@@ -58,7 +58,7 @@ NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size 
     }
   }
   NND_UNROLL for (int p = 0; p < pixels; p++)
-    nnd_write(out + p * NND_LANES, nnd_end_sum(&s.end, sums[p], 0, number));
+    nnd_write(out + p * NND_LANES, nnd_end_sum(&s.end, sums[p], 0, 0, number));
 }
 
 /* True where only the first and the last of `tiles` tiles touch an edge. */

@@ -39,8 +39,8 @@ NND_INLINE void nnd_grouped_step(const struct nnd_grouped_step *t, nnd_elem *out
           .in = in + (image * in_blocks + from) * in_plane, .weights = weights + block * taps * t->span * NND_LANES,
           .bias = bias + block * NND_LANES, .numbers = t->end.number ? numbers + block * NND_LANES : 0,
           .residual = t->end.residual ? residual + at : 0, .out = out + at};
-      if (cut.in_channels == t->span || from < last_from) nnd_convolution_row(&whole, 0, 1, top, d);
-      else nnd_convolution_row(&cut, 0, 1, top, d);
+      if (cut.in_channels == t->span || from < last_from) nnd_convolution_row(&whole, 0, 1, 0, top, d);
+      else nnd_convolution_row(&cut, 0, 1, 0, top, d);
     }
   }
 }
@@ -57,44 +57,43 @@ NND_INLINE int nnd_transposed_reach(struct nnd_axis axis, nnd_size phase, nnd_si
   return distance % axis.stride == 0;
 }
 
-/* `pixels` outputs of a phase from number `first` on; with `edge` it is one, which may lack some taps. */
-NND_INLINE void nnd_transposed_tile(const struct nnd_grouped_step *t, int pixels, int vectors, nnd_size row,
+/* A tile of the outputs of a phase from number `first` on; with `edge` it is one, which may lack some taps. */
+NND_INLINE void nnd_transposed_tile(const struct nnd_grouped_step *t, struct nnd_tile tile, nnd_size row,
                                     nnd_size phase, nnd_size first, int edge, struct nnd_pointwise_data d) {
-  vf sums[NND_ACCUMULATORS];
-  const struct nnd_tile tile = {pixels, vectors, 0};
+  vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
   const nnd_size plane = t->y.size * t->x.size * NND_LANES, out_plane = t->y.out_size * t->x.out_size * NND_LANES;
   const nnd_size full = t->in_channels / NND_LANES, rest = t->in_channels % NND_LANES;
+  const nnd_size of_block = NND_LANES * tile.vectors * NND_LANES;
+  const nnd_size of_tap = nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
   nnd_size above, left;
-  NND_UNROLL for (int p = 0; p < pixels; p++)
-    NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] = nnd_load(d.bias + v * NND_LANES);
+  nnd_first_sums(tile, sums, 1, d.bias, 0, 0);
   for (nnd_size ky = 0; ky < t->y.kernel; ky++) {
     if (!nnd_transposed_reach(t->y, row, ky, &above) || above < 0 || above >= t->y.size) continue;
     for (nnd_size kx = 0; kx < t->x.kernel; kx++) {
       if (!nnd_transposed_reach(t->x, phase, kx, &left)) continue;
       if (edge && (first + left < 0 || first + left >= t->x.size)) continue;
       const nnd_elem *in = d.in + (above * t->x.size + first + left) * NND_LANES;
-      const nnd_weight *w = d.weights + (ky * t->x.kernel + kx) * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
+      const nnd_weight *w = d.weights + (ky * t->x.kernel + kx) * of_tap;
       NND_NO_UNROLL for (nnd_size block = 0; block < full; block++)
-        nnd_pointwise_block(tile, sums, NND_LANES, in + block * plane,
-                            w + block * NND_LANES * vectors * NND_LANES, nnd_no_prefetch);
-      if (rest)
-        nnd_pointwise_block(tile, sums, rest, in + full * plane, w + full * NND_LANES * vectors * NND_LANES,
-                            nnd_no_prefetch);
+        nnd_pointwise_block(tile, sums, NND_LANES, in + block * plane, w + block * of_block, nnd_no_prefetch);
+      if (rest) nnd_pointwise_block(tile, sums, rest, in + full * plane, w + full * of_block, nnd_no_prefetch);
     }
   }
-  NND_UNROLL for (int v = 0; v < vectors; v++) {
+  nnd_spread_halves(tile, sums, spread);
+  NND_UNROLL for (int v = 0; v < tile.vectors; v++) {
     const vf number = nnd_end_number(&t->end, d.numbers, v);
-    NND_UNROLL for (int p = 0; p < pixels; p++) {
+    NND_UNROLL for (int p = 0; p < tile.pixels; p++) {
       const nnd_size at = v * out_plane + (phase + (first + p) * t->x.stride) * NND_LANES;
-      nnd_write(d.out + at, nnd_end_sum(&t->end, sums[p * vectors + v], d.residual + at, number));
+      nnd_write(d.out + at, nnd_end_sum(&t->end, spread[p * tile.vectors + v], d.residual, at, number));
     }
   }
 }
 
 /* One phase of an output row; `d.out` and `d.residual` at the row. The last tile may overlap the one before. */
-NND_INLINE void nnd_transposed_phase(const struct nnd_grouped_step *t, int vectors, nnd_size row, nnd_size phase,
-                                     struct nnd_pointwise_data d) {
-  const nnd_size tiles = nnd_ceil_div(t->x.size, NND_ACCUMULATORS / vectors), tile = nnd_ceil_div(t->x.size, tiles);
+NND_INLINE void nnd_transposed_phase(const struct nnd_grouped_step *t, int vectors, int half, nnd_size row,
+                                     nnd_size phase, struct nnd_pointwise_data d) {
+  const nnd_size tiles = nnd_ceil_div(t->x.size, nnd_tile_pixels(vectors, half)), tile = nnd_ceil_div(t->x.size, tiles);
+  const struct nnd_tile whole = {(int)tile, vectors, half}, one = {1, vectors, half};
   const nnd_size count = nnd_ceil_div(t->x.out_size - phase, t->x.stride);
   nnd_size begin = 0, end = nnd_min(count, t->x.size), left;
   for (nnd_size kx = 0; kx < t->x.kernel; kx++) { /* the outputs that all taps reach */
@@ -104,9 +103,9 @@ NND_INLINE void nnd_transposed_phase(const struct nnd_grouped_step *t, int vecto
   }
   if (end - begin < tile) begin = end = 0;
   for (nnd_size first = begin; first < end; first += tile)
-    nnd_transposed_tile(t, (int)tile, vectors, row, phase, nnd_min(first, end - tile), 0, d);
+    nnd_transposed_tile(t, whole, row, phase, nnd_min(first, end - tile), 0, d);
   for (nnd_size first = 0; first < count; first++)
-    if (first < begin || first >= end) nnd_transposed_tile(t, 1, vectors, row, phase, first, 1, d);
+    if (first < begin || first >= end) nnd_transposed_tile(t, one, row, phase, first, 1, d);
 }
 
 /* Workers share output rows of all images. */
@@ -127,8 +126,10 @@ NND_INLINE void nnd_transposed_step(const struct nnd_grouped_step *t, nnd_elem *
         t->end.residual ? residual + at : 0, out + at};
     for (nnd_size panel = 0; panel <= full; panel++)
       for (nnd_size phase = 0; phase < t->x.stride; phase++) {
-        if (panel < full) nnd_transposed_phase(t, NND_PANEL, row, phase, nnd_pointwise_from(s, d, panel));
-        else nnd_transposed_phase(t, nnd_last_panel(blocks), row, phase, nnd_pointwise_from(s, d, full));
+        if (panel < full) nnd_transposed_phase(t, NND_PANEL, 0, row, phase, nnd_pointwise_from(s, d, panel));
+        else
+          nnd_transposed_phase(t, nnd_last_panel(blocks), nnd_has_half(t->out_channels), row, phase,
+                               nnd_pointwise_from(s, d, full));
       }
   }
 }

@@ -106,11 +106,33 @@ NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
 NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x; }
 #endif
 
+/* Multiply-adds of one vector of weights for each of the tile's, `w`, with what X(p) gives for its pixels p into the
+ * sums; a pixel that IS_INSIDE(p) denies is a zero. A macro: registers must be filled where they are used. */
+#define NND_MULTIPLY_TILE(t, sums, w, upper, IS_INSIDE, X)                                                             \
+  {                                                                                                                    \
+    const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);                                                    \
+    NND_UNROLL for (int p = 0; !t.half && p < t.pixels; p++) {                                                         \
+      if (!(IS_INSIDE(p))) continue;                                                                                   \
+      const vf x = X(p);                                                                                               \
+      NND_UNROLL for (int v = 0; v < whole; v++) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x); \
+    }                                                                                                                  \
+    NND_UNROLL for (int pair = 0; pair < pairs; pair++) {                                                              \
+      const int p = 2 * pair, q = p + 1 < t.pixels ? p + 1 : p;                                                        \
+      const int has_p = IS_INSIDE(p), has_q = IS_INSIDE(q);                                                            \
+      if (!has_p && !has_q) continue;                                                                                  \
+      const vf x = has_p ? X(p) : nnd_splat(0.0f), y = q == p ? x : has_q ? X(q) : nnd_splat(0.0f);                    \
+      NND_UNROLL for (int v = 0; v < whole; v++) {                                                                     \
+        if (has_p) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);                               \
+        if (has_q && q != p) sums[q * whole + v] = nnd_multiply_add(sums[q * whole + v], w[v], y);                     \
+      }                                                                                                                \
+      vf *half = &sums[t.pixels * whole + pair];                                                                       \
+      *half = nnd_multiply_add(*half, w[whole], nnd_select(upper, y, x));                                              \
+    }                                                                                                                  \
+  }
+
 /* Multiply-adds of `count` input channels (of one block) into the sums. */
 NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count, const nnd_elem *in,
                                     const nnd_weight *weights, struct nnd_prefetch next) {
-  const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);
-  vf *halves = sums + t.pixels * whole;
   const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
 #if NND_LANES == 4 /* aarch64 multiplies by one lane of a vector: the pixels are loaded once for four channels */
   if (count == NND_LANES && !t.half) {
@@ -126,28 +148,17 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
   }
 #endif
   NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
-    NND_UNROLL for (int line = 0; line < next.lines; line++) __builtin_prefetch(next.from + line * NND_LINE_BYTES, 0, 2);
+    NND_UNROLL for (int line = 0; line < next.lines; line++)
+      __builtin_prefetch(next.from + line * NND_LINE_BYTES, 0, 2);
     next.from += next.channel;
     nnd_weights w[4];
-    NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
-    if (!t.half) {
-      NND_UNROLL for (int p = 0; p < t.pixels; p++) {
-        const vf x = nnd_broadcast(in + p * NND_LANES + i, i + 1 < count);
-        NND_UNROLL for (int v = 0; v < whole; v++)
-          sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);
-      }
-      continue;
-    }
-    NND_UNROLL for (int pair = 0; pair < pairs; pair++) {
-      const int p = 2 * pair, has_second = p + 1 < t.pixels;
-      const vf x = nnd_broadcast(in + p * NND_LANES + i, i + 1 < count);
-      const vf y = has_second ? nnd_broadcast(in + (p + 1) * NND_LANES + i, i + 1 < count) : x;
-      NND_UNROLL for (int v = 0; v < whole; v++) {
-        sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);
-        if (has_second) sums[(p + 1) * whole + v] = nnd_multiply_add(sums[(p + 1) * whole + v], w[v], y);
-      }
-      halves[pair] = nnd_multiply_add(halves[pair], w[whole], nnd_select(upper, y, x));
-    }
+    NND_UNROLL for (int v = 0; v < t.vectors; v++)
+      w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
+#define NND_X(p) nnd_broadcast(in + (p) * NND_LANES + i, i + 1 < count)
+#define NND_ALWAYS(p) 1
+    NND_MULTIPLY_TILE(t, sums, w, upper, NND_ALWAYS, NND_X)
+#undef NND_ALWAYS
+#undef NND_X
   }
 }
 
@@ -170,7 +181,7 @@ NND_INLINE void nnd_store_tile(const struct nnd_end *end, const vf *sums, int pi
     const vf number = nnd_end_number(end, numbers, v);
     NND_UNROLL for (int p = 0; p < pixels; p++) {
       const nnd_size at = v * out_plane + p * NND_LANES;
-      const vf value = nnd_end_sum(end, sums[p * vectors + v], residual + at, number);
+      const vf value = nnd_end_sum(end, sums[p * vectors + v], residual, at, number);
       if (stream) nnd_stream(out + at, value);
       else nnd_write(out + at, value);
     }

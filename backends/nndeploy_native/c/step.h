@@ -45,9 +45,9 @@ NND_INLINE vf nnd_end_number(const struct nnd_end *end, const float *numbers, nn
   return end->number ? nnd_load(numbers + block * NND_LANES) : nnd_splat(0.0f);
 }
 
-/* Ends a sum: `residual` at its place. */
-NND_INLINE vf nnd_end_sum(const struct nnd_end *end, vf sum, const nnd_elem *residual, vf number) {
-  return end->then(sum, end->residual ? nnd_read(residual) : nnd_splat(0.0f), number);
+/* Ends a sum whose residual, where there is one, lies at `at`. */
+NND_INLINE vf nnd_end_sum(const struct nnd_end *end, vf sum, const nnd_elem *residual, nnd_size at, vf number) {
+  return end->then(sum, end->residual ? nnd_read(residual + at) : nnd_splat(0.0f), number);
 }
 
 #endif
