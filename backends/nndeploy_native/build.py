@@ -22,6 +22,7 @@ from nndeploy.value_types import DimRange
 from nndeploy_native.emit import source_of
 from nndeploy_native.fusion import fused
 from nndeploy_native.fusion.layout import fuse_layout
+from nndeploy_native.fusion.stem import fuse_stem
 from nndeploy_native.fusion.usage import readers_of
 from nndeploy_native.isa import Isa, isa_for, no_isa_reason
 from nndeploy_native.library import library_from_source
@@ -84,7 +85,8 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     """
     kept = {tensor.root for tensor in lowered.outputs.values()}
     steps = fused(lowered.steps, kept, with_convolutions=machine.fuses)
-    steps = fuse_layout(steps, kept, machine)
+    if machine.fuses:
+        steps = fuse_stem(fuse_layout(steps, kept, machine), kept, machine)
     calls = [step.call(machine) for step in steps]
     offsets, arena_bytes = _arena(steps, lowered, machine.isa)
     constants = Constants()

@@ -17,6 +17,7 @@ struct nnd_convolution_step {
   nnd_size in_channels, out_channels, images;
   int stream;
   int panels_outside; /* the weights do not fit the second cache: a panel stays for all rows of a worker */
+  nnd_size out_plane; /* elements from one channel block to the next, 0 where they follow each other */
   struct nnd_end end;
 };
 
@@ -71,7 +72,8 @@ struct nnd_convolution_data {
 NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int planar, struct nnd_tile tile,
                                      nnd_size column, int edge, nnd_size top, struct nnd_convolution_data d) {
   vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
-  const nnd_size plane = t->y.size * t->x.size, out_plane = t->y.out_size * t->x.out_size * NND_LANES;
+  const nnd_size plane = t->y.size * t->x.size;
+  const nnd_size out_plane = t->out_plane ? t->out_plane : t->y.out_size * t->x.out_size * NND_LANES;
   const nnd_size first = column * t->x.stride - t->x.pad, end = nnd_tap_end(t->y, top);
   nnd_first_sums(tile, sums, 1, d.bias, 0, 0);
   for (nnd_size ky = nnd_tap_begin(t->y, top); ky < end; ky++) {

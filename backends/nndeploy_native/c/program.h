@@ -20,6 +20,7 @@
 #include "pooling.h"
 #include "resize.h"
 #include "separable.h"
+#include "stem.h"
 #include "threads.h"
 
 #define NND_EXPORT __attribute__((visibility("default")))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""first convolution -> separable  =>  stem: the widest tensor of a light network is not written to memory."""
+
+from collections.abc import Set
+
+from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.stem import Stem
+from nndeploy_native.steps.step import Machine, Step
+
+
+def fuse_stem(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+    """Returns the steps with each such pair as one step, at the place of its second, where its window fits."""
+    readers, writers = readers_of(steps), writers_of(steps)
+    found: dict[int, Step] = {}
+    gone: set[int] = set()
+    for number, step in enumerate(steps):
+        if not isinstance(step, Separable) or not step.output.is_blocked or step.first.x.root in kept:
+            continue
+        before = only_writer(writers, readers, step.first.x.root, number)
+        maker = steps[before] if before is not None else None
+        if before is None or not isinstance(maker, Convolution) or maker.kernel != "first_convolution":
+            continue
+        stem = Stem(maker, step)
+        if maker.epilogue.residual is None and maker.output == step.first.x and stem.fits(machine):
+            found[number] = stem
+            gone.add(before)
+    return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]

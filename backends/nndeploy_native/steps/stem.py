@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dense convolution from NCHW and the separable pair after it as one step: the widest tensor is never written."""
+
+from dataclasses import dataclass, replace
+
+from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
+from nndeploy_native.tensors import Tensor
+from nndeploy_native.windows import SlidingWindow, buffer_capacity, shared_rows, window_for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stem:
+    """`pair`, a depthwise and a pointwise convolution, of what `wide`, a dense one of a plain tensor, gives."""
+
+    wide: Convolution
+    pair: Separable
+
+    @property
+    def output(self) -> Tensor:
+        """What the step writes."""
+        return self.pair.output
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """The end of the last."""
+        return self.pair.epilogue
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (*self.wide.inputs, *self.pair.epilogue.inputs)
+
+    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Stem":
+        """Returns the step with another end."""
+        return replace(self, pair=self.pair.with_epilogue(epilogue, output))
+
+    def window(self, machine: Machine) -> SlidingWindow:
+        """Returns the window whose first result fits half of the buffer; the rows that it reads take the rest."""
+        _, channels, height, width = self.pair.first.output.shape
+        return window_for(self._capacity(machine) // 2, height, width, channels, machine.isa)
+
+    def fits(self, machine: Machine) -> bool:
+        """Whether the kernel can do it: it knows whole rows of all channels only."""
+        window, first = self.window(machine), self.pair.first
+        return window.columns == first.output.shape[3] and window.channels >= first.x.shape[1]
+
+    def call(self, machine: Machine) -> Call:
+        """Returns what to call."""
+        isa, wide, (first, second) = machine.isa, self.wide, (self.pair.first, self.pair.second)
+        window = self.window(machine)
+        shared = shared_rows(window.rows, first.output.shape[2], wide.x.shape[0], machine.threads or 2)
+        rows = shared if machine.threads > 1 else window.rows
+        axes = wide.axes()
+        fields: dict[str, Field] = {
+            "wide_y": axes["y"],
+            "wide_x": axes["x"],
+            **first.axes(),
+            "images": wide.x.shape[0],
+            "in_channels": wide.x.shape[1],
+            "channels": wide.output.shape[1],
+            "out_channels": second.output.shape[1],
+            "window_rows": rows,
+            "stream": is_streamed(second.output, machine),
+            "prefetch_weights": exceeds_half_of_l2(second.weights, machine),
+            "wide_end": wide.epilogue,
+            "first_end": first.epilogue,
+            "end": second.epilogue,
+        }
+        steps = (wide, first, second)
+        return Call(
+            "stem",
+            fields,
+            second.output,
+            (
+                wide.x,
+                *(part for step in (wide, first) for part in (*step.packed(isa), step.packed_numbers(isa))),
+                *second.packed(isa),
+                second.epilogue.residual,
+                second.packed_numbers(isa),
+            ),
+            shared_fields={} if machine.threads or shared == rows else {"window_rows": shared},
+            chunks=2,  # each makes again the rows that it shares with the one before
+            scratch_bytes=self._scratch_bytes(window, machine),
+            notes={
+                "what": " then ".join(str(step.notes()["what"]) for step in steps),
+                "multiply_adds": sum(int(step.notes()["multiply_adds"]) for step in steps),
+                "layout": f"NCHW to NCHW{isa.lanes}c",
+                "window": str(replace(window, rows=rows)),
+                "buffer_bytes": self._capacity(machine),
+                "not_written_bytes": wide.output.num_bytes(isa) + first.output.num_bytes(isa),
+            },
+        )
+
+    def _capacity(self, machine: Machine) -> int:
+        return buffer_capacity(machine, self.wide.x.num_bytes(machine.isa))
+
+    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> int:
+        """Returns the bytes of the ring of the convolution's rows and of the first result."""
+        isa, first = machine.isa, self.pair.first
+        of_row = isa.elem_bytes * isa.lanes * isa.blocks(first.x.shape[1])
+        (kernel, _), (stride, _), (dilation, _) = first.window.kernel, first.window.strides, first.window.dilations
+        rows = min(first.x.shape[2], (window.rows - 1) * stride + (kernel - 1) * dilation + 1)
+        return of_row * (rows * first.x.shape[3] + window.rows * window.columns)
