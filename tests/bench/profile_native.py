@@ -85,7 +85,7 @@ def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[
     files = {name: memoryview(data) for name, data in {**artifact.files, LIBRARY_FILE: library}.items()}
     session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
     assert isinstance(session, NativeSession)
-    inputs = _inputs(model)
+    inputs = inputs_of(model)
     steps = json.loads(artifact.files[PLAN_FILE])["steps"]
     stamps = (ctypes.c_int64 * MOST_STEPS).in_dll(library_from_bytes(library), "nnd_stamps")
     times = []
@@ -99,7 +99,7 @@ def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[
     ]
 
 
-def _inputs(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+def inputs_of(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
     rng, found = np.random.default_rng(0), {}
     for value in model.graph.inputs:
         assert value.name is not None

@@ -7,7 +7,7 @@ window buffer are drawn at random; kernel sizes, strides, ends and capacities ta
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +18,7 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, Machine
 from nndeploy_native.tensors import Layout, Tensor
 
@@ -164,6 +165,40 @@ def inverted_residual(draw: Draw, turn: int) -> Case:
     return Case(name, InvertedResidual(expand, Separable(first, second)), machine, values, wanted)
 
 
+def planar_separable(draw: Draw, turn: int) -> Case:
+    """Returns depthwise and pointwise as one step that reads the order of ONNX, writes it, or both."""
+    x = draw.image(draw.random.choice(CHANNELS))
+    values = {"x": draw.normal(*x.shape)}
+    first, hidden, said = _depthwise(draw, turn, x, values["x"])
+    second, wanted, ended = _pointwise(draw, turn, first.output, hidden, {}, draw.end(3 * turn, may_add=False))
+    if turn % 3 != 1:
+        first = replace(first, x=replace(x, layout=Layout.PLAIN))
+    if turn % 3 != 0:
+        second = replace(second, output=replace(second.output, layout=Layout.PLAIN))
+    machine = Machine(draw.isa, turn % 2, (1 << 16, 1 << 20)[turn % 2])
+    name = f"planar {turn}: {said} then {ended}, {x.shape}"
+    return Case(name, Separable(first, second), machine, values, wanted)
+
+
+def stem(draw: Draw, turn: int) -> Case:
+    """Returns a dense convolution from the order of ONNX, depthwise and pointwise as one step."""
+    image = draw.image(draw.random.choice((1, 2, 3, 4)), width=30)
+    x = Tensor(image.root, image.shape)
+    values = {"x": draw.numbers.standard_normal(x.shape).astype(np.float32)}
+    kernel, channels, end = (3, 5, 2)[turn % 3], draw.random.choice(CHANNELS), draw.end(turn, may_add=False)
+    window, sizes = draw.window(x, kernel, turn)
+    output = Tensor("e", (x.shape[0], channels, *sizes), Layout.BLOCKED)
+    weights, bias = draw.weights(channels, x.shape[1], kernel, kernel), draw.normal(channels)
+    wide = Convolution(output, x, weights, bias, window)
+    wide = wide.with_epilogue(draw.epilogue(end, output, {}), output)
+    made = draw.rounded(_ended(wide, end, convolved(values["x"], weights, bias, window, sizes), {}))
+    first, hidden, said = _depthwise(draw, turn + 1, output, made)
+    second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
+    machine = Machine(draw.isa, turn % 2, (1 << 17, 1 << 20)[turn % 2])
+    name = f"stem {turn}: {window} {end} then {said} then {ended}, {x.shape}"
+    return Case(name, Stem(wide, Separable(first, second)), machine, values, wanted, _streamed(turn))
+
+
 def pointwise(draw: Draw, turn: int) -> Case:
     """Returns a pointwise convolution; every second one of an odd number of channels."""
     x = draw.image(draw.random.choice([one for one in CHANNELS if one % 2] if turn % 2 else CHANNELS))
@@ -224,6 +259,8 @@ def transposed(draw: Draw, turn: int) -> Case:
 
 KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "separable": separable,
+    "planar_separable": planar_separable,
+    "stem": stem,
     "inverted_residual": inverted_residual,
     "pointwise": pointwise,
     "depthwise": depthwise,

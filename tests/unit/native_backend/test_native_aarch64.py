@@ -26,7 +26,8 @@ from nndeploy.cli.main import run_command as nndeploy_command
 AARCH64 = next(isa for isa in ISAS if isa.name == "aarch64")
 LIBC = Path("/usr/aarch64-linux-gnu")
 COUNTS = {
-    "separable": 8, "inverted_residual": 5, "pointwise": 4, "depthwise": 4, "dense": 5, "grouped": 3, "transposed": 3,
+    "separable": 8, "planar_separable": 3, "stem": 2, "inverted_residual": 5, "pointwise": 4, "depthwise": 4,
+    "dense": 5, "grouped": 3, "transposed": 3,
 }  # fmt: skip
 SEED = 5
 MODEL = """<ir_version: 8, opset_import: ["": 17]>

@@ -14,7 +14,8 @@ from native_programs import Program
 from nndeploy_native.isa import Isa
 
 COUNTS = {
-    "separable": 8, "inverted_residual": 5, "pointwise": 4, "depthwise": 4, "dense": 5, "grouped": 3, "transposed": 3,
+    "separable": 8, "planar_separable": 6, "stem": 4, "inverted_residual": 5, "pointwise": 4, "depthwise": 4,
+    "dense": 5, "grouped": 3, "transposed": 3,
 }  # fmt: skip
 SEED = 1
 HERE = [*runnable_isas(), *runnable_isas("bf16")]
