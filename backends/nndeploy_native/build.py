@@ -110,6 +110,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
         },
         requires={"arch": machine.isa.arch, "cpu_features": list(machine.isa.cpu_features)},
         native_code=True,
+        precision=machine.isa.precision,
         log=_log(steps, plan),
     )
 

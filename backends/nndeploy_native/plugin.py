@@ -2,7 +2,6 @@
 """Own kernels on CPUs: compiled ahead of time from C, run with nothing but libc and numpy."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,8 +55,7 @@ class Plugin:
         """
         from nndeploy_native.build import build, machine_of
 
-        machine = machine_of(target, options)
-        return replace(build(submodel, machine, options.ranges, workdir), precision=machine.isa.precision)
+        return build(submodel, machine_of(target, options), options.ranges, workdir)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

@@ -2,9 +2,9 @@
 """One depthwise-separable block through the backend `native`, and the time of its kernels alone.
 
 The model is what a user would give (ordinary input and output), so a run also converts layouts. To see the kernels
-alone, the C source is edited on its way to the compiler: around each step's call a clock is read, and what it took is
-added to an array that the library exports. Nothing else changes: the session is the product's, and the block reads what
-the step before it has just written.
+alone, conversions stay steps of their own, and a clock is read before and after each step (c/program.h has the places):
+what it took is added to an array that the library exports. The session is the product's, and the block reads what the
+step before it has just written.
 """
 
 import ctypes
@@ -114,7 +114,12 @@ def built(block: Block, machine: Machine, head: str = _HEAD) -> Artifact:
         return library_from_source(head + source, *rest, **named)
 
     model: ir.Model = load_model(block.model()).model
-    with tempfile.TemporaryDirectory() as folder, mock.patch("nndeploy_native.build.library_from_source", edited):
+    inside = mock.patch("nndeploy_native.build.fuse_layout", lambda steps, *_: steps)  # conversions stay steps
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch("nndeploy_native.build.library_from_source", edited),
+        inside,
+    ):
         return native_build.build(model, machine, {}, Path(folder))
 
 
