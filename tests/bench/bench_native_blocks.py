@@ -5,10 +5,11 @@
         [--precision fp32|bf16] [--capacity KiB] [--seconds S] [--only C->O@H/s] [--json out.json]
 
 Each block is built as the product builds it, its output compared with ONNX Runtime's and both timed in turn in this
-process, one thread each; medians of the thread's CPU time, so that other work on the machine counts less. Layout
-"blocked" takes and gives the inner layout (what a block costs inside a network), "plain" takes and gives NCHW,
-conversion inside. Share is that of the machine's fp32 multiply-add peak: the fastest of nine loops of nothing but
-multiply-adds, beside every block.
+process, one thread each, a hundredth of a second at a time; medians of the thread's CPU time, so that other work on
+the machine counts less. ONNX Runtime and we are given the same input, at a cache line. Layout "blocked" takes and
+gives the inner layout (what a block costs inside a network), "plain" takes and gives NCHW, conversion inside.
+GFLOP/s and share are those of the kernels alone, by a clock around each step; the share is that of the machine's fp32
+multiply-add peak: the fastest of nine loops of nothing but multiply-adds, beside every block.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
@@ -41,6 +43,7 @@ from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Epilogue, Machine, Step
 from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
+from profile_native import CLOCK, MOST_STEPS
 
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 from nndeploy.target import host_target
@@ -49,6 +52,9 @@ Array = np.ndarray[Any, Any]
 TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}
 """Of the largest value."""
 ROUNDS_AT_LEAST = 5
+CALLS_AT_LEAST = 3
+TURN_SECONDS = 0.01
+KERNEL_CALLS = 30
 RELU6 = ("min", ("max", ("operand", 0), ("const", 0.0)), ("const", 6.0))
 ADD = ("add", ("operand", 0), ("operand", 1))
 # In channels (of the depthwise part), out channels, rows and columns of the input, stride.
@@ -201,7 +207,10 @@ def _measure(
     family: str, layout: str, block: Block, machine: Machine, seconds: float, peak: Callable[[], float]
 ) -> Row:
     values, isa = _values(block), machine.isa
-    with tempfile.TemporaryDirectory() as folder:
+    timed = mock.patch(
+        "nndeploy_native.build.library_from_source", lambda source, *rest: library_from_source(CLOCK + source, *rest)
+    )
+    with tempfile.TemporaryDirectory() as folder, timed:
         artifact = artifact_of(_lowered(block, values, layout), machine, Path(folder))
     ours = _opened(artifact)
     given = values["x"] if layout == "plain" else _to_blocked(values["x"], isa)
@@ -214,10 +223,12 @@ def _measure(
         sys.exit(f"{block.name}: error {error:.1e} of the largest value")
     ours_s, peer_s = _in_turn(lambda: ours.run({"x": given}), lambda: peer.run(None, feed), seconds)
     steps = json.loads(bytes(artifact.files["plan.json"]))["steps"]
+    library = library_from_bytes(artifact.files["kernels.so"])  # equal bytes are the session's own library
+    kernel_s = _kernel_seconds(lambda: ours.run({"x": given}), library, len(steps))
     window = next((step["window"] for step in steps if "window" in step), "")
     return Row(
-        family, layout, block.name, block.images, ours_s * 1e6, peer_s * 1e6, block.flops / ours_s / 1e9, peak(), error,
-        window,
+        family, layout, block.name, block.images, ours_s * 1e6, peer_s * 1e6, block.flops / kernel_s / 1e9, peak(),
+        error, window,
     )  # fmt: skip
 
 
@@ -255,7 +266,12 @@ def _lowered(block: Block, values: dict[str, Array], layout: str) -> Lowered:
 def _to_blocked(x: Array, isa: Isa) -> Array:
     blocked = blocked_array(x, isa.lanes)
     values = blocked.astype(ml_dtypes.bfloat16).view(np.uint16) if isa.precision == "bf16" else blocked
-    memory = np.empty(values.nbytes + ALIGNMENT, np.uint8)  # a session copies blocks that begin elsewhere
+    return _aligned(values)
+
+
+def _aligned(values: Array) -> Array:
+    """Returns a copy that begins at a cache line; a session copies blocks that begin elsewhere."""
+    memory = np.empty(values.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     aligned: Array = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
     aligned[...] = values
@@ -269,14 +285,33 @@ def _to_plain(x: Array, channels: int) -> Array:
 
 
 def _in_turn(ours: Callable[[], object], peer: Callable[[], object], seconds: float) -> tuple[float, float]:
+    """Returns the median seconds of a call of each, in rounds: a turn is a call that is not counted, then some."""
     times: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < ROUNDS_AT_LEAST:
+    while time.perf_counter() < end or len(times[0]) < ROUNDS_AT_LEAST * CALLS_AT_LEAST:
         for call, taken in zip((ours, peer), times, strict=True):
-            start = time.thread_time()
             call()
-            taken.append(time.thread_time() - start)
+            taken += _turn(call)
     return statistics.median(times[0]), statistics.median(times[1])
+
+
+def _turn(call: Callable[[], object]) -> list[float]:
+    taken: list[float] = []
+    while len(taken) < CALLS_AT_LEAST or sum(taken) < TURN_SECONDS:
+        start = time.thread_time()
+        call()
+        taken.append(time.thread_time() - start)
+    return taken
+
+
+def _kernel_seconds(call: Callable[[], object], library: ctypes.CDLL, num_steps: int) -> float:
+    """Returns the median of what the kernels of a call take, by the clock around each step."""
+    stamps = (ctypes.c_int64 * MOST_STEPS).in_dll(library, "nnd_stamps")
+    times = []
+    for _ in range(KERNEL_CALLS):
+        call()
+        times.append(sum(stamps[:num_steps]) / 1e9)
+    return statistics.median(times)
 
 
 def _values(block: Block) -> dict[str, Array]:
@@ -290,6 +325,7 @@ def _values(block: Block) -> dict[str, Array]:
     values = {name: r.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
     for name in {"ew", "pw"} & values.keys():
         values[name] /= np.float32(np.sqrt(values[name].shape[1]))
+    values["x"] = _aligned(values["x"])
     return values
 
 

@@ -37,11 +37,39 @@ NND_INLINE void nnd_fully_connected_tile(const struct nnd_fully_connected_step *
     NND_UNROLL for (int r = 0; r < rows; r++) sums[r][0] += line * in[(row + r) * t->inputs + i];
   }
   NND_UNROLL for (int r = 0; r < rows; r++) {
-    const float *added = residual + at + r * t->outputs;
+    const nnd_size here = at + r * t->outputs;
     const vf sum = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
-    nnd_store_some(out + at + r * t->outputs,
-                   t->end.then(sum, t->end.residual ? nnd_spread(added, 1, count) : nnd_splat(0.0f), nnd_splat(0.0f)),
-                   count);
+    const vf added = t->end.residual ? nnd_spread(residual + here, 1, count) : nnd_splat(0.0f);
+    nnd_store_some(out + here, t->end.then(sum, added, nnd_splat(0.0f)), count);
+  }
+}
+
+#define NND_STREAMS 4 /* of weights at once: one row takes as long as its weights take to come */
+
+/* One row, NND_STREAMS blocks of outputs. */
+NND_INLINE void nnd_fully_connected_streams(const struct nnd_fully_connected_step *t, nnd_size row, nnd_size block,
+                                            float *out, const float *in, const float *weights, const float *bias,
+                                            const float *residual) {
+  vf sums[NND_STREAMS][2];
+  const float *x = in + row * t->inputs, *w = weights + block * t->inputs * NND_LANES;
+  NND_UNROLL for (int s = 0; s < NND_STREAMS; s++) {
+    sums[s][0] = nnd_load(bias + (block + s) * NND_LANES);
+    sums[s][1] = nnd_splat(0.0f);
+  }
+  nnd_size i = 0;
+  for (; i + 2 <= t->inputs; i += 2)
+    NND_UNROLL for (int s = 0; s < NND_STREAMS; s++) {
+      const float *line = w + (s * t->inputs + i) * NND_LANES;
+      __builtin_prefetch(line + 64 * NND_LANES, 0, 3);
+      __builtin_prefetch(line + 65 * NND_LANES, 0, 3);
+      NND_UNROLL for (int k = 0; k < 2; k++) sums[s][k] += nnd_load(line + k * NND_LANES) * x[i + k];
+    }
+  NND_UNROLL for (int s = 0; s < NND_STREAMS; s++) {
+    if (i < t->inputs) sums[s][0] += nnd_load(w + (s * t->inputs + i) * NND_LANES) * x[i];
+    const nnd_size at = row * t->outputs + (block + s) * NND_LANES;
+    const nnd_size count = nnd_min(NND_LANES, t->outputs - (block + s) * NND_LANES);
+    const vf added = t->end.residual ? nnd_spread(residual + at, 1, count) : nnd_splat(0.0f);
+    nnd_store_some(out + at, t->end.then(sums[s][0] + sums[s][1], added, nnd_splat(0.0f)), count);
   }
 }
 
@@ -51,6 +79,9 @@ NND_INLINE void nnd_fully_connected_step(const struct nnd_fully_connected_step *
                                          struct nnd_part part) {
   nnd_size first, last;
   nnd_share(nnd_blocks(t->outputs), part, &first, &last);
+  for (; t->rows < NND_ROWS && first + NND_STREAMS <= last; first += NND_STREAMS)
+    for (nnd_size row = 0; row < t->rows; row++)
+      nnd_fully_connected_streams(t, row, first, out, in, weights, bias, residual);
   for (nnd_size block = first; block < last; block++) {
     nnd_size row = 0;
     for (; row + NND_ROWS <= t->rows; row += NND_ROWS)

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2
+from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Tensor, padded
@@ -57,8 +57,7 @@ class InvertedResidual:
             "out_channels": second.output.shape[1],
             "window_rows": chosen.rows,
             "group_panels": chosen.group_panels,
-            "prefetch_weights": exceeds_half_of_l2(expand.weights, machine)
-            or exceeds_half_of_l2(second.weights, machine),
+            "prefetch_weights": come_from_afar(expand.weights, machine) or come_from_afar(second.weights, machine),
             "expand_end": expand.epilogue,
             "first_end": first.epilogue,
             "end": second.epilogue,

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, replace
 
 from nndeploy_native.isa import Isa
-from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
+from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Layout, Tensor
 from nndeploy_native.windows import DEFAULT_L2_BYTES, SlidingWindow, separable_capacity, shared_rows, window_for
@@ -75,7 +75,7 @@ class Separable:
             "out_channels": second.output.shape[1],
             "window_rows": rows,
             "stream": is_streamed(second.output, machine),
-            "prefetch_weights": exceeds_half_of_l2(second.weights, machine),
+            "prefetch_weights": come_from_afar(second.weights, machine),
             "prefetch_input": first.x.num_bytes(isa) > (machine.l2_bytes or DEFAULT_L2_BYTES),
             "first_end": first.epilogue,
             "end": second.epilogue,

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy_native.steps.convolution import Convolution, exceeds_half_of_l2, is_streamed
+from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Tensor
@@ -63,7 +63,7 @@ class Stem:
             "out_channels": second.output.shape[1],
             "window_rows": rows,
             "stream": is_streamed(second.output, machine),
-            "prefetch_weights": exceeds_half_of_l2(second.weights, machine),
+            "prefetch_weights": come_from_afar(second.weights, machine),
             "wide_end": wide.epilogue,
             "first_end": first.epilogue,
             "end": second.epilogue,
