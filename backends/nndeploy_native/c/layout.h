@@ -2,20 +2,45 @@
  *
  * NCHW <-> NCHWc, at the edges of a submodel. NCHW may lie at any float; its planes are H * W floats.
  *
- * NND_LANES pixels of NND_LANES channels are transposed in registers: interleaving vector i with vector i + half,
- * log2(lanes) times, is a transposition. What is left over goes one by one. The channel tail is written as zeros.
+ * NND_LANES pixels of NND_LANES channels are transposed in registers. The channel tail is written as zeros.
  */
 #ifndef NND_LAYOUT_H
 #define NND_LAYOUT_H
 
 #include "step.h"
 
-#if NND_LANES == 16
-#define NND_INTERLEAVE_LOW(a, b) \
-  __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define NND_INTERLEAVE_HIGH(a, b) \
-  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#elif NND_LANES == 8
+#if NND_LANES == 16 /* by shuffles inside quarters, then of quarters: cheaper than those across a whole vector */
+#define NND_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define NND_LOW(a, b) NND_PICK(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define NND_HIGH(a, b) NND_PICK(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define NND_LOW_PAIRS(a, b) NND_PICK(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+#define NND_HIGH_PAIRS(a, b) NND_PICK(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+#define NND_EVEN_QUARTERS(a, b) NND_PICK(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+#define NND_ODD_QUARTERS(a, b) NND_PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
+
+NND_INLINE void nnd_transpose(vf *rows) {
+  vf a[16], b[16];
+  NND_UNROLL for (int i = 0; i < 16; i += 2) {
+    a[i] = NND_LOW(rows[i], rows[i + 1]);
+    a[i + 1] = NND_HIGH(rows[i], rows[i + 1]);
+  }
+  NND_UNROLL for (int i = 0; i < 16; i += 4) { /* quarter k of b[i + j]: column 4 * k + j of rows i to i + 3 */
+    b[i] = NND_LOW_PAIRS(a[i], a[i + 2]);
+    b[i + 1] = NND_HIGH_PAIRS(a[i], a[i + 2]);
+    b[i + 2] = NND_LOW_PAIRS(a[i + 1], a[i + 3]);
+    b[i + 3] = NND_HIGH_PAIRS(a[i + 1], a[i + 3]);
+  }
+  NND_UNROLL for (int j = 0; j < 4; j++) {
+    const vf even = NND_EVEN_QUARTERS(b[j], b[4 + j]), even_below = NND_EVEN_QUARTERS(b[8 + j], b[12 + j]);
+    const vf odd = NND_ODD_QUARTERS(b[j], b[4 + j]), odd_below = NND_ODD_QUARTERS(b[8 + j], b[12 + j]);
+    rows[j] = NND_EVEN_QUARTERS(even, even_below);
+    rows[4 + j] = NND_EVEN_QUARTERS(odd, odd_below);
+    rows[8 + j] = NND_ODD_QUARTERS(even, even_below);
+    rows[12 + j] = NND_ODD_QUARTERS(odd, odd_below);
+  }
+}
+#else /* interleaving vector i with vector i + half, log2(lanes) times */
+#if NND_LANES == 8
 #define NND_INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define NND_INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #else
@@ -33,6 +58,7 @@ NND_INLINE void nnd_transpose(vf *rows) {
     NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = next[i];
   }
 }
+#endif
 
 /* `pixels` neighbours of the `held` channels of one block: from planes that lie `plane` floats apart, to NCHWc. */
 NND_INLINE void nnd_blocked_run(nnd_size held, nnd_size pixels, nnd_size plane, const float *from, nnd_elem *to) {
