@@ -88,7 +88,8 @@ NND_INLINE void nnd_softmax_long(nnd_size size, int is_log, float *out, const fl
   sum = nnd_splat(nnd_joined_sum(sum));
   const vf log_sum = is_log ? nnd_op_log(sum) : sum;
   for (nnd_size k = 0; k < size; k += NND_LANES)
-    nnd_store_some(out + k, is_log ? nnd_along(in, k, size, 0.0f) - most - log_sum : nnd_along(out, k, size, 0.0f) / sum,
+    nnd_store_some(out + k,
+                   is_log ? nnd_along(in, k, size, 0.0f) - most - log_sum : nnd_along(out, k, size, 0.0f) / sum,
                    nnd_min(NND_LANES, size - k));
 }
 

@@ -85,7 +85,8 @@ NND_INLINE void nnd_elementwise_plain_step(const struct nnd_elementwise_plain_st
     for (nnd_size i = begin; i < end; i += NND_LANES) {
       const nnd_size count = nnd_min(NND_LANES, end - i);
 #define NND_SOME(k, x) nnd_spread(x ? from[k] + i * t->step[k][5] : x, t->step[k][5], count)
-      nnd_store_some(out + row * t->size[5] + i, t->then(NND_SOME(0, a), NND_SOME(1, b), NND_SOME(2, c), NND_SOME(3, d)),
+      nnd_store_some(out + row * t->size[5] + i,
+                     t->then(NND_SOME(0, a), NND_SOME(1, b), NND_SOME(2, c), NND_SOME(3, d)),
                      count);
 #undef NND_SOME
     }

@@ -14,8 +14,9 @@ struct nnd_grouped_step {
   struct nnd_end end;
 };
 
-/* Each output block is a dense convolution of the `span` channels that its groups are among; what is of other groups has
- * weights of zero, so that an infinity there makes a NaN. Weights: [blocks of O][kernel rows][kernel columns][span][c].
+/* Each output block is a dense convolution of the `span` channels that its groups are among; what is of other groups
+ * has weights of zero, so that an infinity there makes a NaN. Weights: [blocks of O][kernel rows][kernel
+ * columns][span][c].
  * Workers share output rows of all images. */
 NND_INLINE void nnd_grouped_step(const struct nnd_grouped_step *t, nnd_elem *out, const nnd_elem *in,
                                  const nnd_weight *weights, const float *bias, const nnd_elem *residual,
@@ -49,8 +50,8 @@ NND_INLINE void nnd_grouped_step(const struct nnd_grouped_step *t, nnd_elem *out
  * a phase is a pointwise convolution. Weights: panels [kernel rows][kernel columns][in_channels][vectors][c]. `y` and
  * `x` are axes of the output's window: size of the input, out_size of the output. */
 
-/* Where output column x + `phase`, x a multiple of the stride, reads tap `kx`: x / stride plus this. 0 is returned where
- * it is not read. */
+/* Where output column x + `phase`, x a multiple of the stride, reads tap `kx`: x / stride plus this. 0 is returned
+ * where it is not read. */
 NND_INLINE int nnd_transposed_reach(struct nnd_axis axis, nnd_size phase, nnd_size k, nnd_size *reach) {
   const nnd_size distance = phase + axis.pad - k * axis.dilation;
   *reach = distance / axis.stride;

@@ -41,7 +41,8 @@ NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
 
 /* One panel from channel block `block` on, `expand` and `depthwise` of all channels: rows [from, to) of the input are
  * expanded, then `rows` output rows from `row` on. */
-NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half, nnd_size block, nnd_size rows, nnd_size row,
+NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half, nnd_size block, nnd_size rows,
+                                   nnd_size row,
                                    nnd_size from, nnd_size to, const struct nnd_inverted_data *d, nnd_elem *ring,
                                    nnd_elem *first) {
   const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;

@@ -103,7 +103,8 @@ NND_INLINE vf nnd_op_softplus(vf a) {
 /* erf: series near 0; 1 - t * p(t) * exp(-x^2) beyond (Numerical Recipes' erfc, 1.2e-7 relative). */
 NND_INLINE vf nnd_op_erf(vf a) {
   const vf x = nnd_op_abs(a), z = a * a;
-  const vf near = a * (1.128379167f + z * (-0.3761263890f + z * (0.1128379167f + z * (-0.02686617064f + z * 0.005223977625f))));
+  const vf inner = 0.1128379167f + z * (-0.02686617064f + z * 0.005223977625f);
+  const vf near = a * (1.128379167f + z * (-0.3761263890f + z * inner));
   const vf t = 1.0f / (1.0f + 0.5f * x);
   vf p = nnd_splat(0.17087277f);
   p = p * t - 0.82215223f;

@@ -47,26 +47,26 @@ NND_INLINE void nnd_planar_window(const struct nnd_planar_separable_step *t, nnd
                                   nnd_size image, nnd_size next, struct nnd_planar_data d, nnd_elem *buffer,
                                   nnd_elem *ring, nnd_elem *second) {
   const nnd_size width = t->x.out_size, out_pixels = t->y.out_size * width, in_pixels = t->y.size * t->x.size;
-  const nnd_size tiles_of = rows * width;
   struct nnd_separable s = {
       .depthwise = {t->y, t->x, t->first_end, t->planar_in ? nnd_planar_ring_rows(t) : 0},
       .pointwise = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
                     .out_plane = (t->planar_out ? rows * width : out_pixels) * NND_LANES, .end = t->end,
                     .stream = t->stream && !t->planar_out, .prefetch_weights = t->prefetch_weights},
       .channels = t->channels};
-  const nnd_elem *from = t->planar_in ? ring
-                                      : (const nnd_elem *)d.in + image * nnd_blocks(t->channels) * in_pixels * NND_LANES;
+  const nnd_size in_image = nnd_blocks(t->channels) * in_pixels * NND_LANES;
+  const nnd_size out_image = nnd_blocks(t->out_channels) * out_pixels * NND_LANES;
+  const nnd_elem *from = t->planar_in ? ring : (const nnd_elem *)d.in + image * in_image;
   nnd_separable_first(s, rows, width, row, 0, 0, nnd_blocks(t->channels), &d.pair, from, buffer);
   struct nnd_pointwise_data p = d.pair.pointwise;
   p.in = buffer;
-  p.out = t->planar_out ? second
-                        : (nnd_elem *)d.out + (image * nnd_blocks(t->out_channels) * out_pixels + row * width) * NND_LANES;
+  p.out = t->planar_out ? second : (nnd_elem *)d.out + image * out_image + row * width * NND_LANES;
   struct nnd_prefetch ahead = nnd_no_prefetch;
   if (t->prefetch_input && t->planar_in) {
     const nnd_size lines = nnd_ceil_div(t->window_rows * t->y.stride * t->x.size * 4, NND_LINE_BYTES);
-    ahead = (struct nnd_prefetch){
-        (const char *)((const float *)d.in + image * t->channels * in_pixels + next * t->x.size),
-        NND_LANES * in_pixels * 4, in_pixels * 4, (int)nnd_ceil_div(lines, nnd_pointwise_tiles(s.pointwise, tiles_of))};
+    const nnd_size tiles = nnd_pointwise_tiles(s.pointwise, rows * width);
+    const float *in = (const float *)d.in + image * t->channels * in_pixels + next * t->x.size;
+    ahead = (struct nnd_prefetch){(const char *)in, NND_LANES * in_pixels * 4, in_pixels * 4,
+                                  (int)nnd_ceil_div(lines, tiles)};
   }
   nnd_separable_second(s.pointwise, NND_WHOLE, rows, width, width, p, ahead);
   for (nnd_size block = 0; t->planar_out && block < nnd_blocks(t->out_channels); block++) {

@@ -263,8 +263,8 @@ NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pi
   const nnd_size tiles = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half));
   const nnd_size small = pixels / tiles, large = pixels % tiles;
   const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * sizeof(nnd_weight);
-  struct nnd_prefetch weights = {(const char *)(d.weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES),
-                                 block_bytes, 0,
+  const nnd_weight *next = d.weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES;
+  struct nnd_prefetch weights = {(const char *)next, block_bytes, 0,
                                  s.prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles) : 0};
   nnd_size pixel = 0;
   for (nnd_size tile = 0; tile < large; tile++, pixel += small + 1) {

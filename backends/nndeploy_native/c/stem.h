@@ -35,8 +35,9 @@ NND_INLINE void nnd_stem_row(const struct nnd_stem_step *t, nnd_size image, nnd_
   for (nnd_size panel = 0; panel <= full; panel++) {
     const nnd_size block = panel * NND_PANEL;
     const struct nnd_convolution_data d = {
-        .in = in + image * t->in_channels * t->wide_y.size * t->wide_x.size, .weights = weights + block * NND_LANES * taps,
-        .bias = bias + block * NND_LANES, .numbers = t->wide_end.number ? numbers + block * NND_LANES : 0,
+        .in = in + image * t->in_channels * t->wide_y.size * t->wide_x.size,
+        .weights = weights + block * NND_LANES * taps, .bias = bias + block * NND_LANES,
+        .numbers = t->wide_end.number ? numbers + block * NND_LANES : 0,
         .out = ring + block * wide.out_plane + y % rows * t->x.size * NND_LANES};
     const nnd_size top = y * t->wide_y.stride - t->wide_y.pad;
     if (panel < full) nnd_convolution_row(&wide, 1, NND_PANEL, 0, top, d);
