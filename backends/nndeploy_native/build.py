@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.own_operators.memory import Lifetime, aligned, placed
+from nndeploy.own_operators.usage import readers_of
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
@@ -23,13 +25,11 @@ from nndeploy_native.emit import source_of
 from nndeploy_native.fusion import fused
 from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.stem import fuse_stem
-from nndeploy_native.fusion.usage import readers_of
 from nndeploy_native.isa import Isa, isa_for, no_isa_reason
 from nndeploy_native.library import library_from_source
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.lowering.table import lower
-from nndeploy_native.memory import Lifetime, aligned, placed
-from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_to_json
+from nndeploy_native.plan import ALIGNMENT, CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_to_json
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Call, Machine, Step
 from nndeploy_native.tensors import Array, Tensor
@@ -51,7 +51,7 @@ class Constants:
         key = (array.dtype.str, raw)
         if key not in self.offsets:
             self.offsets[key] = len(self.data)
-            self.data += raw + bytes(aligned(len(raw)) - len(raw))
+            self.data += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
         return self.offsets[key]
 
 
@@ -83,7 +83,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     Raises:
         BuildRefusedError: there is no compiler.
     """
-    kept = {tensor.root for tensor in lowered.outputs.values()}
+    kept = {tensor.name for tensor in lowered.outputs.values()}
     steps = fused(lowered.steps, kept, with_convolutions=machine.fuses)
     if machine.fuses:
         steps = fuse_stem(fuse_layout(steps, kept, machine), kept, machine)
@@ -94,7 +94,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     plan = Plan(
         machine.isa.name,
         arena_bytes,
-        aligned(max((call.scratch_bytes for call in calls), default=0)),
+        aligned(max((call.scratch_bytes for call in calls), default=0), ALIGNMENT),
         len(constants.data),
         tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.inputs.items()),
         tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.outputs.items()),
@@ -121,32 +121,32 @@ def _border(name: str, tensor: Tensor, isa: Isa) -> Border:
 
 def _arena(steps: Sequence[Step], lowered: Lowered, isa: Isa) -> tuple[dict[str, int], int]:
     """Returns the offset in the arena of each value between steps, and the arena's bytes."""
-    outside = {tensor.root for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
+    outside = {tensor.name for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
     readers = readers_of(steps)
     lifetimes: dict[str, Lifetime] = {}
     for number, step in enumerate(steps):
         tensor = step.output
-        if tensor.root not in outside:
-            last = readers.get(tensor.root, [number])[-1]
-            lifetimes[tensor.root] = Lifetime(tensor.num_bytes(isa), number, last)
-    return placed(lifetimes)
+        if tensor.name not in outside:
+            last = readers.get(tensor.name, [number])[-1]
+            lifetimes[tensor.name] = Lifetime(tensor.num_bytes(isa), number, last)
+    return placed(lifetimes, ALIGNMENT)
 
 
 def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int], constants: Constants) -> str:
-    inputs = {tensor.root: number for number, tensor in enumerate(lowered.inputs.values())}
-    outputs = {tensor.root: number for number, tensor in enumerate(lowered.outputs.values())}
+    inputs = {tensor.name: number for number, tensor in enumerate(lowered.inputs.values())}
+    outputs = {tensor.name: number for number, tensor in enumerate(lowered.outputs.values())}
 
     def place_of(one: Tensor | Array) -> str:
         if not isinstance(one, Tensor):
             return f"(const {_C_TYPES[one.dtype.name]} *)(call->constants + {constants.offset_of(one)})"
         kind = "nnd_elem" if one.is_blocked else "float"
-        if one.root in inputs:
-            return f"(const {kind} *)call->inputs[{inputs[one.root]}]"
-        if one.root in outputs:
-            return f"({kind} *)call->outputs[{outputs[one.root]}]"
-        if one.root in lowered.constants:
-            return place_of(lowered.constants[one.root])
-        return f"({kind} *)(call->arena + {offsets[one.root]})"
+        if one.name in inputs:
+            return f"(const {kind} *)call->inputs[{inputs[one.name]}]"
+        if one.name in outputs:
+            return f"({kind} *)call->outputs[{outputs[one.name]}]"
+        if one.name in lowered.constants:
+            return place_of(lowered.constants[one.name])
+        return f"({kind} *)(call->arena + {offsets[one.name]})"
 
     return source_of(calls, place_of)
 

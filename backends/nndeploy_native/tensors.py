@@ -30,9 +30,9 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """All elements of the value `root`, seen in `shape`: plain tensors of one root may differ in shape."""
+    """All elements of the value `name`, seen in `shape`: plain tensors of one name may differ in shape."""
 
-    root: str
+    name: str
     shape: Shape
     layout: Layout = Layout.PLAIN
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from nndeploy import cuda
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import UnavailableError
+from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
@@ -21,8 +22,7 @@ from nndeploy_triton.compile_kernels import Compiler, compile_kernel
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import planned
 from nndeploy_triton.launching import launcher
-from nndeploy_triton.memory import aligned
-from nndeploy_triton.plan import Launch, Place
+from nndeploy_triton.plan import ALIGNMENT, Launch, Place
 from nndeploy_triton.steps.step import Step, Tile
 from nndeploy_triton.views import DTYPE_BYTES, View
 
@@ -119,7 +119,7 @@ def _scratch(views: list[View]) -> tuple[dict[str, int], int]:
     offsets, at = dict[str, int](), 0
     for name, num_bytes in needed.items():
         offsets[name] = at
-        at += aligned(num_bytes)
+        at += aligned(num_bytes, ALIGNMENT)
     return offsets, at
 
 

@@ -14,18 +14,19 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from nndeploy.own_operators.memory import Lifetime, aligned, placed
+from nndeploy.own_operators.usage import readers_of
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
 from nndeploy.target import Gpu, Target
 from nndeploy.value_types import DimRange
 from nndeploy_triton.compile_kernels import CompiledKernel, Compiler
 from nndeploy_triton.fusion import fused
-from nndeploy_triton.fusion.usage import readers_of
 from nndeploy_triton.gpu import GpuFacts, facts_of
 from nndeploy_triton.kernel_specs import Planned, planned
 from nndeploy_triton.lowering.context import Lowered
 from nndeploy_triton.lowering.table import lower
-from nndeploy_triton.memory import Lifetime, aligned, placed
 from nndeploy_triton.plan import (
+    ALIGNMENT,
     CONSTANTS_FILE,
     MAX_GRID,
     PLAN_FILE,
@@ -111,7 +112,7 @@ def _constant_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], bytes]:
         if name in constants:
             places[name] = Place("constants", len(data))
             raw = constants[name].tobytes()
-            data += raw + bytes(aligned(len(raw)) - len(raw))
+            data += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
     return places, bytes(data)
 
 
@@ -157,7 +158,7 @@ def _arena_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], int]:
         for name, moment in first.items()
         if name not in lowered.constants
     }
-    offsets, arena_bytes = placed(lifetimes)
+    offsets, arena_bytes = placed(lifetimes, ALIGNMENT)
     return {name: Place("arena", offset) for name, offset in offsets.items()}, arena_bytes
 
 

@@ -6,8 +6,8 @@ Law: the values of the submodel's outputs do not change but for rounding, and no
 
 from collections.abc import Set
 
+from nndeploy.own_operators.dead_steps import without_dead_steps
 from nndeploy_native.fusion.channel_parts import fuse_channel_parts
-from nndeploy_native.fusion.dead_steps import without_dead_steps
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.separable import fuse_separable

@@ -8,7 +8,7 @@ Only where every reader of the inner step can read its inputs instead: then the 
 
 from collections.abc import Set
 
-from nndeploy_native.fusion.usage import readers_of
+from nndeploy.own_operators.usage import readers_of
 from nndeploy_native.steps.movement import MAX_PARTS, ChannelParts
 from nndeploy_native.steps.step import Step
 
@@ -18,9 +18,9 @@ def fuse_channel_parts(steps: list[Step], kept: Set[str]) -> list[Step]:
     steps, gone = list(steps), set[int]()
     readers = readers_of(steps)
     for number, maker in enumerate(steps):
-        if not isinstance(maker, ChannelParts) or maker.output.root in kept:
+        if not isinstance(maker, ChannelParts) or maker.output.name in kept:
             continue
-        of_maker = readers.get(maker.output.root, [])
+        of_maker = readers.get(maker.output.name, [])
         joined = {reader: one for reader in of_maker if (one := _joined(maker, steps[reader])) is not None}
         if len(joined) == len(of_maker):
             gone.add(number)

@@ -12,8 +12,8 @@ inputs are there.
 from collections.abc import Set
 from typing import TypeAlias
 
+from nndeploy.own_operators.joining import with_makers_joined
 from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, substituted
-from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.matmul import FullyConnected
@@ -27,42 +27,20 @@ RESIDUAL, CHANNEL = operand(1), operand(2)
 
 def fuse_elementwise(steps: list[Step], kept: Set[str]) -> list[Step]:
     """Returns the steps with every possible join made."""
-    at = 0
-    while at < len(steps):
-        joined = _joined_with_a_maker(steps, at, kept)
-        if joined is None:
-            at += 1
-            continue
-        maker, step = joined
-        steps = [*steps[:maker], *steps[maker + 1 : at], step, *steps[at + 1 :]]
-        at -= 1  # the step moved up by one, and may be joined again
-    return steps
+    return with_makers_joined(steps, kept, _operand_names, _joined)
 
 
-def _joined_with_a_maker(steps: list[Step], at: int, kept: Set[str]) -> tuple[int, Step] | None:
-    """Returns the number of a maker of step `at` and the two as one step; the latest maker that fits."""
-    step = steps[at]
+def _operand_names(step: Step) -> list[str | None]:
     if not isinstance(step, Elementwise):
-        return None
-    readers, writers = readers_of(steps), writers_of(steps)
-    makers: dict[int, int] = {}
-    for number, one in enumerate(step.operands):
-        if one.tensor is None or one.tensor.root in kept:
-            continue
-        maker = only_writer(writers, readers, one.tensor.root, at)
-        if maker is not None:
-            makers[maker] = number
-    for maker in sorted(makers, reverse=True):
-        joined = _joined(steps[maker], step, makers[maker])
-        if joined is not None:
-            return maker, joined
-    return None
+        return []
+    return [None if one.tensor is None else one.tensor.name for one in step.operands]
 
 
-def _joined(maker: Step, step: Elementwise, number: int) -> Step | None:
+def _joined(maker: Step, step: Step, number: int) -> Step | None:
+    assert isinstance(step, Elementwise)
     one = step.operands[number]
-    reads = [other.tensor.root for other in step.operands if other.tensor is not None]
-    if one.tensor != maker.output or one.shape != step.output.shape or reads.count(maker.output.root) != 1:
+    reads = [other.tensor.name for other in step.operands if other.tensor is not None]
+    if one.tensor != maker.output or one.shape != step.output.shape or reads.count(maker.output.name) != 1:
         return None
     if isinstance(maker, Elementwise):
         return _joined_elementwise(maker, step, number)

@@ -7,7 +7,7 @@ make again at the edges of windows. A residual is the last step's epilogue.
 
 from collections.abc import Set
 
-from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.separable import Separable
@@ -20,9 +20,9 @@ def fuse_inverted_residual(steps: list[Step], kept: Set[str]) -> list[Step]:
     found: dict[int, Step] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Separable) or step.first.x.root in kept:
+        if not isinstance(step, Separable) or step.first.x.name in kept:
             continue
-        expand = only_writer(writers, readers, step.first.x.root, number)
+        expand = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[expand] if expand is not None else None
         if expand is not None and isinstance(maker, Convolution) and _fits(maker, step):
             found[number] = InvertedResidual(maker, step)
@@ -33,6 +33,6 @@ def fuse_inverted_residual(steps: list[Step], kept: Set[str]) -> list[Step]:
 def _fits(expand: Convolution, pair: Separable) -> bool:
     widens = expand.output.shape[1] > expand.x.shape[1]
     residual = pair.epilogue.residual
-    is_read_once = residual is None or residual.root != expand.output.root
+    is_read_once = residual is None or residual.name != expand.output.name
     is_plain = expand.epilogue.residual is None and expand.x.is_blocked
     return expand.is_pointwise and widens and is_plain and is_read_once and pair.first.x == expand.output

@@ -7,7 +7,7 @@ Only where windows are whole rows of all channels, and where no residual, which 
 from collections.abc import Set
 from dataclasses import replace
 
-from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Machine, Step
@@ -21,20 +21,20 @@ def fuse_layout(steps: list[Step], kept: Set[str], machine: Machine) -> list[Ste
     for number, step in enumerate(steps):
         if not isinstance(step, Separable) or not step.takes_planes(machine):
             continue
-        before = only_writer(writers, readers, step.first.x.root, number)
+        before = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[before] if before is not None else None
         if (
             before is not None
             and isinstance(maker, Convert)
             and not maker.x.is_blocked
-            and maker.output.root not in kept
+            and maker.output.name not in kept
         ):
             step = replace(step, first=replace(step.first, x=maker.x))
             gone.add(before)
             found[number] = step
-        after = readers.get(step.output.root, [])
+        after = readers.get(step.output.name, [])
         reader = steps[after[0]] if len(after) == 1 else None
-        if isinstance(reader, Convert) and step.output.root not in kept and len(writers[step.output.root]) == 1:
+        if isinstance(reader, Convert) and step.output.name not in kept and len(writers[step.output.name]) == 1:
             found[after[0]] = replace(step, second=replace(step.second, output=reader.output))
             gone.add(number)
     return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]

@@ -7,7 +7,7 @@ pointwise convolution must be the only reader.
 
 from collections.abc import Set
 
-from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Step
@@ -19,9 +19,9 @@ def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
     found: dict[int, Step] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Convolution) or not step.is_pointwise or step.x.root in kept:
+        if not isinstance(step, Convolution) or not step.is_pointwise or step.x.name in kept:
             continue
-        first = only_writer(writers, readers, step.x.root, number)
+        first = only_writer(writers, readers, step.x.name, number)
         maker = steps[first] if first is not None else None
         if first is not None and isinstance(maker, Convolution) and _fits(maker, step):
             found[number] = Separable(maker, step)
@@ -31,5 +31,5 @@ def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
 
 def _fits(first: Convolution, second: Convolution) -> bool:
     residual = second.epilogue.residual
-    is_read_once = residual is None or residual.root != first.output.root
+    is_read_once = residual is None or residual.name != first.output.name
     return first.is_depthwise and second.x == first.output and is_read_once

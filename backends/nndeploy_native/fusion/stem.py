@@ -3,7 +3,7 @@
 
 from collections.abc import Set
 
-from nndeploy_native.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
@@ -16,9 +16,9 @@ def fuse_stem(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]
     found: dict[int, Step] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Separable) or not step.output.is_blocked or step.first.x.root in kept:
+        if not isinstance(step, Separable) or not step.output.is_blocked or step.first.x.name in kept:
             continue
-        before = only_writer(writers, readers, step.first.x.root, number)
+        before = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[before] if before is not None else None
         if before is None or not isinstance(maker, Convolution) or maker.kernel != "first_convolution":
             continue

@@ -167,7 +167,7 @@ class Context:
     def output(self, value: ir.Value, layout: Layout) -> Tensor:
         """Returns the tensor that a rule's step must write."""
         tensor = Tensor(value.name or "", self.shape_of(value), layout)
-        self._tensors[tensor.root] = {layout: tensor}
+        self._tensors[tensor.name] = {layout: tensor}
         return tensor
 
     def temporary(self, kind: str, shape: Shape, layout: Layout) -> Tensor:
@@ -190,14 +190,14 @@ class Context:
 
     def finish(self, values: Sequence[ir.Value]) -> None:
         """Declares the graph's outputs: each a plain tensor of its own that a step writes."""
-        taken = {tensor.root for tensor in self.lowered.inputs.values()} | set(self.lowered.constants)
+        taken = {tensor.name for tensor in self.lowered.inputs.values()} | set(self.lowered.constants)
         for value in values:
             tensor = self.plain(value)
-            if tensor.root in taken | set(self.lowered.constants):
+            if tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN)
                 self.emit(Gather(copy, tensor, np.arange(tensor.size)))
                 tensor = copy
-            taken.add(tensor.root)
+            taken.add(tensor.name)
             self.lowered.outputs[value.name or ""] = tensor
 
     def _size(self, value: ir.Value, dim: object) -> int:
@@ -257,7 +257,7 @@ class Context:
         """Returns a tensor's elements in a layout; converts them where they lie otherwise, once."""
         if tensor.layout is layout:
             return tensor
-        key = (tensor.root, layout)
+        key = (tensor.name, layout)
         if key not in self._converted or self._converted[key].shape != tensor.shape:
             self._converted[key] = self.temporary(layout, tensor.shape, layout)
             self.emit(Convert(self._converted[key], tensor))

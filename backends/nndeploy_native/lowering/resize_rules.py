@@ -1,35 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for Resize and Upsample over the spatial axes: the tables of the kernel, as ONNX defines them.
+"""Rules for Resize and Upsample over the spatial axes. Source: ONNX Resize, opset 19."""
 
-For each axis an output place is a weighted sum of input places: one for "nearest", two for "linear", four for "cubic",
-more where antialiasing widens the window. The weights are computed in float64 and rounded once.
-Source: ONNX Resize, opset 19: coordinate transformations, nearest modes, cubic coefficients (Keys, 1981), antialias.
-"""
-
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.operators import float_attribute, int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.own_operators.resize_tables import resize_tables
+from nndeploy.passes.operators import operand
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.resize import Resize
-from nndeploy_native.tensors import Array, Layout
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """How a Resize computes, from its attributes."""
-
-    kind: str
-    coordinates: str
-    nearest: str
-    cubic: float
-    excludes_outside: bool
-    antialias: bool
+from nndeploy_native.tensors import Layout
 
 
 def resize(node: ir.Node, context: Context) -> None:
@@ -37,117 +16,6 @@ def resize(node: ir.Node, context: Context) -> None:
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     if len(shape) != 4 or len(out_shape) != 4 or shape[:2] != out_shape[:2]:
         raise BuildRefusedError("a Resize of other axes than height and width of an image")
-    mode, scales = _mode(node), _scales(node, context, shape, out_shape)
-    rows, columns = (axis_table(shape[2 + i], out_shape[2 + i], scales[i], mode) for i in range(2))
+    rows, columns = resize_tables(node, len(shape), shape[2:], out_shape[2:])
     x = context.blocked(node.inputs[0])
     context.emit(Resize(context.output(node.outputs[0], Layout.BLOCKED), x, rows, columns))
-
-
-def axis_table(length: int, out_length: int, scale: float, mode: Mode) -> tuple[Array, Array]:
-    """Returns (places, weights), each (out_length, taps): where each output place reads along one axis."""
-    if length == out_length and scale == 1.0:
-        return np.arange(length)[:, None], np.ones((length, 1))
-    rows = [_taps(_coordinate(i, length, out_length, scale, mode), length, scale, mode) for i in range(out_length)]
-    taps = max(len(row) for row in rows)
-    places, weights = np.zeros((out_length, taps), np.int64), np.zeros((out_length, taps))
-    for i, row in enumerate(rows):
-        for j, (place, weight) in enumerate(sorted(row.items())):
-            places[i, j], weights[i, j] = place, weight
-    return places, weights
-
-
-def _coordinate(i: int, length: int, out_length: int, scale: float, mode: Mode) -> float:
-    """Returns the place in the input that output place `i` stands for.
-
-    With given scales ONNX takes the output's length before it is rounded down, which is `scale * length`.
-    """
-    match mode.coordinates:
-        case "half_pixel":
-            return (i + 0.5) / scale - 0.5
-        case "half_pixel_symmetric":
-            adjustment = out_length / (scale * length)
-            return length / 2 * (1 - adjustment) + (i + 0.5) / scale - 0.5
-        case "pytorch_half_pixel":
-            return (i + 0.5) / scale - 0.5 if out_length > 1 else 0.0
-        case "align_corners":
-            return i * (length - 1) / (scale * length - 1) if scale * length != 1 else 0.0
-        case "asymmetric":
-            return i / scale
-    raise BuildRefusedError(f"a Resize with coordinates {mode.coordinates!r}")
-
-
-def _taps(x: float, length: int, scale: float, mode: Mode) -> dict[int, float]:
-    """Returns the weight of each input place that makes the value at coordinate `x`; they add up to 1."""
-    if mode.kind == "nearest":
-        return {min(max(_nearest(x, mode.nearest), 0), length - 1): 1.0}
-    reach, weight = _filter(mode, scale)
-    first = math.floor(x) - reach + 1
-    found = {place: weight(x - place) for place in range(first, first + 2 * reach)}
-    if mode.excludes_outside:
-        found = {place: value for place, value in found.items() if 0 <= place < length}
-    if mode.excludes_outside or mode.antialias:
-        total = sum(found.values())
-        found = {place: value / total for place, value in found.items()}
-    taps: dict[int, float] = {}
-    for place, value in found.items():
-        inside = min(max(place, 0), length - 1)
-        taps[inside] = taps.get(inside, 0.0) + value
-    return taps
-
-
-def _filter(mode: Mode, scale: float) -> tuple[int, Callable[[float], float]]:
-    """Returns how far the filter reaches, in input places, and its weight at a distance."""
-    narrow: Callable[[float], float] = (
-        (lambda d: max(0.0, 1.0 - abs(d))) if mode.kind == "linear" else (lambda d: _cubic(abs(d), mode.cubic))
-    )
-    reach = 1 if mode.kind == "linear" else 2
-    if not mode.antialias or scale >= 1.0:
-        return reach, narrow
-    return math.ceil(reach / scale), lambda d: narrow(d * scale)
-
-
-def _cubic(d: float, a: float) -> float:
-    if d <= 1.0:
-        return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
-    return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a if d < 2.0 else 0.0
-
-
-def _nearest(x: float, mode: str) -> int:
-    match mode:
-        case "round_prefer_floor":
-            return math.ceil(x - 0.5)
-        case "round_prefer_ceil":
-            return math.floor(x + 0.5)
-        case "floor":
-            return math.floor(x)
-        case "ceil":
-            return math.ceil(x)
-    raise BuildRefusedError(f"a Resize with nearest mode {mode!r}")
-
-
-def _mode(node: ir.Node) -> Mode:
-    kind = text_attribute(node, "mode", "nearest")
-    if kind not in ("nearest", "linear", "cubic"):
-        raise BuildRefusedError(f"a Resize of mode {kind!r}")
-    is_old = node.op_type == "Upsample" or len(node.inputs) == 2  # opset 10 and before: neither had a choice
-    return Mode(
-        kind,
-        text_attribute(node, "coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel"),
-        text_attribute(node, "nearest_mode", "floor" if is_old else "round_prefer_floor"),
-        float_attribute(node, "cubic_coeff_a", -0.75),
-        int_attribute(node, "exclude_outside", 0) == 1,
-        int_attribute(node, "antialias", 0) == 1,
-    )
-
-
-def _scales(node: ir.Node, context: Context, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> tuple[float, float]:
-    """Returns the scales of height and width: those given, else the ratio of the sizes."""
-    if text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise BuildRefusedError("a Resize that keeps the aspect ratio")
-    given = context.constant(operand(node, 1 if len(node.inputs) == 2 else 2))
-    if given is None or not given.size:
-        return out_shape[2] / shape[2], out_shape[3] / shape[3]
-    axes = ints_attribute(node, "axes") or range(-given.size, 0)
-    rank = len(shape)
-    by_axis = {axis % rank - rank: float(scale) for axis, scale in zip(axes, given, strict=True)}
-    return by_axis.get(-2, 1.0), by_axis.get(-1, 1.0)

@@ -13,7 +13,7 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import TypeAlias
 
-from nndeploy_triton.fusion.usage import only_writer, readers_of, writers_of
+from nndeploy.own_operators.joining import with_makers_joined
 from nndeploy_triton.program import MAX_STEPS, Program
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Separable
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
@@ -31,16 +31,11 @@ EXACT_BETWEEN = ("float16", "float32", "bool")
 def fuse_elementwise(steps: list[Step], kept: Set[str]) -> list[Step]:
     """Returns the steps with every possible join made."""
     steps = [_with_distinct_operands(step) if isinstance(step, Elementwise) else step for step in steps]
-    at = 0
-    while at < len(steps):
-        joined = _joined_with_a_maker(steps, at, kept)
-        if joined is None:
-            at += 1
-            continue
-        maker, step = joined
-        steps = [*steps[:maker], *steps[maker + 1 : at], step, *steps[at + 1 :]]
-        at -= 1  # the step moved up by one, and may be joined again
-    return steps
+    return with_makers_joined(steps, kept, _operand_names, _joined)
+
+
+def _operand_names(step: Step) -> list[str]:
+    return [operand.name for operand in step.operands] if isinstance(step, Elementwise) else []
 
 
 def _with_distinct_operands(step: Elementwise) -> Elementwise:
@@ -51,25 +46,8 @@ def _with_distinct_operands(step: Elementwise) -> Elementwise:
     return replace(step, operands=tuple(distinct), program=step.program.with_inputs_merged(places))
 
 
-def _joined_with_a_maker(steps: list[Step], at: int, kept: Set[str]) -> tuple[int, Step] | None:
-    """Returns the number of a maker of step `at` and the two as one step; the latest maker that fits."""
-    step = steps[at]
-    if not isinstance(step, Elementwise):
-        return None
-    readers, writers = readers_of(steps), writers_of(steps)
-    makers = {
-        maker: number
-        for number, operand in enumerate(step.operands)
-        if operand.name not in kept and (maker := only_writer(writers, readers, operand.name, at)) is not None
-    }
-    for maker in sorted(makers, reverse=True):
-        joined = _joined(steps[maker], step, makers[maker])
-        if joined is not None:
-            return maker, joined
-    return None
-
-
-def _joined(maker: Step, step: Elementwise, number: int) -> Step | None:
+def _joined(maker: Step, step: Step, number: int) -> Step | None:
+    assert isinstance(step, Elementwise)
     operand = step.operands[number]
     is_read_once = [view.name for view in step.operands].count(operand.name) == 1
     is_exact = maker.output.dtype in EXACT_BETWEEN or (isinstance(maker, Elementwise) and maker.is_copy)

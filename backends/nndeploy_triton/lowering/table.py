@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of ONNX that have a rule, and the lowering of a node or of a whole submodel."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from nndeploy.passes.operators import is_standard, opset_of
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.own_operators import rules
+from nndeploy.passes.operators import opset_of
 from nndeploy.value_types import DimRange
 from nndeploy_triton.lowering import (
     elementwise_rules,
@@ -79,20 +79,7 @@ RULES: dict[str, Rule] = {
 
 def refusal_of(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
     """Returns why a node cannot be lowered, or ""."""
-    if not is_standard(node, model):
-        return f"no kernel for {node.domain or 'a function'}::{node.op_type}"
-    if node.op_type == "Constant":
-        return ""
-    if node.op_type not in RULES:
-        return f"no kernel for {node.op_type}"
-    names = (value.name or "" for value in (*node.inputs, *node.outputs) if value is not None)
-    context = Context(opset_of(model), ranges, names)
-    try:
-        RULES[node.op_type](node, context)
-        context.finish([output for output in node.outputs if output.name])
-    except BuildRefusedError as err:
-        return str(err)
-    return ""
+    return rules.refusal_of(node, model, ranges, RULES, Context)
 
 
 def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> tuple[Lowered, dict[str, View], dict[str, View]]:
@@ -101,7 +88,7 @@ def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> tuple[Lowered, dic
     Raises:
         BuildRefusedError: a node has no rule, or its rule says no.
     """
-    context = Context(opset_of(model), ranges, _value_names(model.graph))
+    context = Context(opset_of(model), ranges, rules.value_names(model.graph))
     inputs = {value.name or "": context.view(value) for value in model.graph.inputs}
     layer_norms = find_layer_norms(model, context)
     for node in model.graph:
@@ -110,19 +97,5 @@ def lower(model: ir.Model, ranges: Mapping[str, DimRange]) -> tuple[Lowered, dic
         if node in layer_norms.ends:
             layer_norms.ends[node](context)
             continue
-        _lower_node(node, model, context)
+        rules.lower_node(node, model, RULES, context)
     return context.lowered, inputs, context.finish(list(model.graph.outputs))
-
-
-def _value_names(graph: ir.Graph) -> Iterator[str]:
-    for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
-        yield value.name or ""
-
-
-def _lower_node(node: ir.Node, model: ir.Model, context: Context) -> None:
-    if not is_standard(node, model) or node.op_type not in RULES:
-        raise BuildRefusedError(f"no kernel for {node.op_type}")
-    try:
-        RULES[node.op_type](node, context)
-    except BuildRefusedError as err:
-        raise BuildRefusedError(f"{node.op_type} {node.name!r}: {err}") from err

@@ -183,7 +183,7 @@ def planar_separable(draw: Draw, turn: int) -> Case:
 def stem(draw: Draw, turn: int) -> Case:
     """Returns a dense convolution from the order of ONNX, depthwise and pointwise as one step."""
     image = draw.image(draw.random.choice((1, 2, 3, 4)), width=30)
-    x = Tensor(image.root, image.shape)
+    x = Tensor(image.name, image.shape)
     values = {"x": draw.numbers.standard_normal(x.shape).astype(np.float32)}
     kernel, channels, end = (3, 5, 2)[turn % 3], draw.random.choice(CHANNELS), draw.end(turn, may_add=False)
     window, sizes = draw.window(x, kernel, turn)
@@ -277,7 +277,7 @@ def _streamed(turn: int) -> dict[str, int]:
 def _convolution(draw: Draw, turn: int, kind: str, inputs: int, outputs: int, groups: int) -> Case:
     x = draw.image(inputs, width=30)
     if kind == "dense" and turn % 2:
-        x = Tensor(x.root, x.shape)
+        x = Tensor(x.name, x.shape)
     values = {"x": draw.numbers.standard_normal(x.shape).astype(np.float32)}
     if x.is_blocked:
         values = {"x": draw.rounded(values["x"])}

@@ -129,14 +129,14 @@ class Program:
             assert difference <= case.tolerance(), f"{case.name}: {difference} > {case.tolerance()}"
 
     def _add(self, number: int, case: Case) -> None:
-        for tensor in {tensor.root: tensor for tensor in case.step.inputs}.values():
-            values = case.values[tensor.root]
-            self._put(f"{number}.{tensor.root}", self._in_memory(values, tensor), self._kind(tensor))
+        for tensor in {tensor.name: tensor for tensor in case.step.inputs}.values():
+            values = case.values[tensor.name]
+            self._put(f"{number}.{tensor.name}", self._in_memory(values, tensor), self._kind(tensor))
         for argument in self.calls[number].arguments:
             if isinstance(argument, np.ndarray):
                 self._put(f"{id(argument)}", argument.reshape(-1), _C_TYPES[argument.dtype.name])
         output = case.step.output
-        self._places[f"{number}.{output.root}"] = f"({self._kind(output)} *)call->outputs[{number}]"
+        self._places[f"{number}.{output.name}"] = f"({self._kind(output)} *)call->outputs[{number}]"
         self.outputs.append((output.memory_shape(self.isa.lanes), self._dtype(output)))
 
     def _put(self, name: str, memory: Array, kind: str) -> None:
@@ -144,7 +144,7 @@ class Program:
         self.inputs.append(memory)
 
     def _place_of(self, one: Tensor | Array) -> str:
-        return self._places[one.root if isinstance(one, Tensor) else str(id(one))]
+        return self._places[one.name if isinstance(one, Tensor) else str(id(one))]
 
     def _kind(self, tensor: Tensor) -> str:
         return "nnd_elem" if tensor.is_blocked else "float"
@@ -163,7 +163,7 @@ def _renamed(call: Call, number: int) -> Call:
     """Returns the call with the number of its case before the roots: cases may use the same names."""
 
     def renamed(one: Any) -> Any:
-        return replace(one, root=f"{number}.{one.root}") if isinstance(one, Tensor) else one
+        return replace(one, name=f"{number}.{one.name}") if isinstance(one, Tensor) else one
 
     return replace(call, output=renamed(call.output), arguments=tuple(map(renamed, call.arguments)))
 

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nndeploy_triton.memory import Lifetime, aligned, placed
+from nndeploy_triton.plan import ALIGNMENT
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.views import View, collapsed, dense
+
+from nndeploy.own_operators.memory import Lifetime, aligned, placed
 
 shapes = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
@@ -181,7 +183,7 @@ lifetimes = st.builds(
 @given(st.lists(lifetimes, max_size=12))
 def test_values_that_meet_in_time_do_not_meet_in_memory(found: list[Lifetime]) -> None:
     named = {f"v{number}": lifetime for number, lifetime in enumerate(found)}
-    offsets, num_bytes = placed(named)
+    offsets, num_bytes = placed(named, ALIGNMENT)
     for name, lifetime in named.items():
         assert offsets[name] % 256 == 0
         assert offsets[name] + lifetime.num_bytes <= num_bytes
@@ -197,12 +199,12 @@ def test_values_that_meet_in_time_do_not_meet_in_memory(found: list[Lifetime]) -
 def test_the_plan_is_no_larger_than_all_values_side_by_side_and_no_smaller_than_the_fullest_moment(
     found: list[Lifetime],
 ) -> None:
-    _, num_bytes = placed({f"v{number}": lifetime for number, lifetime in enumerate(found)})
-    assert num_bytes <= sum(aligned(lifetime.num_bytes) for lifetime in found)
+    _, num_bytes = placed({f"v{number}": lifetime for number, lifetime in enumerate(found)}, ALIGNMENT)
+    assert num_bytes <= sum(aligned(lifetime.num_bytes, ALIGNMENT) for lifetime in found)
     for moment in range(-1, 14):
-        assert num_bytes >= sum(aligned(one.num_bytes) for one in found if one.first <= moment <= one.last)
+        assert num_bytes >= sum(aligned(one.num_bytes, ALIGNMENT) for one in found if one.first <= moment <= one.last)
 
 
 @pytest.mark.parametrize(("num_bytes", "rounded"), [(0, 256), (1, 256), (256, 256), (257, 512)])
 def test_sizes_are_rounded_up_and_never_nothing(num_bytes: int, rounded: int) -> None:
-    assert aligned(num_bytes) == rounded
+    assert aligned(num_bytes, ALIGNMENT) == rounded

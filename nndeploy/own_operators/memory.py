@@ -8,8 +8,6 @@ values that overlap in memory do not overlap in time. Source: "greedy by size", 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nndeploy_native.plan import ALIGNMENT
-
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
@@ -24,28 +22,27 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-def placed(lifetimes: Mapping[str, Lifetime]) -> tuple[dict[str, int], int]:
-    """Returns the offset of each value, a multiple of `ALIGNMENT`, and the bytes of the whole."""
+def placed(lifetimes: Mapping[str, Lifetime], alignment: int) -> tuple[dict[str, int], int]:
+    """Returns the offset of each value, a multiple of `alignment`, and the bytes of the whole."""
+    needed = {name: aligned(lifetime.num_bytes, alignment) for name, lifetime in lifetimes.items()}
     offsets: dict[str, int] = {}
     for name, lifetime in sorted(lifetimes.items(), key=lambda item: (-item[1].num_bytes, item[1].first, item[0])):
         taken = sorted(
-            (offsets[other], offsets[other] + aligned(lifetimes[other].num_bytes))
-            for other in offsets
-            if lifetimes[other].meets(lifetime)
+            (offsets[other], offsets[other] + needed[other]) for other in offsets if lifetimes[other].meets(lifetime)
         )
-        offsets[name] = _lowest_gap(taken, lifetime.num_bytes)
-    return offsets, max((offsets[name] + aligned(lifetimes[name].num_bytes) for name in offsets), default=0)
+        offsets[name] = _lowest_gap(taken, needed[name])
+    return offsets, max((offsets[name] + needed[name] for name in offsets), default=0)
 
 
-def aligned(num_bytes: int) -> int:
-    """Returns the bytes rounded up to `ALIGNMENT`; a value without elements takes some too, and so has a place."""
-    return max(1, -(-num_bytes // ALIGNMENT)) * ALIGNMENT
+def aligned(num_bytes: int, alignment: int) -> int:
+    """Returns the bytes rounded up to `alignment`; a value without elements takes some too, and so has a place."""
+    return max(1, -(-num_bytes // alignment)) * alignment
 
 
 def _lowest_gap(taken: list[tuple[int, int]], num_bytes: int) -> int:
     at = 0
     for start, end in taken:
-        if start - at >= aligned(num_bytes):
+        if start - at >= num_bytes:
             return at
         at = max(at, end)
     return at

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from nndeploy_triton.steps.step import Step
+from nndeploy.own_operators.step import Step
 
 
 def readers_of(steps: Iterable[Step]) -> dict[str, list[int]]:

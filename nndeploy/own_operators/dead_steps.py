@@ -2,13 +2,16 @@
 """Leaves out steps whose result nobody reads."""
 
 from collections.abc import Set
+from typing import TypeVar
 
-from nndeploy_triton.steps.step import Step
+from nndeploy.own_operators.step import Step
+
+AnyStep = TypeVar("AnyStep", bound=Step)
 
 
-def without_dead_steps(steps: list[Step], kept: Set[str]) -> list[Step]:
+def without_dead_steps(steps: list[AnyStep], kept: Set[str]) -> list[AnyStep]:
     """Returns the steps that an output needs, in their order."""
-    needed, found = set(kept), list[Step]()
+    needed, found = set(kept), list[AnyStep]()
     for step in reversed(steps):
         if step.output.name in needed:
             needed.update(view.name for view in step.inputs)
