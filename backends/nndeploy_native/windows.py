@@ -15,7 +15,6 @@ from nndeploy_native.tensors import padded
 if TYPE_CHECKING:
     from nndeploy_native.steps.step import Axis, Machine
 
-DEFAULT_L2_BYTES = 1 << 20
 LARGE_INPUT_BYTES = 8 << 20
 INVERTED_SHARE = 4
 """Of L2. 128 to 768 KiB are within 5 % of each other: AMD Zen 5, L2 1 MiB, 2026-11-20."""
@@ -41,8 +40,7 @@ def buffer_capacity(machine: "Machine", input_bytes: int) -> int:
     """
     if machine.buffer_bytes:
         return machine.buffer_bytes
-    l2 = machine.l2_bytes or DEFAULT_L2_BYTES
-    return l2 // (8 if input_bytes > LARGE_INPUT_BYTES else 4)
+    return machine.l2 // (8 if input_bytes > LARGE_INPUT_BYTES else 4)
 
 
 def separable_capacity(machine: "Machine", input_bytes: int, first_bytes: int, row_bytes: int) -> int:
@@ -52,7 +50,7 @@ def separable_capacity(machine: "Machine", input_bytes: int, first_bytes: int, r
     prefetched, and should leave there what is in use: stride 2 at 112 x 112, 96 channels, takes 0.87 of the time.
     """
     capacity = buffer_capacity(machine, input_bytes)
-    if machine.buffer_bytes or input_bytes <= (machine.l2_bytes or DEFAULT_L2_BYTES):
+    if machine.buffer_bytes or input_bytes <= machine.l2:
         return capacity
     return max(capacity * first_bytes // max(first_bytes, input_bytes), min(row_bytes, capacity))
 
@@ -102,10 +100,14 @@ def inverted_buffer_bytes(window: InvertedWindow, y: "Axis", x: "Axis", channels
     """Returns the bytes of the ring of expanded rows and of the depthwise result of one group."""
     blocks = isa.blocks(channels)
     kept = min(blocks, isa.panel + 1) if window.rows >= y.out_size else blocks
-    ring_rows = min(y.size, (window.rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1)
     group = min(blocks, window.group_panels * isa.panel + 1)
-    vectors = kept * ring_rows * x.size + group * window.rows * x.out_size
+    vectors = kept * rows_read(y, window.rows) * x.size + group * window.rows * x.out_size
     return isa.elem_bytes * isa.lanes * vectors
+
+
+def rows_read(y: "Axis", rows: int) -> int:
+    """Returns how many rows of the input a window of `rows` output rows reads."""
+    return min(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1)
 
 
 def shared_rows(rows: int, out_rows: int, images: int, threads: int) -> int:

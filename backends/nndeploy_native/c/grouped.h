@@ -76,8 +76,10 @@ NND_INLINE void nnd_transposed_tile(const struct nnd_grouped_step *t, struct nnd
       const nnd_elem *in = d.in + (above * t->x.size + first + left) * NND_LANES;
       const nnd_weight *w = d.weights + (ky * t->x.kernel + kx) * of_tap;
       NND_NO_UNROLL for (nnd_size block = 0; block < full; block++)
-        nnd_pointwise_block(tile, sums, NND_LANES, in + block * plane, w + block * of_block, nnd_no_prefetch);
-      if (rest) nnd_pointwise_block(tile, sums, rest, in + full * plane, w + full * of_block, nnd_no_prefetch);
+        nnd_pointwise_block(tile, sums, NND_LANES, nnd_in_blocks, in + block * plane, w + block * of_block,
+                            nnd_no_prefetch);
+      if (rest)
+        nnd_pointwise_block(tile, sums, rest, nnd_in_blocks, in + full * plane, w + full * of_block, nnd_no_prefetch);
     }
   }
   nnd_spread_halves(tile, sums, spread);

@@ -27,16 +27,11 @@ struct nnd_inverted_data {
   const float *depthwise_weights, *depthwise_bias, *depthwise_numbers;
 };
 
-NND_INLINE nnd_size nnd_inverted_ring_rows(struct nnd_inverted s) {
-  const struct nnd_axis y = s.depthwise.y;
-  return nnd_min(y.size, (s.window_rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
-}
-
 /* Elements of the ring; the depthwise result lies behind it. */
 NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
   const nnd_size blocks = nnd_blocks(s.channels);
   const nnd_size kept = s.window_rows >= s.depthwise.y.out_size ? nnd_min(blocks, NND_PANEL + 1) : blocks;
-  return kept * nnd_inverted_ring_rows(s) * s.depthwise.x.size * NND_LANES;
+  return kept * nnd_window_rows(s.depthwise.y, s.window_rows) * s.depthwise.x.size * NND_LANES;
 }
 
 /* One panel from channel block `block` on, `expand` and `depthwise` of all channels: rows [from, to) of the input are
@@ -76,8 +71,7 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
   const struct nnd_axis y = s.depthwise.y;
   const nnd_size blocks = nnd_blocks(s.channels), full = nnd_full_panels(blocks), width = s.depthwise.x.out_size;
   const nnd_size plane = rows * width * NND_LANES;
-  const nnd_size from = nnd_max(done, nnd_max(0, row * y.stride - y.pad));
-  const nnd_size to = nnd_min(y.size, (row + rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1);
+  const nnd_size from = nnd_max(done, nnd_first_row(y, row)), to = nnd_end_row(y, row + rows);
   const int whole = s.window_rows >= y.out_size;
   nnd_elem *first = ring + nnd_inverted_ring(s);
   struct nnd_pointwise project = s.project;
@@ -132,7 +126,7 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
                   .prefetch_weights = t->prefetch_weights},
       .depthwise = {y, x, t->first_end, 0},
       .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels};
-  s.depthwise.ring = nnd_inverted_ring_rows(s);
+  s.depthwise.ring = nnd_window_rows(s.depthwise.y, s.window_rows);
   s.expand.out_plane = s.depthwise.ring * x.size * NND_LANES;
   const struct nnd_inverted_data d = {
       {.in = in, .weights = expand_weights, .bias = expand_bias, .numbers = expand_numbers},
@@ -154,7 +148,7 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
       nnd_inverted_window(s, s.window_rows, row, done, at, (nnd_elem *)part.scratch);
     else
       nnd_inverted_window(s, rest, row, done, at, (nnd_elem *)part.scratch);
-    done = nnd_min(y.size, nnd_max(0, (row + s.window_rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1));
+    done = nnd_end_row(y, row + s.window_rows);
   }
 }
 

@@ -19,6 +19,7 @@ struct nnd_pointwise {
   nnd_size panel_channels;      /* input channels of a whole panel: more than in_channels where sums are in parts */
   nnd_size channel;             /* where in its panel a part begins */
   nnd_size in_plane, out_plane; /* elements from one channel block to the next */
+  int planar_in;        /* the input is [in_channels / NND_GROUP][pixels][NND_GROUP], not blocks */
   struct nnd_end end;
   int stream;           /* store past the caches */
   int prefetch_weights; /* the panels do not fit the second cache */
@@ -130,12 +131,19 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
     }                                                                                                                  \
   }
 
+/* Elements from one pixel of the input to the next, and from one channel of a block to the next. */
+struct nnd_steps {
+  nnd_size pixel, channel;
+};
+
+static const struct nnd_steps nnd_in_blocks = {NND_LANES, 1};
+
 /* Multiply-adds of `count` input channels (of one block) into the sums. */
-NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count, const nnd_elem *in,
-                                    const nnd_weight *weights, struct nnd_prefetch next) {
+NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count, struct nnd_steps step,
+                                    const nnd_elem *in, const nnd_weight *weights, struct nnd_prefetch next) {
   const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
 #if NND_LANES == 4 /* aarch64 multiplies by one lane of a vector: the pixels are loaded once for four channels */
-  if (count == NND_LANES && !t.half) {
+  if (count == NND_LANES && !t.half && step.channel == 1) {
     vf x[NND_ACCUMULATORS];
     NND_UNROLL for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * NND_LANES);
     NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
@@ -154,7 +162,7 @@ NND_INLINE void nnd_pointwise_block(struct nnd_tile t, vf *sums, nnd_size count,
     nnd_weights w[4];
     NND_UNROLL for (int v = 0; v < t.vectors; v++)
       w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
-#define NND_X(p) nnd_broadcast(in + (p) * NND_LANES + i, i + 1 < count)
+#define NND_X(p) nnd_broadcast(in + (p) * step.pixel + i * step.channel, i + 1 < count)
 #define NND_ALWAYS(p) 1
     NND_MULTIPLY_TILE(t, sums, w, upper, NND_ALWAYS, NND_X)
 #undef NND_ALWAYS
@@ -215,6 +223,10 @@ NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, int from_bias, const
   }
 }
 
+NND_INLINE struct nnd_steps nnd_pointwise_steps(struct nnd_pointwise s) {
+  return s.planar_in ? (struct nnd_steps){NND_GROUP, s.in_plane / NND_LANES} : nnd_in_blocks;
+}
+
 NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, struct nnd_tile t, struct nnd_pointwise_data d,
                                    struct nnd_prefetch next_weights, struct nnd_prefetch next_input) {
   vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
@@ -222,12 +234,12 @@ NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, struct nnd_t
   const nnd_size full = s.in_channels / NND_LANES, rest = s.in_channels % NND_LANES;
   NND_NO_UNROLL for (nnd_size block = 0; block < full; block++) {
     nnd_prefetch_block(next_weights, block);
-    nnd_pointwise_block(t, sums, NND_LANES, d.in + block * s.in_plane,
+    nnd_pointwise_block(t, sums, NND_LANES, nnd_pointwise_steps(s), d.in + block * s.in_plane,
                         d.weights + block * NND_LANES * t.vectors * NND_LANES, nnd_prefetch_block(next_input, block));
   }
   if (rest) {
     nnd_prefetch_block(next_weights, full);
-    nnd_pointwise_block(t, sums, rest, d.in + full * s.in_plane,
+    nnd_pointwise_block(t, sums, rest, nnd_pointwise_steps(s), d.in + full * s.in_plane,
                         d.weights + full * NND_LANES * t.vectors * NND_LANES, nnd_prefetch_block(next_input, full));
   }
   nnd_spread_halves(t, sums, spread);
@@ -243,7 +255,7 @@ NND_INLINE void nnd_pointwise_tile(struct nnd_pointwise s, int sum, struct nnd_t
 
 NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(struct nnd_pointwise s, struct nnd_pointwise_data d,
                                                       nnd_size pixel) {
-  d.in += pixel * NND_LANES;
+  d.in += pixel * nnd_pointwise_steps(s).pixel;
   d.out += pixel * NND_LANES;
   if (s.end.residual) d.residual += pixel * NND_LANES;
   return d;

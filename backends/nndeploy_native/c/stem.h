@@ -20,14 +20,10 @@ struct nnd_stem_step {
   struct nnd_end wide_end, first_end, end;
 };
 
-NND_INLINE nnd_size nnd_stem_ring_rows(const struct nnd_stem_step *t) {
-  return nnd_min(t->y.size, (t->window_rows - 1) * t->y.stride + (t->y.kernel - 1) * t->y.dilation + 1);
-}
-
 /* Row `y` of the convolution of image `image`, into the ring. */
 NND_INLINE void nnd_stem_row(const struct nnd_stem_step *t, nnd_size image, nnd_size y, const float *in,
                              const float *weights, const float *bias, const float *numbers, nnd_elem *ring) {
-  const nnd_size rows = nnd_stem_ring_rows(t), blocks = nnd_blocks(t->channels), full = nnd_full_panels(blocks);
+  const nnd_size rows = nnd_window_rows(t->y, t->window_rows), blocks = nnd_blocks(t->channels), full = nnd_full_panels(blocks);
   const struct nnd_convolution_step wide = {.y = t->wide_y, .x = t->wide_x, .in_channels = t->in_channels,
                                             .out_channels = t->channels, .out_plane = rows * t->x.size * NND_LANES,
                                             .end = t->wide_end};
@@ -53,7 +49,7 @@ NND_INLINE void nnd_stem_step(const struct nnd_stem_step *t, nnd_elem *out, cons
   const struct nnd_axis y = t->y;
   const nnd_size width = t->x.out_size, out_plane = y.out_size * width * NND_LANES;
   const struct nnd_separable s = {
-      .depthwise = {y, t->x, t->first_end, nnd_stem_ring_rows(t)},
+      .depthwise = {y, t->x, t->first_end, nnd_window_rows(t->y, t->window_rows)},
       .pointwise = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
                     .out_plane = out_plane, .end = t->end, .stream = t->stream,
                     .prefetch_weights = t->prefetch_weights},
@@ -62,21 +58,20 @@ NND_INLINE void nnd_stem_step(const struct nnd_stem_step *t, nnd_elem *out, cons
       0, first_weights, first_bias, first_numbers,
       {.weights = weights, .bias = bias, .numbers = numbers, .residual = residual, .out = out}};
   nnd_elem *ring = (nnd_elem *)part.scratch;
-  nnd_elem *buffer = ring + nnd_blocks(t->channels) * nnd_stem_ring_rows(t) * t->x.size * NND_LANES;
+  nnd_elem *buffer = ring + nnd_blocks(t->channels) * nnd_window_rows(t->y, t->window_rows) * t->x.size * NND_LANES;
   const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows), rest = y.out_size - (down - 1) * t->window_rows;
   nnd_size done = 0, unit, last;
   nnd_share(t->images * down, part, &unit, &last);
   for (; unit < last; unit++) {
     const nnd_size image = unit / down, row = unit % down * t->window_rows;
     const nnd_size rows = unit % down + 1 < down ? t->window_rows : rest;
-    const nnd_size end = (row + rows - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1;
-    const nnd_size from = nnd_max(row == 0 ? 0 : done, nnd_max(0, row * y.stride - y.pad));
+    const nnd_size from = nnd_max(row == 0 ? 0 : done, nnd_first_row(y, row));
     const nnd_size at = image * nnd_blocks(t->out_channels) * out_plane + row * width * NND_LANES;
     struct nnd_pointwise_data p = pair.pointwise;
     p.in = buffer;
     p.out += at;
     if (t->end.residual) p.residual += at;
-    done = nnd_min(y.size, nnd_max(0, end));
+    done = nnd_end_row(y, row + rows);
     for (nnd_size line = from; line < done; line++)
       nnd_stem_row(t, image, line, in, wide_weights, wide_bias, wide_numbers, ring);
     if (rows == t->window_rows) {

@@ -40,6 +40,18 @@ NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
   return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
 }
 
+/* Rows of the input that `rows` output rows in a row read; the first of them for output row `row`, and the one behind the
+ * last for the output rows before `end`. */
+NND_INLINE nnd_size nnd_window_rows(struct nnd_axis y, nnd_size rows) {
+  return nnd_min(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
+}
+
+NND_INLINE nnd_size nnd_first_row(struct nnd_axis y, nnd_size row) { return nnd_max(0, row * y.stride - y.pad); }
+
+NND_INLINE nnd_size nnd_end_row(struct nnd_axis y, nnd_size end) {
+  return nnd_min(y.size, nnd_max(0, (end - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1));
+}
+
 /* The number of block `block`'s channels; zeros where the end reads none. */
 NND_INLINE vf nnd_end_number(const struct nnd_end *end, const float *numbers, nnd_size block) {
   return end->number ? nnd_load(numbers + block * NND_LANES) : nnd_splat(0.0f);

@@ -63,6 +63,13 @@ NND_INLINE void nnd_write(nnd_elem *to, vf value) {
 NND_INLINE void nnd_stream(nnd_elem *to, vf value) {
   __builtin_nontemporal_store((nnd_elems)__builtin_convertvector(value, nnd_halves), (nnd_elems *)to);
 }
+/* NND_LANES groups of two, at any element. */
+NND_INLINE void nnd_write_group(nnd_elem *to, vf first, vf second) {
+  typedef uint32_t words_any __attribute__((vector_size(4 * NND_LANES), aligned(2)));
+  const nnd_elems low = (nnd_elems)__builtin_convertvector(first, nnd_halves);
+  const nnd_elems high = (nnd_elems)__builtin_convertvector(second, nnd_halves);
+  *(words_any *)to = __builtin_convertvector(high, nnd_words) << 16 | __builtin_convertvector(low, nnd_words);
+}
 NND_INLINE float nnd_to_float(nnd_elem value) {
   const uint32_t bits = (uint32_t)value << 16;
   float result;
@@ -82,6 +89,10 @@ typedef float nnd_weight;
 NND_INLINE vf nnd_read(const nnd_elem *from) { return nnd_load(from); }
 NND_INLINE void nnd_write(nnd_elem *to, vf value) { nnd_store(to, value); }
 NND_INLINE void nnd_stream(nnd_elem *to, vf value) { __builtin_nontemporal_store(value, (vf *)to); }
+NND_INLINE void nnd_write_group(nnd_elem *to, vf only, vf same) {
+  (void)same;
+  nnd_store_any(to, only);
+}
 NND_INLINE float nnd_to_float(nnd_elem value) { return value; }
 NND_INLINE nnd_elem nnd_to_elem(float value) { return value; }
 #endif

@@ -17,7 +17,7 @@ from nndeploy_native.packing import (
 )
 from nndeploy_native.steps.step import PLAIN, Axis, Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Array, Tensor
-from nndeploy_native.windows import DEFAULT_L2_BYTES, buffer_capacity, window_for
+from nndeploy_native.windows import buffer_capacity, window_for
 
 STREAM_FROM_BYTES = 16 << 20
 """Outputs from this size on are stored past the caches: AMD Zen 5, L3 32 MiB, 2026-11-20."""
@@ -40,7 +40,7 @@ class Window:
         """Whether output pixels are made of the input pixel at the same place alone."""
         return self.kernel == (1, 1) and self.strides == (1, 1) and self.pads == (0, 0)
 
-    def axes(self, x: Tensor, output: Tensor) -> dict[str, Field]:
+    def axes(self, x: Tensor, output: Tensor) -> dict[str, Axis]:
         """Returns the axes `y` and `x` of a kernel from image `x` to image `output`."""
         return {
             name: Axis(
@@ -120,7 +120,7 @@ class Convolution:
         arguments = (self.x, *self.packed(machine.isa), *residual, self.packed_numbers(machine.isa))
         return Call(self.kernel, fields, self.output, arguments, struct, notes=self.notes())
 
-    def axes(self) -> dict[str, Field]:
+    def axes(self) -> dict[str, Axis]:
         """Returns the axes `y` and `x`."""
         return self.window.axes(self.x, self.output)
 
@@ -180,7 +180,7 @@ def is_streamed(output: Tensor, machine: Machine) -> bool:
 
 def exceeds_half_of_l2(weights: Array, machine: Machine) -> bool:
     """Whether weights leave too little of L2 for what they meet."""
-    return machine.isa.elem_bytes * weights.size > (machine.l2_bytes or DEFAULT_L2_BYTES) // 2
+    return machine.isa.elem_bytes * weights.size > machine.l2 // 2
 
 
 def come_from_afar(weights: Array, machine: Machine) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pointwise -> depthwise -> pointwise as one step: the wide tensors between live in a buffer, window by window."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable
@@ -37,10 +37,6 @@ class InvertedResidual:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.expand.x, *self.pair.epilogue.inputs)
-
-    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "InvertedResidual":
-        """Returns the step with another end."""
-        return replace(self, pair=self.pair.with_epilogue(epilogue, output))
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call, with the window that fits the buffer."""
@@ -92,10 +88,7 @@ class InvertedResidual:
 
     def _axes(self) -> tuple[Axis, Axis]:
         axes = self.pair.first.axes()
-        y, x = axes["y"], axes["x"]
-        assert isinstance(y, Axis)
-        assert isinstance(x, Axis)
-        return y, x
+        return axes["y"], axes["x"]
 
     def _window(self, machine: Machine, capacity: int) -> InvertedWindow:
         return inverted_window_for(capacity, *self._axes(), self.expand.output.shape[1], machine.isa)

@@ -7,7 +7,7 @@ from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_st
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Tensor
-from nndeploy_native.windows import SlidingWindow, buffer_capacity, shared_rows, window_for
+from nndeploy_native.windows import SlidingWindow, buffer_capacity, rows_read, shared_rows, window_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +31,6 @@ class Stem:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (*self.wide.inputs, *self.pair.epilogue.inputs)
-
-    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Stem":
-        """Returns the step with another end."""
-        return replace(self, pair=self.pair.with_epilogue(epilogue, output))
 
     def window(self, machine: Machine) -> SlidingWindow:
         """Returns the window whose first result fits half of the buffer; the rows that it reads take the rest."""
@@ -100,6 +96,4 @@ class Stem:
         """Returns the bytes of the ring of the convolution's rows and of the first result."""
         isa, first = machine.isa, self.pair.first
         of_row = isa.elem_bytes * isa.lanes * isa.blocks(first.x.shape[1])
-        (kernel, _), (stride, _), (dilation, _) = first.window.kernel, first.window.strides, first.window.dilations
-        rows = min(first.x.shape[2], (window.rows - 1) * stride + (kernel - 1) * dilation + 1)
-        return of_row * (rows * first.x.shape[3] + window.rows * window.columns)
+        return of_row * (rows_read(first.axes()["y"], window.rows) * first.x.shape[3] + window.rows * window.columns)

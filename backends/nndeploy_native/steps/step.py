@@ -13,6 +13,8 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.tensors import Array, Tensor
 
+DEFAULT_L2_BYTES = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -28,6 +30,11 @@ class Machine:
     buffer_bytes: int = 0
     threads: int = 0
     fuses: bool = True
+
+    @property
+    def l2(self) -> int:
+        """The bytes of L2, a usual number where they are not known."""
+        return self.l2_bytes or DEFAULT_L2_BYTES
 
 
 @dataclass(frozen=True, slots=True)
