@@ -106,20 +106,14 @@ NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int p
 /* One output row of one panel; `d.out` and `d.residual` at the row. */
 NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, int half,
                                     nnd_size top, struct nnd_convolution_data d) {
-  const nnd_size tiles = nnd_ceil_div(t->x.out_size, nnd_tile_pixels(vectors, half));
-  const nnd_size pixels = nnd_ceil_div(t->x.out_size, tiles), used = nnd_ceil_div(t->x.out_size, pixels);
-  const struct nnd_tile whole = {(int)nnd_min(pixels, t->x.out_size), vectors, half}, one = {1, vectors, half};
-  if (nnd_edges_are_outer(t->x, used, pixels)) {
-    const nnd_size last = (used - 1) * pixels;
-    const struct nnd_tile rest = {(int)(t->x.out_size - last), vectors, half};
-    nnd_convolution_tile(t, planar, whole, 0, 1, top, d);
-    for (nnd_size column = pixels; column < last; column += pixels)
-      nnd_convolution_tile(t, planar, whole, column, 0, top, d);
-    if (used > 1) nnd_convolution_tile(t, planar, rest, last, 1, top, d);
-  } else {
-    for (nnd_size column = 0; column < t->x.out_size; column++)
-      nnd_convolution_tile(t, planar, one, column, 1, top, d);
-  }
+  const struct nnd_row_tiles tiles = nnd_row_tiles(t->x, nnd_tile_pixels(vectors, half));
+  const nnd_size last = (tiles.count - 1) * tiles.pixels;
+  const struct nnd_tile whole = {(int)nnd_min(tiles.pixels, t->x.out_size), vectors, half};
+  const struct nnd_tile rest = {(int)(t->x.out_size - last), vectors, half};
+  nnd_convolution_tile(t, planar, whole, 0, 1, top, d);
+  for (nnd_size column = tiles.pixels; column < last; column += tiles.pixels)
+    nnd_convolution_tile(t, planar, whole, column, tiles.pixels == 1, top, d);
+  if (tiles.count > 1) nnd_convolution_tile(t, planar, rest, last, 1, top, d);
 }
 
 /* Row `unit` of all images, panel `panel`. */

@@ -68,26 +68,61 @@ NND_INLINE int nnd_edges_are_outer(struct nnd_axis x, nnd_size tiles, nnd_size p
   return tiles < 3 || (second >= 0 && before_last < x.size);
 }
 
-/* One output row of one channel block: `in` is the block's plane, `row` the output row. */
+/* The tiles of one output row, from left to right: `count` of `pixels` (at most `most`), the last may be smaller.
+ * Where padding is wider than a tile they are single pixels, each of which may touch an edge. */
+struct nnd_row_tiles {
+  nnd_size count, pixels;
+};
+
+NND_INLINE struct nnd_row_tiles nnd_row_tiles(struct nnd_axis x, nnd_size most) {
+  const nnd_size pixels = nnd_ceil_div(x.out_size, nnd_ceil_div(x.out_size, most));
+  const struct nnd_row_tiles tiles = {nnd_ceil_div(x.out_size, pixels), pixels};
+  return nnd_edges_are_outer(x, tiles.count, pixels) ? tiles : (struct nnd_row_tiles){x.out_size, 1};
+}
+
+/* Columns of the input that the tiles up to `tile` read. */
+NND_INLINE nnd_size nnd_row_tile_reach(struct nnd_axis x, nnd_size tile) {
+  const struct nnd_row_tiles tiles = nnd_row_tiles(x, NND_DEPTHWISE_TILE);
+  const nnd_size last = nnd_min(x.out_size, (tile + 1) * tiles.pixels) - 1;
+  return nnd_max(0, nnd_min(x.size, last * x.stride - x.pad + (x.kernel - 1) * x.dilation + 1));
+}
+
+/* Tile `tile` of output row `row` of one channel block: `in` is the block's plane, `out` the row. */
+NND_INLINE void nnd_depthwise_row_tile(struct nnd_depthwise s, nnd_size tile, nnd_size row, const nnd_elem *in,
+                                       const float *weights, vf bias, vf number, nnd_elem *out) {
+  const struct nnd_row_tiles tiles = nnd_row_tiles(s.x, NND_DEPTHWISE_TILE);
+  const nnd_size top = row * s.y.stride - s.y.pad, column = tile * tiles.pixels, last = (tiles.count - 1) * tiles.pixels;
+  if (tile == 0)
+    nnd_depthwise_tile(s, (int)nnd_min(tiles.pixels, s.x.out_size), 0, 1, top, in, weights, bias, number, out);
+  else if (tile + 1 < tiles.count)
+    nnd_depthwise_tile(s, (int)tiles.pixels, column, tiles.pixels == 1, top, in, weights, bias, number, out + column * NND_LANES);
+  else
+    nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, top, in, weights, bias, number, out + last * NND_LANES);
+}
+
+/* Tile `tile` of `rows` output rows from `row` on of `vectors` channel blocks from `block` on. `in` and `out` are those
+ * of the first block: planes of `in` lie `in_plane` elements apart, of `out` the rows follow each other. */
+NND_INLINE void nnd_depthwise_tile_rows(struct nnd_depthwise s, int vectors, nnd_size block, nnd_size tile,
+                                         nnd_size rows, nnd_size row, const float *weights, const float *bias,
+                                         const float *numbers, nnd_size in_plane, const nnd_elem *in, nnd_elem *out) {
+  const nnd_size taps = s.y.kernel * s.x.kernel;
+  NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
+    const float *of_block = weights + (block + v) * taps * NND_LANES;
+    const vf first = nnd_load(bias + (block + v) * NND_LANES), number = nnd_end_number(&s.end, numbers, block + v);
+    for (nnd_size r = 0; r < rows; r++)
+      nnd_depthwise_row_tile(s, tile, row + r, in + v * in_plane, of_block, first, number,
+                             out + (v * rows + r) * s.x.out_size * NND_LANES);
+  }
+}
+
+/* One output row of one channel block. */
 NND_INLINE void nnd_depthwise_row(struct nnd_depthwise s, nnd_size row, const nnd_elem *in, const float *weights,
                                   vf bias, vf number, nnd_elem *out) {
-  const nnd_size top = row * s.y.stride - s.y.pad;
-  const nnd_size pixels = nnd_ceil_div(s.x.out_size, nnd_ceil_div(s.x.out_size, NND_DEPTHWISE_TILE));
-  const nnd_size tiles = nnd_ceil_div(s.x.out_size, pixels);
-  if (nnd_edges_are_outer(s.x, tiles, pixels)) {
-    const nnd_size last = (tiles - 1) * pixels;
-    nnd_depthwise_tile(s, (int)(tiles == 1 ? s.x.out_size : pixels), 0, 1, top, in, weights, bias, number,
-                       out);
-    for (nnd_size column = pixels; column < last; column += pixels)
-      nnd_depthwise_tile(s, (int)pixels, column, 0, top, in, weights, bias, number,
-                         out + column * NND_LANES);
-    if (tiles > 1)
-      nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, top, in, weights, bias, number,
-                         out + last * NND_LANES);
-  } else { /* padding wider than a tile */
-    for (nnd_size column = 0; column < s.x.out_size; column++)
-      nnd_depthwise_tile(s, 1, column, 1, top, in, weights, bias, number, out + column * NND_LANES);
-  }
+  const nnd_size count = nnd_row_tiles(s.x, NND_DEPTHWISE_TILE).count;
+  nnd_depthwise_row_tile(s, 0, row, in, weights, bias, number, out);
+  for (nnd_size tile = 1; tile + 1 < count; tile++)
+    nnd_depthwise_row_tile(s, tile, row, in, weights, bias, number, out);
+  if (count > 1) nnd_depthwise_row_tile(s, count - 1, row, in, weights, bias, number, out);
 }
 
 /* Output columns [begin, end) of one row, for windows that are narrower than the image. */

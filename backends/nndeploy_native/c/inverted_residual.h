@@ -20,6 +20,8 @@ struct nnd_inverted {
   struct nnd_depthwise depthwise;       /* ring is set here */
   nnd_size channels, images;            /* hidden channels */
   nnd_size window_rows, group_panels;   /* panels of hidden channels that one projection sums over */
+  nnd_size num_panels;                  /* of hidden channels */
+  int prefetch_input;                   /* the input does not fit the second cache */
 };
 
 struct nnd_inverted_data {
@@ -34,34 +36,50 @@ NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
   return kept * nnd_window_rows(s.depthwise.y, s.window_rows) * s.depthwise.x.size * NND_LANES;
 }
 
-/* One panel from channel block `block` on, `expand` and `depthwise` of all channels: rows [from, to) of the input are
- * expanded, then `rows` output rows from `row` on. */
-NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half, nnd_size block, nnd_size rows,
-                                   nnd_size row,
-                                   nnd_size from, nnd_size to, const struct nnd_inverted_data *d, nnd_elem *ring,
-                                   nnd_elem *first) {
-  const nnd_size width = s.depthwise.x.size, out_width = s.depthwise.x.out_size;
-  const struct nnd_pointwise_data expand = nnd_pointwise_from(s.expand, d->expand, block / NND_PANEL);
-  if (s.window_rows >= s.depthwise.y.out_size && s.depthwise.ring == s.depthwise.y.size) { /* all rows as one */
+/* Fetches what the next window adds to the input rows before `to`: share `number` of `count`, for a burst stalls. */
+NND_INLINE void nnd_inverted_fetch(struct nnd_inverted s, nnd_size to, nnd_size number, nnd_size count,
+                                   const nnd_elem *in) {
+  const nnd_size row_bytes = s.depthwise.x.size * NND_LANES * sizeof(nnd_elem);
+  const nnd_size lines = s.window_rows * s.depthwise.y.stride * row_bytes / NND_LINE_BYTES;
+  const nnd_size of_share = nnd_ceil_div(lines, count);
+  for (nnd_size block = 0; block < nnd_blocks(s.expand.in_channels); block++) {
+    const char *from = (const char *)(in + block * s.expand.in_plane) + to * row_bytes;
+    for (nnd_size line = number * of_share; line < (number + 1) * of_share; line++)
+      __builtin_prefetch(from + line * NND_LINE_BYTES, 0, 2);
+  }
+}
+
+/* One panel, `expand` of all channels: rows [from, to) of the input are expanded, then the depthwise part of `rows`
+ * output rows from `row` on. What a tile of these reads is expanded just before it is read. */
+NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half, nnd_size panel, nnd_size rows,
+                                   nnd_size row, nnd_size from, nnd_size to, const struct nnd_inverted_data *d,
+                                   nnd_elem *ring, nnd_elem *first) {
+  const struct nnd_axis x = s.depthwise.x;
+  const nnd_size columns = nnd_row_tiles(x, NND_DEPTHWISE_TILE).count, shares = columns * s.num_panels;
+  const struct nnd_pointwise_data expand = nnd_pointwise_from(s.expand, d->expand, panel);
+  const int whole = s.window_rows >= s.depthwise.y.out_size && s.depthwise.ring == s.depthwise.y.size;
+  const struct nnd_tiles tiles = nnd_pixel_tiles(x.size, vectors, half);
+  const struct nnd_prefetch weights = nnd_next_panel(s.expand, tiles, vectors, expand.weights);
+  if (whole) { /* all rows as one */
     struct nnd_pointwise_data at = expand;
     at.out = ring;
-    nnd_pointwise_panel(s.expand, NND_WHOLE, s.depthwise.ring * width, vectors, half, at, nnd_no_prefetch);
-  } else {
-    for (nnd_size y = from; y < to; y++) {
-      struct nnd_pointwise_data at = expand;
-      at.in += y * width * NND_LANES;
-      at.out = ring + y % s.depthwise.ring * width * NND_LANES;
-      nnd_pointwise_panel(s.expand, NND_WHOLE, width, vectors, half, at, nnd_no_prefetch);
-    }
+    nnd_pointwise_panel(s.expand, NND_WHOLE, s.depthwise.ring * x.size, vectors, half, at, nnd_no_prefetch);
   }
-  const nnd_size taps = s.depthwise.y.kernel * s.depthwise.x.kernel;
-  NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
-    const float *weights = d->depthwise_weights + (block + v) * taps * NND_LANES;
-    const vf bias = nnd_load(d->depthwise_bias + (block + v) * NND_LANES);
-    const vf number = nnd_end_number(&s.depthwise.end, d->depthwise_numbers, block + v);
-    for (nnd_size r = 0; r < rows; r++)
-      nnd_depthwise_row(s.depthwise, row + r, ring + v * s.expand.out_plane, weights, bias, number,
-                        first + (v * rows + r) * out_width * NND_LANES);
+  nnd_size expanded = whole ? tiles.count : 0;
+  for (nnd_size tile = 0; tile < columns; tile++) {
+    const nnd_size reach = nnd_row_tile_reach(x, tile);
+    for (; expanded < tiles.count && nnd_tile_begin(tiles, expanded) < reach; expanded++) {
+      for (nnd_size y = from; y < to; y++) {
+        struct nnd_pointwise_data at = expand;
+        at.in += y * x.size * NND_LANES;
+        at.out = ring + y % s.depthwise.ring * x.size * NND_LANES;
+        __asm__("" : "+r"(at.bias)); /* else it is kept in registers from row to row, which sums need */
+        nnd_pointwise_one(s.expand, tiles, expanded, vectors, half, at, weights);
+      }
+    }
+    nnd_depthwise_tile_rows(s.depthwise, vectors, panel * NND_PANEL, tile, rows, row, d->depthwise_weights,
+                            d->depthwise_bias, d->depthwise_numbers, s.expand.out_plane, ring, first);
+    if (s.prefetch_input) nnd_inverted_fetch(s, to, panel * columns + tile, shares, d->expand.in);
   }
 }
 
@@ -86,9 +104,9 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
       nnd_elem *kept = whole ? ring : ring + block * s.expand.out_plane;
       nnd_elem *result = first + (panel - begin) * NND_PANEL * plane;
       if (panel < full)
-        nnd_inverted_panel(s, NND_PANEL, 0, block, rows, row, from, to, &d, kept, result);
+        nnd_inverted_panel(s, NND_PANEL, 0, panel, rows, row, from, to, &d, kept, result);
       else
-        nnd_inverted_panel(s, nnd_last_panel(blocks), nnd_has_half(s.channels), block, rows, row, from, to, &d, kept,
+        nnd_inverted_panel(s, nnd_last_panel(blocks), nnd_has_half(s.channels), panel, rows, row, from, to, &d, kept,
                            result);
     }
     if (s.group_panels > full) {
@@ -106,7 +124,7 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
 struct nnd_inverted_residual_step {
   struct nnd_axis y, x;
   nnd_size in_channels, channels, out_channels, images, window_rows, group_panels;
-  int prefetch_weights;
+  int prefetch_weights, prefetch_input;
   struct nnd_end expand_end, first_end, end;
 };
 
@@ -125,7 +143,8 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
                   .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end,
                   .prefetch_weights = t->prefetch_weights},
       .depthwise = {y, x, t->first_end, 0},
-      .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels};
+      .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels,
+      .num_panels = nnd_full_panels(nnd_blocks(t->channels)) + 1, .prefetch_input = t->prefetch_input};
   s.depthwise.ring = nnd_window_rows(s.depthwise.y, s.window_rows);
   s.expand.out_plane = s.depthwise.ring * x.size * NND_LANES;
   const struct nnd_inverted_data d = {

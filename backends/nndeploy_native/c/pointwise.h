@@ -267,26 +267,56 @@ NND_INLINE int nnd_has_half(nnd_size channels) {
   return NND_LANES > 4 && held > 0 && held <= NND_LANES / 2;
 }
 
-/* One panel of weights over all pixels. Tiles differ by one pixel at most, so that no small one is left over.
- * Each tile fetches `input.lines` lines of every channel block, the next tile the lines after those. */
+/* The tiles that some pixels are cut into: `large` of `small` + 1 pixels, then those of `small`: no tiny one is left. */
+struct nnd_tiles {
+  nnd_size count, small, large;
+};
+
+NND_INLINE struct nnd_tiles nnd_pixel_tiles(nnd_size pixels, int vectors, int half) {
+  const nnd_size count = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half));
+  return (struct nnd_tiles){count, pixels / count, pixels % count};
+}
+
+NND_INLINE nnd_size nnd_tile_begin(struct nnd_tiles tiles, nnd_size tile) {
+  return tile * tiles.small + nnd_min(tile, tiles.large);
+}
+
+/* What each tile of a panel fetches of the panel after it: `weights` are this one's. */
+NND_INLINE struct nnd_prefetch nnd_next_panel(struct nnd_pointwise s, struct nnd_tiles tiles, int vectors,
+                                              const nnd_weight *weights) {
+  const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * sizeof(nnd_weight);
+  const nnd_weight *next = weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES;
+  return (struct nnd_prefetch){
+      (const char *)next, block_bytes, 0,
+      s.prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles.count) : 0};
+}
+
+/* Tile `number` of one panel of weights alone. */
+NND_INLINE void nnd_pointwise_one(struct nnd_pointwise s, struct nnd_tiles tiles, nnd_size number, int vectors,
+                                  int half, struct nnd_pointwise_data d, struct nnd_prefetch weights) {
+  const struct nnd_pointwise_data at = nnd_pointwise_at(s, d, nnd_tile_begin(tiles, number));
+  const struct nnd_tile large = {(int)tiles.small + 1, vectors, half}, small = {(int)tiles.small, vectors, half};
+  weights.from += number * weights.lines * NND_LINE_BYTES;
+  if (number < tiles.large) nnd_pointwise_tile(s, NND_WHOLE, large, at, weights, nnd_no_prefetch);
+  else nnd_pointwise_tile(s, NND_WHOLE, small, at, weights, nnd_no_prefetch);
+}
+
+/* One panel of weights over all pixels. Each tile fetches `input.lines` lines of every channel block, the next tile the
+ * lines after those. */
 NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pixels, int vectors, int half,
                                     struct nnd_pointwise_data d, struct nnd_prefetch input) {
   d.weights += s.channel * vectors * NND_LANES;
-  const nnd_size tiles = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half));
-  const nnd_size small = pixels / tiles, large = pixels % tiles;
-  const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * sizeof(nnd_weight);
-  const nnd_weight *next = d.weights + nnd_grouped_channels(s.panel_channels) * vectors * NND_LANES;
-  struct nnd_prefetch weights = {(const char *)next, block_bytes, 0,
-                                 s.prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles) : 0};
+  const struct nnd_tiles tiles = nnd_pixel_tiles(pixels, vectors, half);
+  struct nnd_prefetch weights = nnd_next_panel(s, tiles, vectors, d.weights);
   nnd_size pixel = 0;
-  for (nnd_size tile = 0; tile < large; tile++, pixel += small + 1) {
-    const struct nnd_tile t = {(int)small + 1, vectors, half};
+  for (nnd_size tile = 0; tile < tiles.large; tile++, pixel += tiles.small + 1) {
+    const struct nnd_tile t = {(int)tiles.small + 1, vectors, half};
     nnd_pointwise_tile(s, sum, t, nnd_pointwise_at(s, d, pixel), weights, input);
     weights.from += weights.lines * NND_LINE_BYTES;
     input.from += input.lines * NND_LINE_BYTES;
   }
-  for (nnd_size tile = large; tile < tiles; tile++, pixel += small) {
-    const struct nnd_tile t = {(int)small, vectors, half};
+  for (nnd_size tile = tiles.large; tile < tiles.count; tile++, pixel += tiles.small) {
+    const struct nnd_tile t = {(int)tiles.small, vectors, half};
     nnd_pointwise_tile(s, sum, t, nnd_pointwise_at(s, d, pixel), weights, input);
     weights.from += weights.lines * NND_LINE_BYTES;
     input.from += input.lines * NND_LINE_BYTES;

@@ -54,6 +54,7 @@ class InvertedResidual:
             "window_rows": chosen.rows,
             "group_panels": chosen.group_panels,
             "prefetch_weights": come_from_afar(expand.weights, machine) or come_from_afar(second.weights, machine),
+            "prefetch_input": expand.x.num_bytes(isa) > machine.l2,
             "expand_end": expand.epilogue,
             "first_end": first.epilogue,
             "end": second.epilogue,

@@ -11,10 +11,13 @@ from nndeploy_native.isa import ISAS, Isa
 from nndeploy_native.library import HEADERS
 from nndeploy_native.packing import panels
 from nndeploy_native.steps.convolution import Convolution, Window
-from nndeploy_native.steps.step import Epilogue, Machine
+from nndeploy_native.steps.inverted_residual import InvertedResidual
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Epilogue, Machine, Step
 from nndeploy_native.tensors import Layout, Tensor
 
 EACH_ISA = pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.name)
+ONE = Window((1, 1))
 UNUSED = ("-shared", "-s", "-Wl,--build-id=none", "-pthread")
 
 
@@ -48,9 +51,10 @@ def test_panels_cover_each_block_once(outputs: int, isa: Isa) -> None:
 
 
 @EACH_ISA
-def test_the_register_tile_does_not_spill(isa: Isa, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", ["pointwise", "inverted_residual"])
+def test_the_register_tile_does_not_spill(kernel: str, isa: Isa, tmp_path: Path) -> None:
     needs_zig()
-    (tmp_path / "kernels.c").write_text(_pointwise(isa).source)
+    (tmp_path / "kernels.c").write_text(Program([_case(kernel, isa)]).source)
     run_command(
         zig(isa, "-S", "-Wno-unused-command-line-argument", "kernels.c", "-o", "kernels.s", without=UNUSED), tmp_path
     )
@@ -64,13 +68,18 @@ def test_the_register_tile_does_not_spill(isa: Isa, tmp_path: Path) -> None:
         assert not [line for line in loop if register in line and any(place in line for place in stack)]
 
 
-def _pointwise(isa: Isa) -> Program:
+def _case(kernel: str, isa: Isa) -> Case:
     """Returns a step of whole panels, with tiles of all accumulators."""
-    x, y = Tensor("x", (1, 64, 56, 60), Layout.BLOCKED), Tensor("y", (1, 128, 56, 60), Layout.BLOCKED)
-    weights = np.ones((128, 64, 1, 1), np.float32)
-    step = Convolution(y, x, weights, None, Window((1, 1)), epilogue=Epilogue(("relu", ("operand", 0))))
-    zeros = np.zeros(x.shape, np.float32)
-    return Program([Case("pointwise", step, Machine(isa), {"x": zeros}, np.zeros(y.shape))])
+    x = Tensor("x", (1, 64, 56, 60), Layout.BLOCKED)
+    hidden, first, y = (Tensor(name, (1, 128, 56, 60), Layout.BLOCKED) for name in ("h", "d", "y"))
+    relu = Epilogue(("relu", ("operand", 0)))
+    expand = Convolution(hidden, x, np.ones((128, 64, 1, 1), np.float32), None, ONE, epilogue=relu)
+    step: Step = expand
+    if kernel == "inverted_residual":
+        taps, weights = np.ones((128, 1, 3, 3), np.float32), np.ones((128, 128, 1, 1), np.float32)
+        depthwise = Convolution(first, hidden, taps, None, Window((3, 3), pads=(1, 1)), 128, relu)
+        step = InvertedResidual(expand, Separable(depthwise, Convolution(y, first, weights, None, ONE)))
+    return Case(kernel, step, Machine(isa), {"x": np.zeros(x.shape, np.float32)}, np.zeros(y.shape))
 
 
 def inner_loops(assembly: str) -> list[list[str]]:
