@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from nndeploy.errors import UsageError
+
 DEFAULT_SECONDS = 10.0
 SUBMISSION_SECONDS = 600
 """The shortest test that MLPerf takes as a submission."""
@@ -21,6 +23,8 @@ DEFAULT_QPS_SHARE = 0.5
 OFFLINE_HEADROOM = 1.25
 """The rehearsed rate is exceeded by at most this, else LoadGen runs out of samples and calls the test too short."""
 CONFIDENCE = 0.99
+MAX_PREPARED = 20_000_000
+"""Samples that LoadGen may prepare: about 270 bytes each (measured 2026-11-20, LoadGen 6.0.17, single-stream)."""
 
 
 class Scenario(StrEnum):
@@ -109,7 +113,11 @@ class Settings:
 
 
 def settings_from_request(request: Request, pace: Pace) -> Settings:
-    """Returns the settings of a test for a program of this pace."""
+    """Returns the settings of a test for a program of this pace.
+
+    Raises:
+        UsageError: LoadGen would prepare more samples than memory should hold.
+    """
     scenario = request.scenario
     percentile = request.percentile or (90.0 if scenario is Scenario.SINGLE_STREAM else 99.0)
     least = _least_queries(scenario, percentile)
@@ -117,6 +125,8 @@ def settings_from_request(request: Request, pace: Pace) -> Settings:
     target_qps = request.target_qps or pace.samples_per_s * (
         OFFLINE_HEADROOM if scenario is Scenario.OFFLINE else DEFAULT_QPS_SHARE
     )
+    if not request.accuracy:
+        _check_prepared(request, min_queries, target_qps, pace)
     expected_s = _expected_seconds(scenario, request.seconds, min_queries, target_qps, pace)
     notes = []
     if scenario is Scenario.SERVER and request.target_qps is None:
@@ -168,6 +178,20 @@ def _least_queries(scenario: Scenario, percentile: float) -> int:
     if scenario is Scenario.OFFLINE:
         return 1
     return queries_for_early_stopping(percentile, 1 if scenario.is_stream else 0)
+
+
+def _check_prepared(request: Request, min_queries: int, target_qps: float, pace: Pace) -> None:
+    """Refuses a test whose queries, all made before it starts, would fill the memory."""
+    queries = {
+        Scenario.OFFLINE: 1.1 * request.seconds * target_qps,
+        Scenario.SERVER: request.seconds * target_qps,
+    }.get(request.scenario, 2 * request.seconds / pace.query_s)
+    prepared = max(min_queries, queries) * request.query_size
+    if prepared > MAX_PREPARED:
+        raise UsageError(
+            f"LoadGen would prepare {prepared:,.0f} samples before it starts, more than {MAX_PREPARED:,}",
+            hint="a shorter --duration, or a smaller --min-queries or --target-qps",
+        )
 
 
 def _expected_seconds(scenario: Scenario, seconds: float, min_queries: int, target_qps: float, pace: Pace) -> float:

@@ -180,3 +180,16 @@ def test_a_signal_ends_it_soon_and_leaves_nothing(number, code, bundle, here) ->
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
     assert names("logs") == []
+
+
+def test_an_error_in_server_does_not_wait_for_the_schedule(bundle, here) -> None:
+    (here / "in").mkdir()
+    for i in range(40):  # the rehearsal of one query asks the first four
+        np.savez(here / "in" / f"{i}.npz", image=np.ones((9 if i == 39 else 1, 3), np.float32))
+    command = [sys.executable, "-m", "nndeploy", "bench", "m.nnd", "--scenario", "server", "--duration", "60"]
+    command += ["--target-qps", "1000", "--threads", "1", "--warmup", "1", "-i", "in", "-o", "logs"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert "for at least 60 s" in done.stderr
+    assert "error[bad-input]: sample 39: input 'image': axis 0 (N) is 9" in done.stderr.splitlines()[-1]
+    assert names("logs") == []
