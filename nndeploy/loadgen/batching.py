@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins samples into one call of a program, and takes the outputs apart again.
 
-A bundle allows it where the first axis of every input and of every output is the same symbolic size. That alone does
-not prove that rows do not touch each other (an axis of time looks the same), so the first two samples are run alone and
+A bundle may allow it where the inputs share a first axis of no fixed size and the outputs have one too. That does not
+prove that rows do not touch each other (an axis of time looks the same), so the first two samples are run alone and
 together, and the outputs must agree within the bundle's tolerances.
 
 Law: `JoinedCalls.run(samples)[i]` is what `program.run(samples[i])` gives, up to those tolerances.
@@ -16,9 +16,11 @@ import numpy as np
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.compare import compare_values, tolerance_for
 from nndeploy.errors import BundleError, NndeployError
-from nndeploy.value_types import TensorType, Value
+from nndeploy.value_types import Dim, DimRange, TensorType, Value, ValueType
 
 Sample = Mapping[str, Value]
+
+ANY_SIZE = DimRange(1, 1 << 31, 1)
 
 
 class Runs(Protocol):
@@ -30,14 +32,24 @@ class Runs(Protocol):
         """Returns the outputs of one call."""
 
 
-def batch_symbol(manifest: Manifest) -> str | None:
-    """Returns the symbolic size that is the first axis of all inputs and outputs, None where there is none."""
-    firsts = set()
-    for item in (*manifest.inputs, *manifest.outputs):
-        shape = item.type.shape if isinstance(item.type, TensorType) else None
-        firsts.add(shape[0] if shape else None)
-    first = firsts.pop() if len(firsts) == 1 else None
-    return first if isinstance(first, str) else None
+def batch_sizes(manifest: Manifest) -> DimRange | None:
+    """Returns the sizes of the first axis that all inputs share, None where there is no such axis.
+
+    Outputs must have a first axis that is not fixed, whatever it is called: exporters name it anew in each of them.
+    """
+    firsts = [_first_dim(item.type) for item in manifest.inputs]
+    if not firsts or any(dim != firsts[0] for dim in firsts) or isinstance(firsts[0], int):
+        return None
+    if any(isinstance(_first_dim(item.type), int) for item in manifest.outputs):
+        return None
+    if firsts[0] is None:  # nothing says that two unknown sizes are the same
+        return ANY_SIZE if len(firsts) == 1 else None
+    return manifest.ranges.get(firsts[0], ANY_SIZE)
+
+
+def _first_dim(value_type: ValueType) -> Dim:
+    """Returns the first size of a tensor; 0, which is no batch, where there is none."""
+    return value_type.shape[0] if isinstance(value_type, TensorType) and value_type.shape else 0
 
 
 class JoinedCalls:
@@ -46,10 +58,8 @@ class JoinedCalls:
     def __init__(self, program: Runs, most_rows: int) -> None:
         """Takes a program; where its bundle has no batch axis, `most_rows` is 1 whatever was asked for."""
         self._program = program
-        self.most_rows = 1
-        if (symbol := batch_symbol(program.manifest)) is not None:
-            sizes = program.manifest.ranges.get(symbol)
-            self.most_rows = max(1, most_rows if sizes is None else min(most_rows, sizes.max))
+        sizes = batch_sizes(program.manifest)
+        self.most_rows = 1 if sizes is None else max(1, min(most_rows, sizes.max))
 
     def check(self, samples: Sequence[Sample]) -> str:
         """Returns "" where joining is right, else why it is not; from then on samples are run one by one."""

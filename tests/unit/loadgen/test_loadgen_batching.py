@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples share a call only where the bundle has a batch axis and its rows do not touch each other."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from loadgen_programs import FakeProgram, manifest, samples
 
+from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import BundleError
-from nndeploy.loadgen.batching import JoinedCalls, batch_symbol
-from nndeploy.value_types import DimRange
+from nndeploy.loadgen.batching import JoinedCalls, batch_sizes
+from nndeploy.value_types import DimRange, TensorType
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "symbol"),
+    ("first", "last", "has_batch"),
     [
-        (("N", 3), ("N", 5), "N"),
-        (("N", 3), ("M", 3), None),
-        ((1, 3), (1, 3), None),
-        (("N", 3), (3,), None),
-        ((None, 3), (None, 3), None),
-        (("N", 3), (), None),
+        (("N", 3), ("N", 5), True),
+        (("unk_1", 3), ("unk_2", 3), True),
+        ((None, 3), (None, 3), True),
+        ((1, 3), (1, 3), False),
+        (("N", 3), (3,), False),
+        (("N", 3), (), False),
+        (("N", 3), None, False),
     ],
 )
-def test_the_batch_axis_is_the_first_of_all_inputs_and_outputs(first, last, symbol) -> None:
-    assert batch_symbol(manifest(first, last)) == symbol
+def test_the_batch_axis_is_the_first_of_inputs_and_outputs(first, last, has_batch) -> None:
+    assert (batch_sizes(manifest(first, last)) is not None) == has_batch
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "has_batch"), [("N", "N", True), ("N", "M", False), (None, None, False), ("N", 1, False)]
+)
+def test_inputs_must_share_the_batch_axis(one, other, has_batch) -> None:
+    made = manifest((one, 3), ("N", 3))
+    second = NamedType("z", TensorType("float32", (other, 3)))
+    assert (batch_sizes(dataclasses.replace(made, inputs=(*made.inputs, second))) is not None) == has_batch
 
 
 def test_joined_samples_get_what_they_get_alone() -> None:
