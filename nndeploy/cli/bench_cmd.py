@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy bench`: latency and rate of a bundle on this machine, one call after the other."""
+"""`nndeploy bench`: latency and rate of a bundle on this machine, one call after the other.
+
+With `--scenario` MLPerf's LoadGen asks instead (`nndeploy.cli.bench_scenario`).
+"""
 
 import sys
 import time
@@ -9,11 +12,11 @@ from typing import Any
 
 import click
 
+from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
-from nndeploy.cli.standard_streams import binary_stdin
-from nndeploy.errors import MissingInputError
+from nndeploy.errors import UsageError
 from nndeploy.runtime.latency import Latencies
 from nndeploy.runtime.program import Program
 from nndeploy.value_types import Value
@@ -26,7 +29,25 @@ Examples:
   nndeploy bench model.nnd
   nndeploy bench model.nnd --input x.npz --iterations 1000 --threads 1
   nndeploy bench model.nnd --duration 30 --json > bench.json
+  nndeploy bench model.nnd --scenario offline --input photos/
+  nndeploy bench model.nnd --scenario server --target-qps 50 --target-latency-ms 30 -o logs/
 """
+
+SCENARIOS = ("single-stream", "multi-stream", "offline", "server")
+MEANT_FOR = {
+    "accuracy": SCENARIOS,
+    "min_queries": SCENARIOS,
+    "output": SCENARIOS,
+    "inflight": ("multi-stream", "offline", "server"),
+    "batch": ("multi-stream", "offline", "server"),
+    "percentile": ("single-stream", "multi-stream", "server"),
+    "samples_per_query": ("multi-stream",),
+    "target_latency_ms": ("server",),
+    "target_qps": ("offline", "server"),
+}
+"""Option -> the scenarios in which it means something."""
+MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", "target_qps")
+"""What has no meaning with --accuracy, which asks every sample once."""
 
 
 @click.command("bench", epilog=EXAMPLES)
@@ -38,9 +59,37 @@ Examples:
 @click.option("--iterations", type=click.IntRange(min=1), help="Calls to measure. Default: as many as --duration.")
 @click.option(
     "--duration", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-    help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or with --iterations until they are done.",
+    help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or with --iterations until they are done; "
+         "with --scenario at least this long, default: 10 (MLPerf wants 600 of a submission).",
 )  # fmt: skip
 @click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Calls before measuring.")
+@click.option(
+    "--scenario", type=click.Choice(SCENARIOS),
+    help="Let MLPerf's LoadGen ask (extra `loadgen`); the options below go with it.",
+)  # fmt: skip
+@click.option("--accuracy", is_flag=True, help="Ask every sample once and compare with the bundle called directly.")
+@click.option(
+    "--min-queries", type=click.IntRange(min=1),
+    help="Ask at least so many (offline: samples). Default: what early stopping needs.",
+)  # fmt: skip
+@click.option(
+    "--percentile", type=click.FloatRange(50, 99.99), metavar="PERCENT",
+    help="Of the latencies, that counts. Default: single-stream 90, others 99.",
+)  # fmt: skip
+@click.option("--samples-per-query", type=click.IntRange(1, 4096), help="Of multi-stream. Default: 8.")
+@click.option("--target-latency-ms", type=click.FloatRange(min=0, min_open=True), help="Bound of server. Default: 100.")
+@click.option(
+    "--target-qps", type=click.FloatRange(min=0, min_open=True),
+    help="Queries a second of server, samples a second expected of offline. Default: from a rehearsal.",
+)  # fmt: skip
+@click.option(
+    "--inflight", type=click.IntRange(1, 1024), help="Calls at once. Default: multi-stream 1, offline and server 2."
+)
+@click.option(
+    "--batch", type=click.IntRange(1, 65536),
+    help="Rows of one call at most, where the bundle allows. Default: offline 8, server 1, multi-stream a whole query.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep LoadGen's logs here.")
 @load_options
 @click.option("--json", "as_json", is_flag=True, help="Print the figures and every duration as JSON.")
 def bench(
@@ -49,19 +98,27 @@ def bench(
     iterations: int | None,
     duration: float | None,
     warmup: int,
+    scenario: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Measure latency and rate of a BUNDLE on this machine.
 
-    One call after the other, from arrays to arrays; reading and writing files is not measured.
+    One call after the other, from arrays to arrays; reading and writing files is not measured. With --scenario LoadGen
+    asks as MLPerf's rules say, and the exit code is 1 where its log does not say VALID.
     """
+    _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration})
+    if scenario is not None:
+        from nndeploy.cli.bench_scenario import bench_scenario
+
+        bench_scenario(bundle, inputs, scenario, options, seconds=duration, warmup=warmup, as_json=as_json)
+        return
     if iterations is None and duration is None:
         duration = DEFAULT_SECONDS
     began_ns = time.perf_counter_ns()
     with load(bundle, options) as program:
         load_ms = (time.perf_counter_ns() - began_ns) / 1e6
-        samples, origin = _samples(program, inputs)
+        samples, origin = bench_inputs(program, inputs, most=MAX_INPUTS)
         first_ms = _timed_ns(program, samples[0]) / 1e6
         _warm_up(program, samples, warmup, first_ms, duration)
         latencies, seconds = _measure(program, samples, iterations, duration)
@@ -89,23 +146,24 @@ def bench(
         print_line(f"submodel  {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}")
 
 
-def _samples(program: Program, texts: Sequence[str]) -> tuple[list[dict[str, Value]], str]:
-    """Returns what to run, and what it is in words."""
-    from nndeploy.bundle.reader import open_bundle
-    from nndeploy.runtime.sample_inputs import sample_inputs
-    from nndeploy.stream.sources import source_from_texts
+def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
+    """Refuses options that would be ignored.
 
-    if texts:
-        items = source_from_texts(texts, program.manifest, binary_stdin).items
-        samples = [item.load() for item, _ in zip(items, range(MAX_INPUTS), strict=False)]
-        if not samples:
-            raise MissingInputError("there is nothing to run", where=", ".join(texts))
-        return samples, f"{len(samples)} inputs of {', '.join(texts)}"
-    if program.manifest.goldens:
-        with open_bundle(program.path) as opened:
-            samples = [opened.values(golden.inputs) for golden in opened.manifest.goldens]
-        return samples, f"{len(samples)} golden inputs"
-    return [sample_inputs(program.manifest)], "made-up inputs"
+    Raises:
+        UsageError: an option has no meaning with the others.
+    """
+    if scenario is not None and options["iterations"] is not None:
+        raise UsageError("--iterations has no meaning with --scenario", hint="--min-queries")
+    for name, scenarios in MEANT_FOR.items():
+        if options[name] and scenario not in scenarios:
+            option = f"--{name.replace('_', '-')}"
+            if scenario is None:
+                raise UsageError(f"{option} has no meaning without --scenario")
+            raise UsageError(f"{option} has no meaning in {scenario}", hint=f"it is for {', '.join(scenarios)}")
+    if options["accuracy"]:
+        for name in MEASURED_ALONE:
+            if options[name]:
+                raise UsageError(f"--{name.replace('_', '-')} has no meaning with --accuracy: nothing is timed")
 
 
 def _timed_ns(program: Program, sample: dict[str, Value]) -> int:

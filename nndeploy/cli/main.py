@@ -5,10 +5,12 @@ This is the only place that prints an error: one line `nndeploy: error[CODE]: ..
 module is imported when it is asked for, so `nndeploy --version` loads nothing heavy.
 """
 
+import contextlib
 import importlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from types import FrameType
@@ -91,7 +93,24 @@ def main() -> NoReturn:
     """Runs the command line of this process and ends it."""
     take_over()
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run_command(sys.argv[1:]))
+    try:
+        code = run_command(sys.argv[1:])
+    except SystemExit as err:  # SIGTERM
+        code = err.code if isinstance(err.code, int) else TERMINATED
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process; at once where a library that cannot be stopped still runs in a daemon thread of ours.
+
+    Such a thread would call into an interpreter that is being taken down, and crash.
+    """
+    if any(thread.daemon for thread in threading.enumerate()):
+        with contextlib.suppress(OSError, ValueError, NndeployError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run_command(arguments: Sequence[str]) -> int:

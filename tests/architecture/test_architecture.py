@@ -30,7 +30,9 @@ def test_the_layers_hold() -> None:
     assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.parametrize("module", ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources"])
+@pytest.mark.parametrize(
+    "module", ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources", "nndeploy.loadgen.driver"]
+)
 def test_the_run_half_loads_numpy_and_nothing_else(module: str) -> None:
     script = (
         f"import sys; before = set(sys.modules); import {module}, json;"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test of LoadGen is asked for, and the settings that follow from it once the pace of the program is known.
+
+LoadGen prepares all queries before it starts, so it must be told how fast the answers will come: that is what the
+rehearsal is for. Where the user gives no number of queries, it is the least that LoadGen's early stopping accepts.
+
+Source: TestSettings and early_stopping.cc of mlcommons/inference, LoadGen 6.0.
+"""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from nndeploy.errors import UsageError
+
+DEFAULT_SECONDS = 10.0
+SUBMISSION_SECONDS = 600
+"""The shortest test that MLPerf takes as a submission."""
+DEFAULT_SAMPLES_PER_QUERY = 8
+DEFAULT_TARGET_LATENCY_MS = 100.0
+DEFAULT_QPS_SHARE = 0.5
+"""Part of the rehearsed rate at which queries arrive where the user names no rate: Poisson arrivals need the rest."""
+OFFLINE_HEADROOM = 1.25
+"""The rehearsed rate is exceeded by at most this, else LoadGen runs out of samples and calls the test too short."""
+CONFIDENCE = 0.99
+MAX_PREPARED = 20_000_000
+"""Samples that LoadGen may prepare: about 270 bytes each (measured 2026-11-20, LoadGen 6.0.17, single-stream)."""
+
+
+class Scenario(StrEnum):
+    """MLPerf's scenarios."""
+
+    SINGLE_STREAM = "single-stream"
+    MULTI_STREAM = "multi-stream"
+    OFFLINE = "offline"
+    SERVER = "server"
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a query is sent when the one before it was answered."""
+        return self in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asks for; None where the default follows from the scenario and the pace.
+
+    `percentile` is in percent. `inflight` is the number of calls of the program at once, `batch` the most rows of one
+    call.
+    """
+
+    scenario: Scenario
+    accuracy: bool = False
+    seconds: float = DEFAULT_SECONDS
+    min_queries: int | None = None
+    percentile: float | None = None
+    samples_per_query: int | None = None
+    target_latency_ms: float | None = None
+    target_qps: float | None = None
+    inflight: int | None = None
+    batch: int | None = None
+
+    @property
+    def query_size(self) -> int:
+        """Samples in a query that is answered as a whole."""
+        return self.samples_per_query or DEFAULT_SAMPLES_PER_QUERY if self.scenario is Scenario.MULTI_STREAM else 1
+
+    @property
+    def num_workers(self) -> int:
+        """Threads that answer; 0: LoadGen's own thread does, since it waits for the answer anyway.
+
+        Offline and server have two, so that the Python part of one call overlaps with the computing of another.
+        """
+        match self.scenario:
+            case Scenario.SINGLE_STREAM:
+                return 0
+            case Scenario.MULTI_STREAM:
+                return self.inflight or 1
+            case _:
+                return self.inflight or 2
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows of one call, if the bundle allows; server joins only where it is asked to."""
+        if self.scenario in (Scenario.SINGLE_STREAM, Scenario.SERVER):
+            return self.batch or 1
+        return self.batch or self.query_size if self.scenario is Scenario.MULTI_STREAM else self.batch or 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a rehearsal found: the fastest query, and the samples a second with all workers busy."""
+
+    query_s: float
+    samples_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One test as LoadGen is told it. `expected_s` is how long it should take, `notes` say what was chosen and why."""
+
+    scenario: Scenario
+    accuracy: bool
+    seconds: float
+    min_queries: int
+    percentile: float
+    samples_per_query: int
+    target_latency_ms: float
+    target_qps: float
+    query_s: float
+    expected_s: float
+    notes: tuple[str, ...] = field(default=())
+
+
+def settings_from_request(request: Request, pace: Pace) -> Settings:
+    """Returns the settings of a test for a program of this pace.
+
+    Raises:
+        UsageError: LoadGen would prepare more samples than memory should hold.
+    """
+    scenario = request.scenario
+    percentile = request.percentile or (90.0 if scenario is Scenario.SINGLE_STREAM else 99.0)
+    least = _least_queries(scenario, percentile)
+    min_queries = request.min_queries or least
+    target_qps = request.target_qps or pace.samples_per_s * (
+        OFFLINE_HEADROOM if scenario is Scenario.OFFLINE else DEFAULT_QPS_SHARE
+    )
+    if not request.accuracy:
+        _check_prepared(request, min_queries, target_qps, pace)
+    expected_s = _expected_seconds(scenario, request.seconds, min_queries, target_qps, pace)
+    notes = []
+    if scenario is Scenario.SERVER and request.target_qps is None:
+        notes.append(f"{target_qps:,.1f} queries/s, half of what was rehearsed; --target-qps asks for another rate")
+    if expected_s > 1.5 * request.seconds:
+        why = " that early stopping needs" if request.min_queries is None else ""
+        notes.append(f"about {expected_s:,.0f} s in all, for the {min_queries:,} queries{why}")
+    return Settings(
+        scenario=scenario,
+        accuracy=request.accuracy,
+        seconds=request.seconds,
+        min_queries=min_queries,
+        percentile=percentile,
+        samples_per_query=request.query_size,
+        target_latency_ms=request.target_latency_ms or DEFAULT_TARGET_LATENCY_MS,
+        target_qps=target_qps,
+        query_s=pace.query_s,
+        expected_s=expected_s,
+        notes=() if request.accuracy else tuple(notes),
+    )
+
+
+def queries_for_early_stopping(percentile: float, misses: int) -> int:
+    """Returns how many queries show that `percentile` percent are in time, though `misses` of them are not.
+
+    It is the least n with P(Binomial(n, 1 - p) <= misses) <= 1 - 0.99.
+
+    Source: early_stopping.cc of LoadGen, with tolerance 0.
+    """
+    late = 1 - percentile / 100
+    low, high = misses + 1, misses + 2
+    while _chance_of_at_most(misses, high, late) > 1 - CONFIDENCE:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if _chance_of_at_most(misses, middle, late) > 1 - CONFIDENCE:
+            low = middle + 1
+        else:
+            high = middle
+    return high
+
+
+def _chance_of_at_most(misses: int, queries: int, late: float) -> float:
+    return sum(math.comb(queries, k) * late**k * (1 - late) ** (queries - k) for k in range(misses + 1))
+
+
+def _least_queries(scenario: Scenario, percentile: float) -> int:
+    """Returns the least number of queries that the scenario's early stopping accepts; streams drop the slowest one."""
+    if scenario is Scenario.OFFLINE:
+        return 1
+    return queries_for_early_stopping(percentile, 1 if scenario.is_stream else 0)
+
+
+def _check_prepared(request: Request, min_queries: int, target_qps: float, pace: Pace) -> None:
+    """Refuses a test whose queries, all made before it starts, would fill the memory."""
+    queries = {
+        Scenario.OFFLINE: 1.1 * request.seconds * target_qps,
+        Scenario.SERVER: request.seconds * target_qps,
+    }.get(request.scenario, 2 * request.seconds / pace.query_s)
+    prepared = max(min_queries, queries) * request.query_size
+    if prepared > MAX_PREPARED:
+        raise UsageError(
+            f"LoadGen would prepare {prepared:,.0f} samples before it starts, more than {MAX_PREPARED:,}",
+            hint="a shorter --duration, or a smaller --min-queries or --target-qps",
+        )
+
+
+def _expected_seconds(scenario: Scenario, seconds: float, min_queries: int, target_qps: float, pace: Pace) -> float:
+    match scenario:
+        case Scenario.OFFLINE:
+            return max(min_queries, 1.1 * seconds * target_qps) / pace.samples_per_s
+        case Scenario.SERVER:
+            return max(seconds, min_queries / target_qps)
+        case _:
+            return max(seconds, min_queries * pace.query_s)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bench --scenario`: real LoadGen over small bundles; the verdict, the exit codes, and that nothing is left behind."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests_flow_bundles import write_branches, write_double
+
+from nndeploy.cli.main import run_command
+
+pytestmark = pytest.mark.serial  # LoadGen judges by the clock
+
+NEEDS_LOADGEN = "MLPerf's LoadGen is not installed (extra `loadgen`)"
+LOGS = ["mlperf_log_accuracy.json", "mlperf_log_detail.txt", "mlperf_log_summary.txt", "mlperf_log_trace.json"]
+SHORT = ("--duration", "0.2", "--threads", "1")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def bundle(here):
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    return write_double(here / "m.nnd")
+
+
+def call(capsys, *arguments):
+    """Returns (exit code, stdout, stderr)."""
+    code = run_command([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def names(folder):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "figures"),
+    [
+        ("single-stream", (), {"queries_per_second", "queries", "p50_ms", "p99_ms"}),
+        ("multi-stream", ("--samples-per-query", 4), {"queries", "p50_ms", "p99_ms"}),
+        ("offline", ("--target-qps", 2000), {"samples_per_second", "samples"}),
+        ("server", ("--target-qps", 2500), {"completed_per_second", "scheduled_per_second", "queries_too_late"}),
+    ],
+)
+def test_each_scenario_gives_loadgen_s_verdict(scenario, options, figures, bundle, capsys) -> None:
+    code, out, err = call(capsys, "bench", "m.nnd", "--scenario", scenario, *SHORT, *options, "--json", "-o", "logs")
+    report = json.loads(out)
+    assert (report["scenario"], report["mode"], report["log_folder"]) == (scenario, "performance", "logs")
+    assert figures <= set(report["figures"])
+    assert all(value >= 0 for value in report["figures"].values())
+    assert report["inputs"] == "1 golden inputs"
+    assert f"{scenario} for at least 0.2 s" in err
+    assert (code, report["valid"]) in ((0, True), (1, False))  # a busy machine may be too slow, and then it says so
+    assert bool(report["reason"]) == (not report["valid"])
+    assert names("logs") == LOGS
+    assert ("Result is : VALID" in (bundle.parent / "logs" / LOGS[2]).read_text()) == report["valid"]
+
+
+def test_the_table_is_for_people(bundle, capsys) -> None:
+    code, out, _ = call(capsys, "bench", "m.nnd", "--scenario", "single-stream", *SHORT)
+    assert code == 0
+    assert out.startswith("m.nnd: LoadGen 6.")
+    assert "VALID" in out
+    assert "latency p99" in out
+    assert names(".") == ["m.nnd"]
+
+
+def test_a_result_that_is_not_valid_ends_with_one_and_loadgen_s_reason(bundle, capsys) -> None:
+    options = ("--target-qps", "3000", "--target-latency-ms", "0.0001")
+    code, out, err = call(capsys, "bench", "m.nnd", "--scenario", "server", *SHORT, *options, "--json")
+    assert (code, json.loads(out)["valid"]) == (1, False)
+    line = err.splitlines()[-1]
+    assert line.startswith("nndeploy: error[check-failed]: m.nnd: LoadGen calls the result INVALID: Reduce target QPS")
+
+
+@pytest.mark.parametrize("scenario", ["single-stream", "multi-stream", "offline", "server"])
+def test_accuracy_asks_every_sample_and_compares(scenario, bundle, here, capsys) -> None:
+    (here / "in").mkdir()
+    for i in range(11):
+        np.savez(here / "in" / f"{i}.npz", image=np.full((1 + i % 3, 3), i, np.float32))
+    code, out, _ = call(
+        capsys, "bench", "m.nnd", "--scenario", scenario, "--accuracy", "-i", "in", "--threads", "1", "--json"
+    )
+    report = json.loads(out)
+    assert (code, report["ok"], report["mode"], report["samples"]) == (0, True, "accuracy", 11)
+    assert report["answers"] >= 11
+    assert [(output["output"], output["failed"], output["max_abs"]) for output in report["outputs"]] == [("y", 0, 0.0)]
+    code, out, _ = call(capsys, "bench", "m.nnd", "--scenario", scenario, "--accuracy", "-i", "in")
+    assert code == 0
+    assert "against direct calls" in out
+
+
+def test_samples_are_joined_as_far_as_the_bundle_allows(bundle, capsys) -> None:
+    _, out, err = call(
+        capsys, "bench", "m.nnd", "--scenario", "offline", *SHORT, "--batch", 64, "--target-qps", 1000, "--json"
+    )
+    assert json.loads(out)["settings"]["batch"] == 8
+    assert "warning: --batch 64: 8 a call" in err
+
+
+def test_a_bundle_of_several_submodels_on_made_up_inputs(here, capsys) -> None:
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    write_branches(here / "m.nnd")
+    code, out, _ = call(
+        capsys, "bench", "m.nnd", "--scenario", "multi-stream", "--accuracy", "--threads", "1", "--json"
+    )
+    report = json.loads(out)
+    assert (code, report["inputs"], report["samples"]) == (0, "made-up inputs", 16)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--accuracy",), "--accuracy has no meaning without --scenario"),
+        (("--batch", "2"), "--batch has no meaning without --scenario"),
+        (("-o", "logs"), "--output has no meaning without --scenario"),
+        (("--scenario", "offline", "--iterations", "3"), "--iterations has no meaning with --scenario"),
+        (("--scenario", "offline", "--percentile", "90"), "--percentile has no meaning in offline"),
+        (("--scenario", "single-stream", "--inflight", "2"), "--inflight has no meaning in single-stream"),
+        (("--scenario", "multi-stream", "--target-qps", "2"), "--target-qps has no meaning in multi-stream"),
+        (("--scenario", "server", "--samples-per-query", "2"), "--samples-per-query has no meaning in server"),
+        (("--scenario", "server", "--accuracy", "--target-qps", "2"), "--target-qps has no meaning with --accuracy"),
+        (("--scenario", "nowhere"), "'nowhere' is not one of"),
+        (("--scenario", "server", "--target-qps", "0"), "Invalid value for '--target-qps'"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options, message, here, capsys) -> None:
+    write_double(here / "m.nnd")
+    code, out, err = call(capsys, "bench", "m.nnd", *options)
+    assert (code, out) == (2, "")
+    assert err.startswith("nndeploy: error[usage]: ")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_missing_package_names_the_extra(here, capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    write_double(here / "m.nnd")
+    code, _, err = call(capsys, "bench", "m.nnd", "--scenario", "offline")
+    assert code == 69
+    assert "pip install 'nndeploy-toolchain[loadgen]'" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_input_that_does_not_fit_ends_with_its_own_code(bundle, here, capsys) -> None:
+    (here / "in").mkdir()
+    for i in range(4):
+        np.savez(here / "in" / f"{i}.npz", image=np.ones((9 if i == 3 else 1, 3), np.float32))
+    for scenario in ("single-stream", "offline"):
+        code, out, err = call(capsys, "bench", "m.nnd", "--scenario", scenario, "-i", "in", *SHORT, "-o", "logs")
+        assert (code, out) == (65, "")
+        assert "sample" in err.splitlines()[-1]
+        assert "9" in err.splitlines()[-1]
+        assert names("logs") == []
+    assert call(capsys, "bench", "m.nnd", "--scenario", "offline", "-i", "nowhere.npz")[0] == 66
+    assert call(capsys, "bench", "m.nnd", "--scenario", "offline", "-o", "/proc/nowhere")[0] == 73
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_soon_and_leaves_nothing(number, code, bundle, here) -> None:
+    command = [sys.executable, "-m", "nndeploy", "bench", "m.nnd", "--scenario", "server", "--duration", "60"]
+    command += ["--target-qps", "50", "--threads", "1", "-o", "logs"]
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "for at least 60 s" in process.stderr.readline()
+        time.sleep(0.5)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (code, "")
+    assert "Traceback" not in err
+    assert names("logs") == []
+
+
+def test_an_error_in_server_does_not_wait_for_the_schedule(bundle, here) -> None:
+    (here / "in").mkdir()
+    for i in range(40):  # the rehearsal of one query asks the first four
+        np.savez(here / "in" / f"{i}.npz", image=np.ones((9 if i == 39 else 1, 3), np.float32))
+    command = [sys.executable, "-m", "nndeploy", "bench", "m.nnd", "--scenario", "server", "--duration", "60"]
+    command += ["--target-qps", "1000", "--threads", "1", "--warmup", "1", "-i", "in", "-o", "logs"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert "for at least 60 s" in done.stderr
+    assert "error[bad-input]: sample 39: input 'image': axis 0 (N) is 9" in done.stderr.splitlines()[-1]
+    assert names("logs") == []
