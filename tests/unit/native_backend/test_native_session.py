@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import nndeploy_native.session as session_module
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -177,3 +178,16 @@ def test_numbers_without_axes_are_inputs_and_outputs(tmp_path: Path) -> None:
     assert found["y"].tolist() == [2, 2, 2]
     assert found["n"].shape == ()
     assert found["n"] == -2
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint16, np.uint8])
+def test_the_fast_way_to_an_address_gives_what_numpy_says(shape: tuple[int, ...], dtype: type) -> None:
+    whole = np.ones(shape, dtype)
+    for array in (whole, whole.T, whole[..., :1] if shape else whole, whole.reshape(-1)[1:]):
+        assert session_module._address(array) == array.__array_interface__["data"][0]
+
+
+def test_another_interpreter_asks_numpy_for_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module.sys.implementation, "name", "pypy")
+    assert session_module._address_reader() is session_module._address_by_interface
