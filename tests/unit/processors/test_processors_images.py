@@ -77,7 +77,9 @@ def test_resize_takes_all_pixels_under_one(step) -> None:
 
 
 @given(sides, sides, sides, sides, st.booleans(), st.sampled_from(["centre", "top-left"]))
-def test_a_letterbox_keeps_proportions_and_maps_back_exactly(width, height, to_width, to_height, enlarge, place) -> None:
+def test_a_letterbox_keeps_proportions_and_maps_back_exactly(
+    width, height, to_width, to_height, enlarge, place
+) -> None:
     image = np.full((height, width, 3), 200, np.uint8)
     found, transform = Letterbox(to_width, to_height, (1, 2, 3), place, enlarge)(image)
     assert found.shape == (to_height, to_width, 3)
@@ -272,5 +274,3 @@ def test_a_constant_is_the_same_with_every_record(step) -> None:
     assert matrix.tolist() == [[1, 2.5], [3, 4]]
     with pytest.raises(ValueError, match="read-only"):
         matrix[0, 0] = 9
-
-

@@ -65,7 +65,10 @@ def test_fields_can_be_renamed() -> None:
         ({"use": "resize", "width": 4, "height": 4, "filter": "bilinaer"}, r"did you mean 'bilinear'"),
         ({"use": "nms", "iou": float("nan")}, r"iou must be a number, is nan"),
         ({"use": "nms", "across-classes": 1}, r"across-classes must be true or false, is 1"),
-        ({"use": "letterbox", "width": 4, "height": 4, "fill": [1, 2]}, r"fill must be a list of 3, each a whole number"),
+        (
+            {"use": "letterbox", "width": 4, "height": 4, "fill": [1, 2]},
+            r"fill must be a list of 3, each a whole number",
+        ),
         ({"use": "letterbox", "width": 4, "height": 4, "fill": [1, 2, 256]}, r"fill\[2\] must be 0 to 255, is 256"),
         ({"use": "normalise", "mean": 3}, r"mean must be a list, each a number, is 3"),
         ({"use": "normalise", "mean": []}, r"mean is an empty list"),
@@ -93,7 +96,9 @@ def test_a_wrong_table_is_one_line_that_names_file_step_and_key(table, message) 
 
 def test_a_missing_field_names_the_step_and_what_there_is() -> None:
     step = processor_from_table({"use": "sigmoid", "in": ["scroes"]}, "p.toml")
-    with pytest.raises(DataError, match=r"step 'sigmoid': the record has no field 'scroes' \(hint: did you mean 'scores'"):
+    with pytest.raises(
+        DataError, match=r"step 'sigmoid': the record has no field 'scroes' \(hint: did you mean 'scores'"
+    ):
         step({"scores": 1})
 
 

@@ -47,6 +47,8 @@ def test_any_bytes_are_texts_or_one_line(data) -> None:
         assert all(found)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n\ufeff", codec="utf-8"), min_size=1, max_size=9), min_size=1))
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n\ufeff", codec="utf-8"), min_size=1, max_size=9), min_size=1)
+)
 def test_what_is_written_is_read(lines) -> None:
     assert texts("\n".join(lines).encode()) == tuple(lines)
