@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text: regions and their rectangles against plain searches, lines on maps with known rectangles, CTC on known paths."""
+"""Text: regions and their rectangles against plain searches, lines on maps with known rectangles, CTC."""
 
 import itertools
 import math
