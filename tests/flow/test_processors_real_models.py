@@ -6,6 +6,7 @@ was read off its loudness, 20 times a second. The threads and queues around the 
 """
 
 import difflib
+import io
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from nndeploy.processors.registry import processor_from_table
+from nndeploy.stream.record_sources import record_source
 
 PIPELINES = Path(__file__).resolve().parents[2] / "configs" / "pipelines"
 
@@ -62,8 +64,10 @@ def run(models_folder: Path) -> Run:
     """Returns a function: pipeline, input, models by pipeline -> the fields at the end."""
 
     def run_file(name: str, source: str, **models: str) -> Fields:
-        fields: Fields = {"data": (models_folder / "inputs" / source).read_bytes()}
-        for level in tomllib.loads((PIPELINES / f"{name}.toml").read_text(encoding="utf-8"))["level"]:
+        file = tomllib.loads((PIPELINES / f"{name}.toml").read_text(encoding="utf-8"))
+        (item,) = record_source(file["source"]["kind"], [str(models_folder / "inputs" / source)], io.BytesIO).items
+        fields: Fields = item.load()
+        for level in file["level"]:
             (pipeline,) = level["pipeline"]
             path = models_folder / f"{models.get(pipeline['name'], '')}.onnx"
             if "each" not in pipeline:

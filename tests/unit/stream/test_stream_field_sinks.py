@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nndeploy.errors import CannotCreateError, DataError, InputError
+from nndeploy.errors import CannotCreateError, DataError, InputError, UsageError
 from nndeploy.stream.csv_sink import CsvSink
 from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.items import Outcome
@@ -126,6 +126,8 @@ def test_csv_refuses_what_does_not_stand_side_by_side(tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(CannotCreateError):
         CsvSink(tmp_path / "file" / "r.csv", ["a"])
+    with pytest.raises(UsageError, match="each names b, which is not among the fields"):
+        CsvSink(tmp_path / "r.csv", ["a"], each=["a", "b"])
 
 
 def statistics(tmp_path, fields, outcomes):
