@@ -46,17 +46,22 @@ def values_from_line(line: bytes | None, types: Mapping[str, ValueType], *, allo
     Raises:
         InputError: the line is too long, no JSON object, or a value is not exactly of its type.
     """
-    if line is None:
-        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
     values: dict[str, Value] = {}
-    for name, data in _object(line, allow_nan=allow_nan).items():
+    for name, data in object_from_line(line, allow_nan=allow_nan).items():
         if name not in types:
             raise InputError(f"no input is called {name!r}", hint=did_you_mean(name, types))
         values[name] = value_from_plain(data, types[name], f"input {name!r}")
     return values
 
 
-def _object(line: bytes, *, allow_nan: bool) -> dict[str, Any]:
+def object_from_line(line: bytes | None, *, allow_nan: bool) -> dict[str, Any]:
+    """Returns the object that a line holds, as Python's own values.
+
+    Raises:
+        InputError: the line is too long, no JSON object, or names something twice.
+    """
+    if line is None:
+        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
     try:
         data = json.loads(
             line.decode("utf-8"),
