@@ -49,7 +49,8 @@ def run(bundle: Path, inputs: tuple[str, ...], output: str | None, **options: An
     many, the others go on and the exit code is 1.
     """
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.pump import pump
+    from nndeploy.stream.description import only_the_model
+    from nndeploy.stream.engine import Stream, StreamOptions
     from nndeploy.stream.sinks import sink_from_text
     from nndeploy.stream.sources import source_from_texts
 
@@ -63,14 +64,9 @@ def run(bundle: Path, inputs: tuple[str, ...], output: str | None, **options: An
         sink = sink_from_text(output, program.manifest, sys.stdout)
         shows_items = output is None and not options["as_json"]
         with RunView(program, source, shows_items=shows_items, verbose=options["verbose"]) as view:
-            summary = pump(
-                program,
-                source.items,
-                sink,
-                nan=options["nan"],
-                stop_on_error=options["on_error"] == "stop" or source.is_one,
-                on_outcome=view.outcome,
-            )
+            how = StreamOptions(options["nan"], stop_on_error=options["on_error"] == "stop" or source.is_one)
+            stream = Stream(only_the_model(program.manifest), {"model": [program]}, how)
+            summary = stream.run(source.items, sink, view.outcome)
     if source.is_one and view.first_error is not None:
         raise view.first_error
     view.finish(summary)

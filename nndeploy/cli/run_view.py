@@ -16,10 +16,10 @@ from nndeploy.errors import NndeployError, one_line
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
+from nndeploy.stream.engine import Summary
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record
-from nndeploy.stream.pump import Summary
 from nndeploy.stream.sources import Source
 from nndeploy.value_types import Value, dtype_name
 
