@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nndeploy.errors import UsageError
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan, default_in_flight
 from nndeploy.stream.non_finite import NanPolicy
-from nndeploy.stream.parts import Gatherer, Splitter
+from nndeploy.stream.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue, Tokens
 from nndeploy.stream.records import Record
 from nndeploy.stream.runner import Carry, Runner, RunsValues
@@ -69,11 +69,14 @@ class Assembly:
         return self._copy(name, [self._pipeline(pipeline, joined, 1) for pipeline in level], num_before)
 
     def _pipeline(self, plan: PipelinePlan, outlet: Outlet[Record], num_before: int) -> Outlet[Record]:
+        if plan.keep is not None:
+            outlet = Keeper(plan.keep, outlet)
         if not plan.each:
             return self._stages_of(plan, outlet, num_before)
         tokens = Tokens(2 * default_in_flight(StreamPlan(((plan,),), ())))
         self._abortable.append(tokens)
-        gatherer = Gatherer(plan.keep, outlet, tokens, _num_ends_of_stages(plan))
+        names = [name for name in plan.gives if plan.keep is None or name in plan.keep]
+        gatherer = Gatherer(names, outlet, tokens, _num_ends_of_stages(plan))
         entry = self._stages_of(plan, gatherer, 1)
         return Splitter(plan.each, plan.part, entry, gatherer, tokens, num_before)
 

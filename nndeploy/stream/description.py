@@ -6,8 +6,9 @@ assembly (`nndeploy.stream.assembly`) makes queues and threads of it. Law: a pla
 field that a step takes is there when it runs, and nothing here is checked again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.value_types import Value
@@ -16,14 +17,23 @@ DEFAULT_LOADERS = 2
 """Threads that read and decode where nobody says how many; a batch of the model runs beside them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A processor with the names of the fields that it takes and gives; `call` gives a tuple where it gives several."""
+class Step(Protocol):
+    """One step of work on the fields of a record, as `nndeploy.processors` makes it of a table in TOML."""
 
-    name: str
-    call: Callable[..., Value]
-    takes: tuple[str, ...]
-    gives: tuple[str, ...]
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The fields that it needs."""
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The fields that it makes."""
+
+    def __call__(self, fields: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Returns the fields that it makes.
+
+        Raises:
+            DataError: this record's values cannot be worked on; it says which step failed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class PipelinePlan:
     """Loaders, a runner and post-processors; different loaders each make a part, so do different post-processors.
 
     With `each` the list of that name is worked on part by part, a part being the field `part`. `keep` are the fields
-    made here that somebody needs later.
+    that go on from here, None for all.
     """
 
     name: str
@@ -72,7 +82,14 @@ class PipelinePlan:
     posts: tuple[StagePlan, ...] = ()
     each: str = ""
     part: str = ""
-    keep: tuple[str, ...] = ()
+    keep: tuple[str, ...] | None = None
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The fields that are made here, each once."""
+        outputs = self.runner.outputs.values() if self.runner is not None else ()
+        steps = [name for stage in (*self.loaders, *self.posts) for name in stage.gives]
+        return tuple(dict.fromkeys((*steps, *outputs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,7 @@ def only_the_model(manifest: Manifest, loaders: int = DEFAULT_LOADERS) -> Stream
     """Returns the plan of a bundle without a pipeline: read, run, and all outputs are the outcome."""
     outputs = tuple(output.name for output in manifest.outputs)
     runner = RunnerPlan(None, {name: name for name in outputs})
-    pipeline = PipelinePlan("model", (StagePlan((), loaders),), runner, keep=outputs)
+    pipeline = PipelinePlan("model", (StagePlan((), loaders),), runner)
     return StreamPlan(((pipeline,),), outputs, is_named=False)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes records apart into the parts of a list, and puts what became of the parts together again.
 
-`Splitter` stands before the first stage of a pipeline with `each`, `Gatherer` behind its last one. Laws: the results
-of parts come back as lists in the parts' order; a record without parts goes on with empty lists; one part that fails
-makes the record fail, once. Only so many parts are on their way at once, however many a record has.
+`Splitter` stands before the first stage of a pipeline with `each`, `Gatherer` behind its last one; `Keeper` lets
+fields end where nobody needs them any more. Laws: the results of parts come back as lists in the parts' order; a
+record without parts goes on with empty lists; one part that fails makes the record fail, once. Only so many parts are
+on their way at once, however many a record has.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class Gatherer:
         if failed is not None and failed.error is not None:
             record.fail(failed.error, failed.stage)
         elif record.error is None:
-            record.set(self._names, [[part.made[name] for part in parts] for name in self._names])
+            record.add({name: [part.made[name] for part in parts] for name in self._names})
         for part in parts:
             record.take_notes(part)
         self._outlet.put(record)
@@ -104,3 +105,20 @@ class Splitter:
             is_last = self._num_open == 0
         if is_last:
             self._outlet.close()
+
+
+class Keeper:
+    """Drops the fields of a record that nobody needs any more."""
+
+    def __init__(self, names: Sequence[str], outlet: Outlet[Record]) -> None:
+        """Keeps the fields of these names."""
+        self._names = tuple(names)
+        self._outlet = outlet
+        self.close = outlet.close
+
+    def put(self, record: Record) -> None:
+        """Hands the record on."""
+        fields, made = record.fields, record.made
+        record.fields = {name: fields[name] for name in self._names if name in fields}
+        record.made = {name: made[name] for name in self._names if name in made}
+        self._outlet.put(record)

@@ -69,9 +69,8 @@ class Record:
         self.error, self.stage = error, stage
         self.fields, self.made = {}, {}
 
-    def set(self, names: Sequence[str], values: Iterable[Value]) -> None:
-        """Sets fields that a step made."""
-        made = dict(zip(names, values, strict=True))
+    def add(self, made: Mapping[str, Value]) -> None:
+        """Adds fields that a step made."""
         self.fields.update(made)
         self.made.update(made)
 

@@ -100,7 +100,7 @@ class Runner:
 
     def _finish(self, record: Record, outputs: Values, run_ns: int) -> None:
         record.run_ns += run_ns
-        record.set([name for _, name in self._outputs], [outputs[name] for name, _ in self._outputs])
+        record.add({field: outputs[name] for name, field in self._outputs})
 
     def _groups(self, records: Sequence[Record]) -> Iterator[list[Record]]:
         """Yields records that can be joined, in order."""

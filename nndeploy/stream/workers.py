@@ -63,7 +63,7 @@ class Clock:
         self.worker = worker
         self.busy_ns = 0
         self.num_done = 0
-        self._name = stage.name
+        self.stage = stage.name
         self._tracer = tracer
 
     def add(self, began_ns: int, indices: Sequence[int]) -> None:
@@ -72,7 +72,7 @@ class Clock:
         self.busy_ns += ended_ns - began_ns
         self.num_done += len(indices)
         if self._tracer is not None:
-            self._tracer.span(self.worker, self._name, began_ns, ended_ns, indices)
+            self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
 
 
 class Crew:
@@ -122,11 +122,10 @@ def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
         return
     for step in steps:
         try:
-            values = step.call(*[record.fields[name] for name in step.takes])
+            record.add(step(record.fields))
         except NndeployError as err:
-            record.fail(err, f"{stage}, step {step.name}")
+            record.fail(err, stage)
             return
-        record.set(step.gives, (values,) if len(step.gives) == 1 else values)
 
 
 def work_on_steps(
@@ -137,7 +136,7 @@ def work_on_steps(
         record = taken[0]
         began_ns = time.perf_counter_ns()
         record.load()
-        do_steps(record, steps, clock.worker)
+        do_steps(record, steps, clock.stage)
         if prepare is not None:
             prepare.prepare(record)
         clock.add(began_ns, (record.index,))
