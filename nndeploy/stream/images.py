@@ -6,8 +6,6 @@ been made by anybody: only the two formats are decoded, their size is capped bef
 converted without loss of meaning (16 bits, CMYK) is refused. Needs Pillow, the extra `vision`.
 """
 
-import io
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nndeploy.bundle.manifest import ImageInput, Manifest
-from nndeploy.errors import InputError, UnavailableError
+from nndeploy.errors import InputError
+from nndeploy.processors.image_files import SUFFIXES, decoded, require_pillow
 from nndeploy.stream.files import read_regular
 from nndeploy.value_types import TensorType, Value, numpy_dtype
 
@@ -23,24 +22,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_FILE_BYTES = 256 << 20
-MAX_PIXELS = 1 << 26
-SUFFIXES = (".png", ".jpg", ".jpeg")
-MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
+
+__all__ = ["SUFFIXES", "array_from_image", "best_label", "decoded", "read_image", "require_pillow"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
-
-
-def require_pillow() -> None:
-    """Checks that images can be decoded here.
-
-    Raises:
-        UnavailableError: Pillow is not installed.
-    """
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError as err:
-        hint = "install the extra: nndeploy-toolchain[vision]"
-        raise UnavailableError("images need the package pillow, which is not installed", hint=hint) from err
 
 
 def read_image(path: Path, how: ImageInput, tensor: TensorType) -> _Array:
@@ -56,38 +41,6 @@ def read_image(path: Path, how: ImageInput, tensor: TensorType) -> _Array:
         if str(path) not in err.where:
             err.within(str(path))
         raise
-
-
-def decoded(data: bytes) -> "Image":
-    """Returns the decoded image, turned upright where its EXIF data say how.
-
-    Raises:
-        InputError: the bytes are no PNG or JPEG, are damaged, too large, or of a kind that is not taken.
-    """
-    import PIL.Image
-    import PIL.ImageOps
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of large images; the size is checked here
-            image = PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
-            _check_kind(image)
-            image.load()
-            return PIL.ImageOps.exif_transpose(image)
-    except InputError:
-        raise
-    except PIL.UnidentifiedImageError as err:
-        raise InputError("is no PNG or JPEG image") from err
-    except Exception as err:  # a decoder fails in many ways on damaged files
-        raise InputError(f"is a damaged image: {type(err).__name__}: {err}") from err
-
-
-def _check_kind(image: "Image") -> None:
-    if image.width * image.height > MAX_PIXELS:
-        raise InputError(f"has {image.width} x {image.height} pixels, more than {MAX_PIXELS}")
-    if image.mode not in MODES:
-        hint = "convert it to 8-bit RGB or grey"
-        raise InputError(f"is an image of the mode {image.mode}, which is not taken", hint=hint)
 
 
 def array_from_image(image: "Image", how: ImageInput, dtype: str) -> _Array:

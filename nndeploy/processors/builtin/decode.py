@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""decode: the bytes of a PNG or JPEG file -> the image, upright, RGB."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nndeploy.errors import InputError
+from nndeploy.processors.arrays import Image
+from nndeploy.processors.image_files import pixels_from_bytes
+
+
+@dataclass(frozen=True)
+class Decode:
+    """Decodes the bytes of a PNG or JPEG file, turns the image as its EXIF data say, drops transparency."""
+
+    name: ClassVar[str] = "decode"
+    takes: ClassVar[tuple[str, ...]] = ("data",)
+    gives: ClassVar[tuple[str, ...]] = ("image",)
+
+    def __call__(self, data: bytes) -> Image:
+        """Returns the image.
+
+        Raises:
+            InputError: the bytes are no PNG or JPEG, damaged, too large, or of a kind that is not taken.
+        """
+        if not isinstance(data, bytes):
+            raise InputError(f"data must be bytes, this is a {type(data).__name__}")
+        return pixels_from_bytes(data)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads WAV files: integer samples of 8, 16, 24 and 32 bits and floating ones of 32 and 64, any number of channels.
+
+Written here because the standard library's reader takes no floating samples. Files may have been written by anybody:
+each chunk is held against the bytes that are there before anything is made of it.
+
+Law: a full-scale sample is 1.0 or just below it, silence is 0.0, whatever the width.
+
+Source: "Multimedia Programming Interface and Data Specifications 1.0" (RIFF WAVE, IBM and Microsoft 1991) and
+"Multiple channel audio data and WAVE files" (Microsoft 2001, WAVE_FORMAT_EXTENSIBLE).
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nndeploy.errors import InputError
+
+PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
+SUBFORMAT_END = bytes.fromhex("00001000800000aa00389b71")
+MAX_CHANNELS = 64
+MAX_RATE_HZ = 1 << 20
+WIDTHS = {(PCM, 8), (PCM, 16), (PCM, 24), (PCM, 32), (FLOAT, 32), (FLOAT, 64)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Samples as float32 (N, channels), and how many there are a second."""
+
+    samples: npt.NDArray[np.float32]
+    rate_hz: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    code: int
+    num_channels: int
+    rate_hz: int
+    num_bits: int
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.num_channels * self.num_bits // 8
+
+
+def sound_from_bytes(data: bytes) -> Sound:
+    """Returns the sound of a WAV file.
+
+    A last chunk that says more bytes than follow (a recording that was cut off, or a stream of unknown length) gives
+    the whole frames that are there.
+
+    Raises:
+        InputError: the bytes are no WAV file, of a kind that is not taken, or damaged.
+    """
+    if data[:4] not in (b"RIFF", b"RF64") or data[8:12] != b"WAVE":
+        raise InputError("is no WAV file: it does not begin as one")
+    found: _Format | None = None
+    for name, body in _chunks(data):
+        if name == b"fmt ":
+            found = _format_from(body)
+        elif name == b"data":
+            if found is None:
+                raise InputError("is a damaged WAV file: its data stand before its format")
+            return Sound(_samples_from(body, found), found.rate_hz)
+    raise InputError("is a WAV file without data" if found else "is a WAV file without a format")
+
+
+def mono(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Returns the mean of the channels of (N, channels)."""
+    if samples.shape[1] == 1:
+        return samples[:, 0]
+    return np.asarray(samples.mean(axis=1, dtype=np.float64), np.float32)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    position = 12
+    while position + 8 <= len(data):
+        name, length = struct.unpack_from("<4sI", data, position)
+        position += 8
+        yield name, data[position : position + length]
+        position += length + length % 2
+
+
+def _format_from(body: bytes) -> _Format:
+    if len(body) < 16:
+        raise InputError(f"is a damaged WAV file: its format has {len(body)} bytes")
+    code, num_channels, rate_hz, _, frame_bytes, num_bits = struct.unpack_from("<HHIIHH", body)
+    if code == EXTENSIBLE:
+        if len(body) < 40 or body[28:40] != SUBFORMAT_END:
+            raise InputError("is a WAV file of an extended format that is not taken")
+        code = struct.unpack_from("<H", body, 24)[0]
+    found = _Format(code, num_channels, rate_hz, num_bits)
+    if (code, num_bits) not in WIDTHS:
+        hint = "convert it to 16-bit PCM"
+        raise InputError(f"is a WAV file of format {code} with {num_bits} bits, which is not taken", hint=hint)
+    if not 1 <= num_channels <= MAX_CHANNELS or not 1 <= rate_hz <= MAX_RATE_HZ or frame_bytes != found.frame_bytes:
+        what = f"{num_channels} channels, {rate_hz} Hz, {frame_bytes} bytes a frame"
+        raise InputError(f"is a damaged WAV file: its format says {what}")
+    return found
+
+
+def _samples_from(body: bytes, how: _Format) -> npt.NDArray[np.float32]:
+    num_frames = len(body) // how.frame_bytes
+    raw = body[: num_frames * how.frame_bytes]
+    return _floats(raw, how).reshape(num_frames, how.num_channels)
+
+
+def _floats(raw: bytes, how: _Format) -> npt.NDArray[np.float32]:
+    if how.code == FLOAT:
+        with np.errstate(over="ignore"):  # a sample of 64 bits may be too large for 32; that is refused below
+            found = np.frombuffer(raw, f"<f{how.num_bits // 8}").astype(np.float32)
+        if not np.isfinite(found).all():
+            raise InputError("is a damaged WAV file: samples are NaN or infinite")
+        return found
+    if how.num_bits == 8:  # the only width without a sign
+        return (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / np.float32(128)
+    if how.num_bits == 24:
+        wide = np.zeros((len(raw) // 3, 4), np.uint8)
+        wide[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
+        whole = wide.view("<i4")[:, 0]
+    else:
+        whole = np.frombuffer(raw, f"<i{how.num_bits // 8}")
+    bits = 16 if how.num_bits == 16 else 32
+    return (whole.astype(np.float64) / 2.0 ** (bits - 1)).astype(np.float32)
