@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy run`: inputs -> program -> outputs, with progress on standard error and the figures at the end."""
+"""`nndeploy run`: a source of items -> a bundle, or a pipeline of several -> sinks, with progress and figures.
+
+This page says what happens in which order; the stream itself is in `nndeploy.stream.engine`, what a person sees of it
+in `run_view`, what is opened in `run_models`.
+"""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nndeploy.cli.console import print_json
-from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.load_options import load_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
+
+if TYPE_CHECKING:
+    from nndeploy.cli.run_models import Loaded
+    from nndeploy.cli.run_signals import StopSignals
+    from nndeploy.stream.sinks import Sink
+    from nndeploy.stream.sources import Source
 
 EXAMPLES = """\b
 Examples:
@@ -19,11 +30,12 @@ Examples:
   nndeploy run model.nnd --input in/ --output out/           one result a file
   nndeploy run model.nnd --input 'photos/*.jpg'              images, where the bundle says how
   cat lines.jsonl | nndeploy run model.nnd --input - --output -
+  nndeploy run --pipeline faces.toml --input photos/ --output faces.jsonl --resume
 """
 
 
 @click.command("run", epilog=EXAMPLES)
-@BUNDLE
+@click.argument("bundle", type=click.Path(path_type=Path), required=False)
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="WHAT",
     help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable).",
@@ -31,6 +43,19 @@ Examples:
 @click.option(
     "-o", "--output", metavar="WHERE", help="x.npz, x.jsonl, a folder, or - for JSON lines. Default: a summary."
 )
+@click.option(
+    "--pipeline", type=click.Path(path_type=Path), metavar="FILE.toml",
+    help="Several models, and what stands before and behind them. Default: the bundle's own pipeline, if it has one.",
+)  # fmt: skip
+@click.option(
+    "--model", "models", multiple=True, metavar="NAME=BUNDLE", help="Bundle of one of the pipelines (repeatable)."
+)
+@click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Items to run at once.")
+@click.option(
+    "--batch-delay-ms", type=click.FloatRange(0, 60_000), default=0.0, show_default=True,
+    help="How long an item waits for others of its batch.",
+)  # fmt: skip
+@click.option("--unordered", is_flag=True, help="Write results as they come, not in the order of the items.")
 @click.option(
     "--on-error", type=click.Choice(["continue", "stop"]), default="continue", show_default=True,
     help="What to do after an item that failed.",
@@ -41,36 +66,89 @@ Examples:
 )  # fmt: skip
 @load_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Say which variant each submodel got, and why.")
-def run(bundle: Path, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
-    """Run inputs through a BUNDLE.
+@click.option("-v", "--verbose", is_flag=True, help="Say which variant each submodel got, and why; and of each stage.")
+def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
+    """Run inputs through a BUNDLE, or through a pipeline of several.
 
     Each item gives one result or one error record, in order. A single item that fails is the command's error; of
-    many, the others go on and the exit code is 1.
+    many, the others go on and the exit code is 1. The first SIGINT or SIGTERM stops reading and finishes what is on
+    its way; the second one ends at once.
     """
+    from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.description import only_the_model
     from nndeploy.stream.engine import Stream, StreamOptions
-    from nndeploy.stream.sinks import sink_from_text
-    from nndeploy.stream.sources import source_from_texts
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
-    with load(bundle, options) as program:
-        if not inputs:
-            name = program.inputs[0].name if program.inputs else "x"
-            raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
-        source = source_from_texts(inputs, program.manifest, binary_stdin, allow_nan=options["nan"] == "pass")
-        sink = sink_from_text(output, program.manifest, sys.stdout)
+    with ExitStack() as stack:
+        loaded = _loaded(stack, bundle, options)
+        signals = stack.enter_context(StopSignals())
+        source, sink = _ends(loaded, inputs, output, options, signals)
+        how = StreamOptions(
+            options["nan"],
+            stop_on_error=options["on_error"] == "stop" or source.is_one,
+            is_ordered=not options["unordered"],
+        )
         shows_items = output is None and not options["as_json"]
-        with RunView(program, source, shows_items=shows_items, verbose=options["verbose"]) as view:
-            how = StreamOptions(options["nan"], stop_on_error=options["on_error"] == "stop" or source.is_one)
-            stream = Stream(only_the_model(program.manifest), {"model": [program]}, how)
+        stream = Stream(loaded.plan, loaded.programs, how, signals.stop)
+        with RunView(loaded, stream, source, shows_items=shows_items, verbose=options["verbose"]) as view:
             summary = stream.run(source.items, sink, view.outcome)
     if source.is_one and view.first_error is not None:
         raise view.first_error
     view.finish(summary)
     if options["as_json"]:
         print_json(view.to_json(summary))
+    signals.raise_if_stopped()
     if summary.num_failed:
         raise CheckError(f"{summary.num_failed} of {summary.num_items} items failed")
+
+
+def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "Loaded":
+    """Returns what runs: a pipeline, or a bundle alone."""
+    from nndeploy.cli.run_models import load_alone, load_pipeline, pipeline_of_path
+
+    models = dict(map(_model, options["models"]))
+    if options["pipeline"] is not None:
+        if options["batch"] > 1:
+            raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
+        return load_pipeline(stack, pipeline_of_path(options["pipeline"]), bundle, models, options)
+    if bundle is None:
+        raise UsageError("Missing argument 'BUNDLE'", hint="or name a pipeline with --pipeline FILE.toml")
+    if models:
+        raise UsageError("--model names a bundle of a pipeline, and there is no pipeline")
+    return load_alone(stack, bundle, options["batch"], options["batch_delay_ms"], options)
+
+
+def _model(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise UsageError(f"--model is NAME=BUNDLE, not {text!r}")
+    return name, Path(path)
+
+
+def _ends(
+    loaded: "Loaded", inputs: tuple[str, ...], output: str | None, options: dict[str, Any], signals: "StopSignals"
+) -> tuple["Source", "Sink"]:
+    """Returns where the items come from and where the outcomes go."""
+    from nndeploy.stream.pipeline_sinks import pipeline_sink
+    from nndeploy.stream.pipeline_sources import pipeline_source
+    from nndeploy.stream.sinks import sink_from_text
+    from nndeploy.stream.sources import source_from_texts
+    from nndeploy.stream.stopping import stoppable
+
+    def stdin() -> Any:
+        return stoppable(binary_stdin(), signals.stop)
+
+    allow_nan = options["nan"] == "pass"
+    if loaded.file is not None:
+        if not inputs:
+            raise UsageError("no input was named", hint="for example --input photos/")
+        source = pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
+        return source, pipeline_sink(loaded.file.sinks, loaded.last_fields, output, sys.stdout)
+    assert loaded.first is not None
+    manifest = loaded.first.manifest
+    if not inputs:
+        name = manifest.inputs[0].name if manifest.inputs else "x"
+        raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
+    source = source_from_texts(inputs, manifest, stdin, allow_nan=allow_nan)
+    return source, sink_from_text(output, manifest, sys.stdout)

@@ -155,7 +155,7 @@ class Stream:
                     next_index = record.index
                 waiting[record.index] = record
                 while (ready := waiting.pop(next_index, None)) is not None:
-                    yield ready.outcome(fields)
+                    yield ready.outcome(fields, with_stage=self._plan.is_named)
                     tokens.give_back()
                     next_index += 1
         assert not waiting, "records are missing"

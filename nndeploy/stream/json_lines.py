@@ -46,17 +46,22 @@ def values_from_line(line: bytes | None, types: Mapping[str, ValueType], *, allo
     Raises:
         InputError: the line is too long, no JSON object, or a value is not exactly of its type.
     """
-    if line is None:
-        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
     values: dict[str, Value] = {}
-    for name, data in _object(line, allow_nan=allow_nan).items():
+    for name, data in object_from_line(line, allow_nan=allow_nan).items():
         if name not in types:
             raise InputError(f"no input is called {name!r}", hint=did_you_mean(name, types))
         values[name] = value_from_plain(data, types[name], f"input {name!r}")
     return values
 
 
-def _object(line: bytes, *, allow_nan: bool) -> dict[str, Any]:
+def object_from_line(line: bytes | None, *, allow_nan: bool) -> dict[str, Any]:
+    """Returns the JSON object that a line holds.
+
+    Raises:
+        InputError: the line is too long or no JSON object, or names something twice.
+    """
+    if line is None:
+        raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
     try:
         data = json.loads(
             line.decode("utf-8"),
@@ -102,4 +107,6 @@ def line_from_outcome(outcome: Outcome, label: tuple[str, float] | None = None) 
 def error_record(outcome: Outcome) -> dict[str, str]:
     """Returns the error of an outcome as plain data."""
     error = outcome.error
-    return {"code": error.code, "message": str(error)} if error is not None else {}
+    if error is None:
+        return {}
+    return {"code": error.code, "message": str(error)} | ({"stage": outcome.stage} if outcome.stage else {})

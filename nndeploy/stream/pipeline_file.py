@@ -283,7 +283,7 @@ def _name(step: Step) -> str:
 
 def _wanted(file: PipelineFile, levels: Sequence[Sequence[PipelinePlan]], fields: _FieldsInOrder) -> tuple[str, ...]:
     """Returns the fields that the sinks want; where they do not say, what the last stages give."""
-    last = [name for plan in levels[-1] for name in _gives_last(plan)]
+    last = last_fields(levels)
     wanted: dict[str, None] = {}
     for sink in file.sinks:
         for name in sink.fields:
@@ -294,6 +294,11 @@ def _wanted(file: PipelineFile, levels: Sequence[Sequence[PipelinePlan]], fields
                 )
         wanted.update(dict.fromkeys(sink.fields or last))
     return tuple(wanted or dict.fromkeys(last))
+
+
+def last_fields(levels: Sequence[Sequence[PipelinePlan]]) -> tuple[str, ...]:
+    """Returns the fields that the last stages give: what a sink takes that does not say."""
+    return tuple(dict.fromkeys(name for plan in levels[-1] for name in _gives_last(plan)))
 
 
 def _gives_last(plan: PipelinePlan) -> list[str]:

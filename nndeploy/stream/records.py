@@ -97,10 +97,11 @@ class Record:
         self.run_ns += other.run_ns
         self.non_finite += tuple(name for name in other.non_finite if name not in self.non_finite)
 
-    def outcome(self, names: Sequence[str]) -> Outcome:
-        """Returns what became of the record, with the fields of these names."""
+    def outcome(self, names: Sequence[str], *, with_stage: bool) -> Outcome:
+        """Returns what became of the record, with the fields of these names; an error with its stage if wanted."""
         if self.error is not None:
-            return Outcome(self.index, self.origin, self.stem, None, self.error, stage=self.stage)
+            stage = self.stage if with_stage else ""
+            return Outcome(self.index, self.origin, self.stem, None, self.error, stage=stage)
         outputs: Mapping[str, Value] = {name: self.fields[name] for name in names}
         return Outcome(self.index, self.origin, self.stem, outputs, None, self.non_finite, self.run_ns)
 

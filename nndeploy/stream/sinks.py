@@ -7,6 +7,8 @@ the index and a cleaned stem, so no input can choose where its result is written
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, TextIO
@@ -37,8 +39,8 @@ class Sink(Protocol):
         """Leaves nothing half written."""
 
 
-def sink_from_text(text: str | None, manifest: Manifest, stdout: TextIO) -> Sink:
-    """Returns the sink that `--output` describes; None is one that forgets.
+def sink_from_text(text: str | None, manifest: Manifest | None, stdout: TextIO) -> Sink:
+    """Returns the sink that `--output` describes; None is one that forgets. The manifest may name classes.
 
     Raises:
         CannotCreateError: the file or folder cannot be created.
@@ -58,6 +60,49 @@ def sink_from_text(text: str | None, manifest: Manifest, stdout: TextIO) -> Sink
             f"cannot tell what {text!r} should be", hint="x.npz, x.jsonl, - or a folder (with a / at the end)"
         )
     return FolderSink(path)
+
+
+class SelectedSink:
+    """Hands on outcomes with some of their fields."""
+
+    def __init__(self, fields: Sequence[str], sink: Sink) -> None:
+        self._fields = tuple(fields)
+        self._sink = sink
+        self.finish = sink.finish
+        self.discard = sink.discard
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outcome with its fields of these names alone."""
+        if outcome.outputs is not None:
+            outcome = replace(outcome, outputs={name: outcome.outputs[name] for name in self._fields})
+        self._sink.write(outcome)
+
+
+class SeveralSinks:
+    """Hands every outcome to each of several sinks."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outcome to each of them."""
+        for sink in self._sinks:
+            sink.write(outcome)
+
+    def finish(self) -> None:
+        """Finishes each of them; where one fails, those behind it are discarded."""
+        for number, sink in enumerate(self._sinks):
+            try:
+                sink.finish()
+            except BaseException:
+                for other in self._sinks[number + 1 :]:
+                    other.discard()
+                raise
+
+    def discard(self) -> None:
+        """Discards each of them."""
+        for sink in self._sinks:
+            sink.discard()
 
 
 class NoSink:
@@ -105,7 +150,7 @@ class NpzSink:
 class JsonLinesSink:
     """JSON lines on an open stream, each flushed so that a reader sees it at once."""
 
-    def __init__(self, manifest: Manifest, stream: TextIO) -> None:
+    def __init__(self, manifest: Manifest | None, stream: TextIO) -> None:
         self._manifest = manifest
         self._stream = stream
 
@@ -124,7 +169,7 @@ class JsonLinesSink:
 class JsonFileSink:
     """JSON lines in a file that appears when the stream ends."""
 
-    def __init__(self, manifest: Manifest, path: Path) -> None:
+    def __init__(self, manifest: Manifest | None, path: Path) -> None:
         self._manifest = manifest
         self._new = _new_file(path)
 
@@ -181,6 +226,6 @@ def _new_file(path: Path) -> NewFile:
         folder.close()
 
 
-def _line(manifest: Manifest, outcome: Outcome) -> str:
-    label = best_label(manifest, outcome.outputs) if outcome.outputs is not None else None
+def _line(manifest: Manifest | None, outcome: Outcome) -> str:
+    label = best_label(manifest, outcome.outputs) if manifest and outcome.outputs is not None else None
     return line_from_outcome(outcome, label) + "\n"

@@ -38,12 +38,14 @@ SUFFIXES = (".npz", ".npy", *IMAGE_SUFFIXES)
 class Source:
     """The items of a stream. `num_items` is None where it is not known before the end.
 
-    `is_one` says that the user named one single item: its error is the error of the whole call.
+    `is_one` says that the user named one single item: its error is the error of the whole call. `paths` are the files
+    that the items come from; None where they cannot be read again.
     """
 
     items: Iterable[Item]
     num_items: int | None
     is_one: bool
+    paths: tuple[Path, ...] | None = None
 
 
 def source_from_texts(
@@ -61,7 +63,8 @@ def source_from_texts(
     if named:
         if len(named) != len(texts):
             raise UsageError("NAME=... names one input of one item; it goes with other NAME=... alone, each once")
-        return Source([reader.named_item(named)], 1, is_one=True)
+        paths = tuple(Path(text[1:]) for text in named.values() if text.startswith("@"))
+        return Source([reader.named_item(named)], 1, is_one=True, paths=paths)
     if "-" in texts:
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
@@ -72,46 +75,57 @@ def source_from_texts(
 def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
     paths: list[Path] = []
     for text in texts:
-        paths += _paths_of(text)
+        paths += paths_of(text)
     for path in paths:
         reader.check_kind(path)
     if any(path.suffix.lower() in JSON_SUFFIXES for path in paths):
-        return Source(reader.items_with_lines(paths), None, is_one=False)
+        return Source(reader.items_with_lines(paths), None, is_one=False, paths=tuple(paths))
     is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one)
+    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one, tuple(paths))
 
 
-def _paths_of(text: str) -> list[Path]:
-    """Returns the files that a text stands for, at least one."""
+def paths_of(text: str, suffixes: Sequence[str] = SUFFIXES, in_globs: Sequence[str] = JSON_SUFFIXES) -> list[Path]:
+    """Returns the files that a text stands for, at least one: of a folder or glob those with one of the suffixes.
+
+    No suffixes are all; `in_globs` are taken from globs besides.
+
+    Raises:
+        MissingInputError: there is nothing of that name, or nothing to read in it.
+    """
     path = Path(text)
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as err:
-        return _globbed(text, err)
+        return _globbed(text, err, suffixes, in_globs)
     if not stat.S_ISDIR(mode):
         return [path]
     try:
-        files = [child for child in path.iterdir() if _is_taken(child)]
+        files = [child for child in path.iterdir() if _is_taken(child, suffixes)]
     except OSError as err:
         raise MissingInputError(f"the folder cannot be read: {err.strerror}", where=text) from err
     if not files:
-        raise MissingInputError(f"holds no {', '.join(SUFFIXES)} files", where=text)
+        raise MissingInputError(f"holds no {_kinds(suffixes)}", where=text)
     return sorted(files, key=lambda child: natural_key(child.name))
 
 
-def _globbed(text: str, err: Exception) -> list[Path]:
+def _kinds(suffixes: Sequence[str]) -> str:
+    return f"{', '.join(suffixes)} files" if suffixes else "files"
+
+
+def _globbed(text: str, err: Exception, suffixes: Sequence[str], in_globs: Sequence[str]) -> list[Path]:
     if not glob.has_magic(text):
         reason = "no such file or folder" if isinstance(err, FileNotFoundError) else f"cannot be read: {err}"
         raise MissingInputError(reason, where=text) from err
     files = [Path(found) for found in glob.glob(text, recursive=True)]  # noqa: PTH207 - the text may be absolute
-    files = [path for path in files if path.suffix.lower() in (*SUFFIXES, *JSON_SUFFIXES)]
+    files = [path for path in files if path.suffix.lower() in (*suffixes, *in_globs) or not suffixes]
     if not files:
-        raise MissingInputError(f"matches no {', '.join(SUFFIXES)} files", where=text)
+        raise MissingInputError(f"matches no {_kinds(suffixes)}", where=text)
     return sorted(files, key=lambda path: natural_key(str(path)))
 
 
-def _is_taken(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+def _is_taken(path: Path, suffixes: Sequence[str]) -> bool:
+    is_kind = path.suffix.lower() in suffixes if suffixes else path.is_file()
+    return is_kind and not path.name.startswith(".")
 
 
 def _exists(path: Path) -> bool:
