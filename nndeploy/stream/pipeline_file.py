@@ -269,7 +269,7 @@ class _FieldsInOrder:
                         where=where, hint=f'rename one: out = ["{name}-{number}"]',
                     )  # fmt: skip
                 givers[name] = number
-        known |= givers.keys()
+        known.update(givers)
         return set(givers)
 
     def _check(self, name: str, known: set[str], where: str) -> None:
