@@ -92,13 +92,13 @@ wheel: setup ## build dist/*.whl and the source archive, offline
 
 lock: ## write requirements.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra dev \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
 
 lowest: ## run the tests with the oldest versions that pyproject.toml allows
 	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv
 	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
-		-e '.[cpu,openvino,tensorrt-rtx,cudnn,triton,native,vision,dev]' 'hatchling>=1.27'
+		-e '.[cpu,openvino,tensorrt-rtx,cudnn,triton,native,vision,video,dev]' 'hatchling>=1.27'
 	build/lowest/bin/pytest -n 2
 
 digits: ## train the demo's network again, in an environment of its own

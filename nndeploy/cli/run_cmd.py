@@ -144,7 +144,8 @@ def _ends(
         if not inputs:
             raise UsageError("no input was named", hint="for example --input photos/")
         source = pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
-        return source, pipeline_sink(loaded.file.sinks, loaded.last_fields, output, sys.stdout)
+        file = loaded.file
+        return source, pipeline_sink(file.sinks, loaded.last_fields, file.where, output, sys.stdout)
     assert loaded.first is not None
     manifest = loaded.first.manifest
     if not inputs:

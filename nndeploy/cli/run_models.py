@@ -80,7 +80,6 @@ def load_pipeline(
         DataError: the pipeline does not fit its models.
         MissingInputError, UnavailableError, BundleError: a bundle cannot be loaded.
     """
-    check_sinks(file.sinks, file.where)
     with_runner = {one.name: one.runner for one in file.pipelines if one.runner is not None}
     for name in models:
         if name not in with_runner:
@@ -92,6 +91,7 @@ def load_pipeline(
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
     types = _first_types(file, manifests)
     plan = plan_of_file(file, manifests, source_fields(file.source, types, file.where))
+    check_sinks(file.sinks, last_fields(plan.levels), file.where)
     return Loaded(plan, programs, file, types)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from nndeploy.errors import InputError
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
-SUBFORMAT_END = bytes.fromhex("00001000800000aa00389b71")
+SUBFORMAT_END = bytes.fromhex("000000001000800000aa00389b71")
 MAX_CHANNELS = 64
 MAX_RATE_HZ = 1 << 20
 WIDTHS = {(PCM, 8), (PCM, 16), (PCM, 24), (PCM, 32), (FLOAT, 32), (FLOAT, 64)}
@@ -89,7 +89,7 @@ def _format_from(body: bytes) -> _Format:
         raise InputError(f"is a damaged WAV file: its format has {len(body)} bytes")
     code, num_channels, rate_hz, _, frame_bytes, num_bits = struct.unpack_from("<HHIIHH", body)
     if code == EXTENSIBLE:
-        if len(body) < 40 or body[28:40] != SUBFORMAT_END:
+        if len(body) < 40 or body[26:40] != SUBFORMAT_END:
             raise InputError("is a WAV file of an extended format that is not taken")
         code = struct.unpack_from("<H", body, 24)[0]
     found = _Format(code, num_channels, rate_hz, num_bits)

@@ -178,6 +178,19 @@ class NewFile:
         os.close(self._folder)
 
 
+def new_file(path: Path) -> NewFile:
+    """Returns a new file that will stand at `path` once it is finished; its folder is made if it is missing.
+
+    Raises:
+        CannotCreateError: nothing can be created there.
+    """
+    folder = OutputFolder(path.parent)
+    try:
+        return folder.create(path.name)
+    finally:
+        folder.close()
+
+
 class wrapped_io:  # noqa: N801 - a context manager reads like a function
     """Turns an `OSError` inside its block into an `InputOutputError` that names `path`."""
 

@@ -7,9 +7,11 @@ several, a folder in which each has its own name. A pipeline may come out of a b
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.stream.csv_sink import CsvSink
+from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.pipeline_file import SinkTable
 from nndeploy.stream.sinks import (
     FolderSink,
@@ -21,43 +23,91 @@ from nndeploy.stream.sinks import (
     Sink,
     sink_from_text,
 )
-
-MakeSink = Callable[[SinkTable, Path], Sink]
-
-
-def _json_lines(table: SinkTable, path: Path) -> Sink:
-    _no_settings(table)
-    return JsonFileSink(None, path)
+from nndeploy.stream.statistics_sink import StatisticsSink
+from nndeploy.stream.toml_table import TomlTable
+from nndeploy.stream.video_sink import VideoSink
 
 
-def _npz(table: SinkTable, path: Path) -> Sink:
-    _no_settings(table)
-    return FolderSink(path)
+def _json_lines(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:  # noqa: ARG001 - no settings
+    return lambda: SelectedSink(fields, JsonFileSink(None, path))
 
 
-def _no_settings(table: SinkTable) -> None:
-    for key in table.settings:
-        raise DataError(f"unknown key {key!r}", where=f"sink {table.name!r}", hint="known: 'kind', 'name', 'fields'")
+def _npz(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:  # noqa: ARG001 - no settings
+    return lambda: SelectedSink(fields, FolderSink(path))
 
 
-KINDS: dict[str, tuple[MakeSink, str]] = {"json-lines": (_json_lines, ".jsonl"), "npz": (_npz, "")}
+def _csv(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:
+    each = table.texts("each")
+    return lambda: CsvSink(path, fields, each)
+
+
+def _statistics(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:  # noqa: ARG001 - no settings
+    return lambda: StatisticsSink(path, fields)
+
+
+def _images(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:
+    field, quality = _one_field(table, fields), table.whole("quality", 90, 1, 100)
+    form = table.text("format", "png")
+    if form not in ("png", "jpeg"):
+        raise DataError(f"format must be 'png' or 'jpeg', is {form!r:.40}", where=table.where)
+    kind: Literal["png", "jpeg"] = "png" if form == "png" else "jpeg"
+    return lambda: ImageSink(path, field, kind, quality)
+
+
+def _video(table: TomlTable, path: Path, fields: tuple[str, ...]) -> Callable[[], Sink]:
+    field, rate_hz = _one_field(table, fields), table.number("rate-hz", 25.0, 0.01, 1000)
+    return lambda: VideoSink(path, field, rate_hz)
+
+
+def _one_field(table: TomlTable, fields: tuple[str, ...]) -> str:
+    if len(fields) != 1:
+        raise DataError(f"takes one field, not {len(fields)}", where=table.where, hint='fields = ["image"]')
+    return fields[0]
+
+
+MakeSink = Callable[[TomlTable, Path, tuple[str, ...]], Callable[[], Sink]]
+"""Reads a table, and returns what makes the sink of it; only that touches the disk."""
+
+KINDS: dict[str, tuple[MakeSink, str]] = {
+    "json-lines": (_json_lines, ".jsonl"),
+    "npz": (_npz, ""),
+    "csv": (_csv, ".csv"),
+    "statistics": (_statistics, ".json"),
+    "images": (_images, ""),
+    "video": (_video, ".mp4"),
+}
 """Kind -> how it is made, and the suffix that a file of it gets where `name` has none ("": a folder)."""
 
 
-def check_sinks(tables: Sequence[SinkTable], where: str) -> None:
-    """Checks the kinds of sinks.
+def sink_fields(table: SinkTable, last_fields: Sequence[str]) -> tuple[str, ...]:
+    """Returns the fields that a sink gets: those that it names, else what the last stages give."""
+    return table.fields or tuple(last_fields)
+
+
+def _maker(table: SinkTable, where: str, path: Path, last_fields: Sequence[str]) -> Callable[[], Sink]:
+    settings = TomlTable(table.settings, f"{where}: sink {table.name!r}")
+    make = KINDS[table.kind][0](settings, path, sink_fields(table, last_fields))
+    settings.done()
+    return make
+
+
+def check_sinks(tables: Sequence[SinkTable], last_fields: Sequence[str], where: str) -> None:
+    """Checks the kinds of sinks and their settings; creates nothing.
 
     Raises:
-        DataError: a kind is unknown.
+        DataError: a kind or a setting is unknown or has no meaning.
     """
     for table in tables:
         if table.kind not in KINDS:
             hint = did_you_mean(table.kind, KINDS)
             raise DataError(f"unknown kind {table.kind!r}", where=f"{where}: sink {table.name!r}", hint=hint)
+        _maker(table, where, Path(), last_fields)
 
 
-def pipeline_sink(tables: Sequence[SinkTable], last_fields: Sequence[str], text: str | None, stdout: TextIO) -> Sink:
-    """Returns the sink of a pipeline; one that does not name its fields gets `last_fields`.
+def pipeline_sink(
+    tables: Sequence[SinkTable], last_fields: Sequence[str], where: str, text: str | None, stdout: TextIO
+) -> Sink:
+    """Returns the sink of a pipeline whose sinks have been checked.
 
     Raises:
         CannotCreateError: a file or folder cannot be created.
@@ -68,24 +118,23 @@ def pipeline_sink(tables: Sequence[SinkTable], last_fields: Sequence[str], text:
     if text is None:
         return NoSink()
     if len(tables) == 1:
-        return SelectedSink(tables[0].fields or last_fields, _one(tables[0], text, stdout))
+        if text != "-":
+            return _maker(tables[0], where, Path(text), last_fields)()
+        if tables[0].kind != "json-lines":
+            raise UsageError(f"a sink of {tables[0].kind} cannot write to standard output")
+        return SelectedSink(sink_fields(tables[0], last_fields), JsonLinesSink(None, stdout))
     if text == "-":
         raise UsageError(f"the pipeline has {len(tables)} sinks: --output names a folder for them")
-    folder, made = Path(text), list[Sink]()
+    made: list[Sink] = []
     try:
         for table in tables:
-            suffix = KINDS[table.kind][1]
-            name = table.name if Path(table.name).suffix or not suffix else table.name + suffix
-            made.append(SelectedSink(table.fields or last_fields, KINDS[table.kind][0](table, folder / name)))
+            made.append(_maker(table, where, Path(text) / _file_name(table), last_fields)())  # noqa: PERF401 - for discard
     except BaseException:
         SeveralSinks(made).discard()
         raise
     return SeveralSinks(made)
 
 
-def _one(table: SinkTable, text: str, stdout: TextIO) -> Sink:
-    if text == "-":
-        if table.kind != "json-lines":
-            raise UsageError(f"a sink of {table.kind} cannot write to standard output")
-        return JsonLinesSink(None, stdout)
-    return KINDS[table.kind][0](table, Path(text))
+def _file_name(table: SinkTable) -> str:
+    suffix = KINDS[table.kind][1]
+    return table.name if Path(table.name).suffix or not suffix else table.name + suffix

@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The items of a pipeline's source: `[source] kind` and the texts of `run --input` become a source.
+"""The items of a pipeline: `[source] kind` and the texts of `run --input` become a source.
 
-| kind | items | fields |
-| --- | --- | --- |
-| files | every file | data (its bytes), path |
-| images | every .png, .jpg, .jpeg | data, path |
-| wav | every .wav | data, path |
-| lines | every line of text files or `-` that is not blank | line |
-| arrays | every .npz, or .npy where there is one field | what `fields` names, else the inputs of the first models |
-| json-lines | every line of JSON, of files or `-` | the same |
-
-What is missing is found before anything runs; a file is read when its turn comes, by whoever needs it first.
+Most kinds have fixed fields and are `nndeploy.stream.record_sources`'. Arrays and JSON lines have those that `fields`
+names, else the inputs of the first models; values that go straight into a model are read as the model's type.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,22 +11,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
-from nndeploy.processors.image_files import SUFFIXES as IMAGE_SUFFIXES
-from nndeploy.processors.image_files import require_pillow
 from nndeploy.runtime.plain_data import value_from_plain
-from nndeploy.stream.files import open_regular, read_regular, safe_stem
+from nndeploy.stream.files import open_regular, safe_stem
+from nndeploy.stream.input_paths import paths_from_texts
 from nndeploy.stream.items import Item
 from nndeploy.stream.json_lines import object_from_line, read_lines
 from nndeploy.stream.npz import read_npy_file, read_npz_file
 from nndeploy.stream.pipeline_file import SourceTable
-from nndeploy.stream.sources import JSON_SUFFIXES, Source, paths_of
+from nndeploy.stream.record_sources import FIELDS, SUFFIXES, record_source
+from nndeploy.stream.sources import Source
 from nndeploy.value_types import Value, ValueType
 
-FILE_FIELDS = ("data", "path")
-FILE_KINDS = {"files": (), "images": IMAGE_SUFFIXES, "wav": (".wav",)}
-KINDS = (*FILE_KINDS, "lines", "arrays", "json-lines")
-
 Types = Mapping[str, ValueType]
+Stdin = Callable[[], BinaryIO]
 
 
 def source_fields(table: SourceTable, types: Types, where: str) -> tuple[str, ...]:
@@ -43,99 +32,68 @@ def source_fields(table: SourceTable, types: Types, where: str) -> tuple[str, ..
     Raises:
         DataError: the kind is unknown, or has no such fields or settings.
     """
-    kind = table.kind or "files"
-    if kind not in KINDS:
-        raise DataError(f"unknown kind {kind!r}", where=f"{where}: source", hint=did_you_mean(kind, KINDS))
+    kind, place = table.kind or "files", f"{where}: source"
+    if kind not in FIELDS:
+        raise DataError(f"unknown kind {kind!r}", where=place, hint=did_you_mean(kind, FIELDS))
     if table.settings:
-        key = next(iter(table.settings))
-        raise DataError(f"unknown key {key!r}", where=f"{where}: source", hint="known: 'kind', 'fields'")
-    if kind in ("arrays", "json-lines"):
+        raise DataError(f"unknown key {next(iter(table.settings))!r}", where=place, hint="known: 'kind', 'fields'")
+    fixed = FIELDS[kind]
+    if fixed is None:
         return table.fields or tuple(types)
     if table.fields:
-        raise DataError(f"a source of {kind} has the fields it has", where=f"{where}: source", hint="leave out fields")
-    return ("line",) if kind == "lines" else FILE_FIELDS
+        raise DataError(f"a source of {kind} has the fields {', '.join(fixed)}", where=place, hint="leave out fields")
+    return fixed
 
 
 def pipeline_source(
-    table: SourceTable,
-    texts: Sequence[str],
-    types: Types,
-    stdin: Callable[[], BinaryIO],
-    *,
-    allow_nan: bool = False,
+    table: SourceTable, texts: Sequence[str], types: Types, stdin: Stdin, *, allow_nan: bool = False
 ) -> Source:
     """Returns the source of a pipeline whose kind and fields have been checked.
 
     Raises:
         UsageError: a text does not go with the kind of the source.
         MissingInputError: a file or folder is missing, or holds nothing to read.
-        UnavailableError: images need a package that is not installed.
+        UnavailableError: the kind needs a package that is not installed.
     """
-    kind = table.kind or "files"
-    if kind == "images":
-        require_pillow()
-    if kind in FILE_KINDS:
-        return _of_files(texts, lambda path: partial(_file_fields, path), FILE_KINDS[kind])
-    names = table.fields or tuple(types)
+    kind, names = table.kind or "files", table.fields or tuple(types)
     if kind == "arrays":
-        return _of_files(texts, lambda path: _array_loader(path, names, types), (".npz", ".npy"))
-    fields_of = _line_fields if kind == "lines" else partial(_json_fields, names, types, allow_nan)
-    suffixes = (".txt",) if kind == "lines" else JSON_SUFFIXES
-    return _of_lines(texts, fields_of, suffixes, stdin)
+        return _arrays(texts, names, types)
+    if kind == "json-lines":
+        return _json_lines(texts, partial(_json_fields, names, types, allow_nan), stdin)
+    return record_source(kind, texts, stdin)
 
 
-def _of_files(
-    texts: Sequence[str], loader: Callable[[Path], Callable[[], dict[str, Value]]], suffixes: Sequence[str]
-) -> Source:
-    _refuse_stdin(texts)
-    paths = [path for text in texts for path in paths_of(text, suffixes, ())]
-    for path in paths:
-        if suffixes and path.suffix.lower() not in suffixes:
-            raise UsageError(f"{str(path)!r} is not what this source reads", hint=f"known: {', '.join(suffixes)}")
+def _arrays(texts: Sequence[str], names: Sequence[str], types: Types) -> Source:
+    if "-" in texts:
+        raise UsageError("this pipeline reads files, not standard input")
+    paths = paths_from_texts(texts, SUFFIXES["arrays"])
+    items = [Item(i, str(path), path.stem, _array_loader(path, names, types)) for i, path in enumerate(paths)]
     is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    items = [Item(index, str(path), path.stem, loader(path)) for index, path in enumerate(paths)]
     return Source(items, len(items), is_one, tuple(paths))
 
 
-def _refuse_stdin(texts: Sequence[str]) -> None:
-    if "-" in texts:
-        raise UsageError("this pipeline reads files, not standard input")
-
-
-def _file_fields(path: Path) -> dict[str, Value]:
-    return {"data": read_regular(path), "path": str(path)}
-
-
 def _array_loader(path: Path, names: Sequence[str], types: Types) -> Callable[[], dict[str, Value]]:
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() != ".npy":
         return lambda: _only(read_npz_file(path, {name: types[name] for name in names if name in types}), names)
-    if len(names) != 1:
+    if len(names) != 1 or names[0] not in types:
         raise UsageError(f"{str(path)!r} is one array, but a record has the fields {', '.join(names)}", hint="use .npz")
-    name = names[0]
-    if name not in types:
-        raise UsageError(f"the type of {name!r} is not known, so it cannot come from an .npy", hint="use .npz")
-    return lambda: {name: read_npy_file(path, types[name])}
+    return lambda: {names[0]: read_npy_file(path, types[names[0]])}
 
 
-def _only(values: dict[str, Value], names: Sequence[str]) -> dict[str, Value]:
+def _only(values: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
     for name in names:
         if name not in values:
             raise InputError(f"the field {name!r} is missing", hint=did_you_mean(name, values))
     return {name: values[name] for name in names}
 
 
-def _of_lines(
-    texts: Sequence[str],
-    fields_of: Callable[[bytes | None], dict[str, Value]],
-    suffixes: Sequence[str],
-    stdin: Callable[[], BinaryIO],
-) -> Source:
+def _json_lines(texts: Sequence[str], fields_of: Callable[[bytes | None], dict[str, Value]], stdin: Stdin) -> Source:
     if "-" in texts:
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
         return Source(_items_of_lines(stdin(), "stdin", 0, fields_of), None, is_one=False)
-    paths = [path for text in texts for path in paths_of(text, suffixes, ())]
-    return Source(_items_of_files(paths, fields_of), None, is_one=False, paths=tuple(paths))
+    paths = tuple(paths_from_texts(texts, SUFFIXES["json-lines"]))
+    return Source(_items_of_files(paths, fields_of), None, is_one=False, paths=paths)
 
 
 def _items_of_files(paths: Sequence[Path], fields_of: Callable[[bytes | None], dict[str, Value]]) -> Iterator[Item]:
@@ -155,20 +113,13 @@ def _items_of_lines(
         yield Item(index, f"{origin}, line {number}", f"{stem}-{number}", partial(fields_of, line))
 
 
-def _line_fields(line: bytes | None) -> dict[str, Value]:
-    if line is None:
-        raise InputError("the line is too long")
-    try:
-        return {"line": line.decode("utf-8")}
-    except UnicodeDecodeError as err:
-        raise InputError(f"the line is not UTF-8: byte {err.start} is 0x{line[err.start]:02x}") from err
-
-
 def _json_fields(names: Sequence[str], types: Types, allow_nan: bool, line: bytes | None) -> dict[str, Value]:
     found = object_from_line(line, allow_nan=allow_nan)
-    values: dict[str, Value] = {}
-    for name, data in found.items():
+    for name in found:
         if name not in names:
             raise InputError(f"no field is called {name!r}", hint=did_you_mean(name, names))
-        values[name] = value_from_plain(data, types[name], f"field {name!r}") if name in types else data
-    return _only(values, names)
+    return {name: _typed(name, value, types) for name, value in _only(found, names).items()}
+
+
+def _typed(name: str, data: object, types: Types) -> Value:
+    return value_from_plain(data, types[name], f"field {name!r}") if name in types else data

@@ -75,7 +75,7 @@ def source_from_texts(
 def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
     paths: list[Path] = []
     for text in texts:
-        paths += paths_of(text)
+        paths += _paths_of(text)
     for path in paths:
         reader.check_kind(path)
     if any(path.suffix.lower() in JSON_SUFFIXES for path in paths):
@@ -84,48 +84,37 @@ def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
     return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one, tuple(paths))
 
 
-def paths_of(text: str, suffixes: Sequence[str] = SUFFIXES, in_globs: Sequence[str] = JSON_SUFFIXES) -> list[Path]:
-    """Returns the files that a text stands for, at least one: of a folder or glob those with one of the suffixes.
-
-    No suffixes are all; `in_globs` are taken from globs besides.
-
-    Raises:
-        MissingInputError: there is nothing of that name, or nothing to read in it.
-    """
+def _paths_of(text: str) -> list[Path]:
+    """Returns the files that a text stands for, at least one."""
     path = Path(text)
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as err:
-        return _globbed(text, err, suffixes, in_globs)
+        return _globbed(text, err)
     if not stat.S_ISDIR(mode):
         return [path]
     try:
-        files = [child for child in path.iterdir() if _is_taken(child, suffixes)]
+        files = [child for child in path.iterdir() if _is_taken(child)]
     except OSError as err:
         raise MissingInputError(f"the folder cannot be read: {err.strerror}", where=text) from err
     if not files:
-        raise MissingInputError(f"holds no {_kinds(suffixes)}", where=text)
+        raise MissingInputError(f"holds no {', '.join(SUFFIXES)} files", where=text)
     return sorted(files, key=lambda child: natural_key(child.name))
 
 
-def _kinds(suffixes: Sequence[str]) -> str:
-    return f"{', '.join(suffixes)} files" if suffixes else "files"
-
-
-def _globbed(text: str, err: Exception, suffixes: Sequence[str], in_globs: Sequence[str]) -> list[Path]:
+def _globbed(text: str, err: Exception) -> list[Path]:
     if not glob.has_magic(text):
         reason = "no such file or folder" if isinstance(err, FileNotFoundError) else f"cannot be read: {err}"
         raise MissingInputError(reason, where=text) from err
     files = [Path(found) for found in glob.glob(text, recursive=True)]  # noqa: PTH207 - the text may be absolute
-    files = [path for path in files if path.suffix.lower() in (*suffixes, *in_globs) or not suffixes]
+    files = [path for path in files if path.suffix.lower() in (*SUFFIXES, *JSON_SUFFIXES)]
     if not files:
-        raise MissingInputError(f"matches no {_kinds(suffixes)}", where=text)
+        raise MissingInputError(f"matches no {', '.join(SUFFIXES)} files", where=text)
     return sorted(files, key=lambda path: natural_key(str(path)))
 
 
-def _is_taken(path: Path, suffixes: Sequence[str]) -> bool:
-    is_kind = path.suffix.lower() in suffixes if suffixes else path.is_file()
-    return is_kind and not path.name.startswith(".")
+def _is_taken(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
 def _exists(path: Path) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """crop-quads: an image and quadrilaterals -> each of them as an upright rectangle, for lines of text."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -10,8 +11,6 @@ import numpy.typing as npt
 from nndeploy.processors.arrays import Image, Quads, image_from_value, quads_from_value
 from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.parameters import Range
-
-MAX_SIDE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,10 @@ class CropQuads:
         import PIL.Image
 
         picture = PIL.Image.fromarray(np.ascontiguousarray(image))
+        diagonal = math.ceil(math.hypot(*image.shape[:2]))  # of the image: nothing in it is longer
         crops = []
         for quad in quads_from_value(quads).astype(np.float64):
-            size = size_of_quad(quad)
+            size = size_of_quad(quad, diagonal)
             coefficients = perspective(size, quad)
             if coefficients is None:
                 crops.append(np.zeros((size[1], size[0], 3), np.uint8))
@@ -49,12 +49,12 @@ class CropQuads:
         return crops
 
 
-def size_of_quad(quad: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Returns width and height of the rectangle that a quadrilateral becomes, each at least one pixel."""
+def size_of_quad(quad: npt.NDArray[np.float64], most: int) -> tuple[int, int]:
+    """Returns width and height of the rectangle that a quadrilateral becomes, each from one pixel to `most`."""
     top_left, top_right, bottom_right, bottom_left = np.nan_to_num(quad, posinf=0, neginf=0)
     width = max(np.linalg.norm(top_right - top_left), np.linalg.norm(bottom_right - bottom_left))
     height = max(np.linalg.norm(bottom_left - top_left), np.linalg.norm(bottom_right - top_right))
-    return min(max(round(float(width)), 1), MAX_SIDE), min(max(round(float(height)), 1), MAX_SIDE)
+    return min(max(round(float(width)), 1), most), min(max(round(float(height)), 1), most)
 
 
 def perspective(size: tuple[int, int], quad: npt.NDArray[np.float64]) -> tuple[float, ...] | None:

@@ -2,6 +2,7 @@
 """draw: an image and what was found in it -> the image with boxes, names and scores drawn on it, for people."""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -61,11 +62,11 @@ class Draw:
         import PIL.ImageDraw
 
         shown = dict(zip(self.show, values, strict=True))
-        outlines, texts = _outlines(shown), _texts(shown)
+        outlines, texts, colours = _outlines(shown), _texts(shown), _colours(shown)
         if outlines is not None and texts and len(outlines) != len(texts):
             raise InputError(f"there are {len(outlines)} shapes, but {len(texts)} labels or scores")
         picture = PIL.Image.fromarray(np.ascontiguousarray(image))
-        _Pen(PIL.ImageDraw.Draw(picture), self.line, self.letters).draw(outlines, texts)
+        _Pen(PIL.ImageDraw.Draw(picture), self.line, self.letters).draw(outlines, texts, colours)
         return np.asarray(picture)
 
 
@@ -81,12 +82,21 @@ def _outlines(shown: dict[Shown, Value]) -> list[list[tuple[float, float]]] | No
     return [[(x0, y0), (x1, y0), (x1, y1), (x0, y1)] for x0, y0, x1, y1 in boxes.tolist()]
 
 
+def _labels(shown: dict[Shown, Value]) -> list[str] | None:
+    value = shown.get("labels")
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    return [str(label) for label in value]
+
+
+def _colours(shown: dict[Shown, Value]) -> list[Colour]:
+    """Returns the colour of each label; there are none without labels."""
+    return [COLOURS[zlib.crc32(label.encode()) % len(COLOURS)] for label in _labels(shown) or ()]
+
+
 def _texts(shown: dict[Shown, Value]) -> list[str]:
     """Returns what is written on each shape: name, score, or both."""
-    labels: list[str] | None = None
-    if "labels" in shown:
-        value = shown["labels"]
-        labels = [value] if isinstance(value, str) else [str(label) for label in value]
+    labels = _labels(shown)
     if "scores" not in shown:
         return labels or []
     scores = [f"{score:.2f}" for score in vector_from_value(shown["scores"], "scores").tolist()]
@@ -107,22 +117,26 @@ class _Pen:
         self._line = line or max(1, round(shorter / 250))
         self._font = _font(letters or min(max(11, round(shorter / 32)), 200))
 
-    def draw(self, outlines: list[list[tuple[float, float]]] | None, texts: list[str]) -> None:
+    def draw(
+        self, outlines: list[list[tuple[float, float]]] | None, texts: Sequence[str], colours: Sequence[Colour]
+    ) -> None:
         """Draws the shapes first, so that no line crosses a text."""
+        count = len(texts) if outlines is None else len(outlines)
+        colours = colours or [COLOURS[0]] * count
         if outlines is None:
-            self._write_list(texts)
+            self._write_list(texts, colours)
             return
-        colours = [_colour(text) for text in texts] or [COLOURS[0]] * len(outlines)
         for corners, colour in zip(outlines, colours, strict=True):
             self._draw.line([*corners, corners[0], corners[1]], fill=colour, width=self._line, joint="curve")
-        for corners, text, colour in zip(outlines, texts, colours, strict=bool(texts)):
+        for corners, text, colour in zip(outlines, texts or [""] * count, colours, strict=True):
             left, top = min(x for x, _ in corners), min(y for _, y in corners)
-            self._write(text, left, top - self._height_of(text), colour)
+            if text:
+                self._write(text, left, top - self._height_of(text), colour)
 
-    def _write_list(self, texts: list[str]) -> None:
+    def _write_list(self, texts: Sequence[str], colours: Sequence[Colour]) -> None:
         y = 0.0
-        for text in texts:
-            self._write(text, 0, y, _colour(text))
+        for text, colour in zip(texts, colours, strict=True):
+            self._write(text, 0, y, colour)
             y += self._height_of(text)
 
     def _height_of(self, text: str) -> float:
@@ -148,7 +162,3 @@ def _font(size: int) -> "FreeTypeFont | ImageFont":
 def _printable(text: str) -> str:
     """Returns `text` on one line, not endless."""
     return "".join(c if c.isprintable() else "?" for c in text[:80]) or " "
-
-
-def _colour(text: str) -> Colour:
-    return COLOURS[zlib.crc32(text.rpartition(" ")[0].encode() or text.encode()) % len(COLOURS)]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of records as a CSV file, for spreadsheets and scripts: one row a record, or one an element of lists.
+
+Columns are `index`, `origin`, `part` where rows are elements, the fields, and `error`, which is empty unless the
+record failed. Numbers stand as the shortest text that gives them back; what is no single number or text (a box, an
+array) is JSON. Rows end as RFC 4180 says, in UTF-8.
+
+Law: a record has one row, or as many as its lists have elements, or one with its error: none is left out unsaid,
+except one whose lists are empty.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nndeploy.errors import DataError
+from nndeploy.stream.files import new_file, wrapped_io
+from nndeploy.stream.items import Outcome
+from nndeploy.value_types import Value
+
+
+class CsvSink:
+    """A CSV file that appears when the stream ends."""
+
+    def __init__(self, path: Path, fields: Sequence[str], each: Sequence[str] = ()) -> None:
+        """Begins the file; `each` names those of `fields` whose elements make rows, side by side.
+
+        Raises:
+            CannotCreateError: it cannot be made.
+        """
+        self._fields = tuple(fields)
+        self._each = frozenset(each)
+        self._new = new_file(path)
+        part = ("part",) if self._each else ()
+        self._write_rows([("index", "origin", *part, *self._fields, "error")])
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the rows of one record.
+
+        Raises:
+            DataError: a field is missing, or lists that stand side by side differ in length.
+        """
+        if outcome.outputs is None:
+            empty = [""] * (len(self._fields) + bool(self._each))
+            self._write_rows([(outcome.index, outcome.origin, *empty, str(outcome.error))])
+            return
+        self._write_rows((outcome.index, outcome.origin, *cells, "") for cells in self._cells(outcome.outputs))
+
+    def finish(self) -> None:
+        """Gives the file its name."""
+        self._new.finish()
+
+    def discard(self) -> None:
+        """Removes the file."""
+        self._new.discard()
+
+    def _cells(self, outputs: Mapping[str, Value]) -> Iterator[Sequence[object]]:
+        values = {}
+        for name in self._fields:
+            if name not in outputs:
+                raise DataError(f"the record has no field {name!r}", where="sink of csv")
+            values[name] = outputs[name]
+        if not self._each:
+            yield [_cell(value) for value in values.values()]
+            return
+        for part in range(self._num_parts(values)):
+            yield [part, *(_cell(v[part] if name in self._each else v) for name, v in values.items())]
+
+    def _num_parts(self, values: Mapping[str, Value]) -> int:
+        lengths = {name: _length(value) for name, value in values.items() if name in self._each}
+        if None in lengths.values() or len(set(lengths.values())) > 1:
+            text = ", ".join(f"{name}: {'no list' if n is None else n}" for name, n in lengths.items())
+            raise DataError(f"fields that make rows must be lists of one length ({text})", where="sink of csv")
+        return next(iter(lengths.values())) or 0
+
+    def _write_rows(
+        self, rows: "Iterator[Sequence[object]] | list[tuple[str, ...]] | list[tuple[object, ...]]"
+    ) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\r\n").writerows(rows)
+        with wrapped_io(self._new.path):
+            self._new.file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _length(value: Value) -> int | None:
+    if isinstance(value, list | tuple):
+        return len(value)
+    return len(value) if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def _cell(value: Value) -> object:
+    """Returns what stands in one cell."""
+    if value is None:
+        return ""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    if isinstance(value, np.generic):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, str | int | float):
+        return value
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Value) -> object:
+    """Returns a value as JSON can write it; numbers keep their shortest text, NaN is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(element) for key, element in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(element) for element in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(element) for element in value] if value.ndim else _plain(value[()])
+    if isinstance(value, np.floating | float):
+        return float(str(value)) if np.isfinite(value) else None
+    if isinstance(value, np.generic):
+        return value.item()
+    return f"{len(value)} bytes" if isinstance(value, bytes) else value

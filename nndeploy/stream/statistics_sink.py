@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a whole stream came to, as one JSON file at its end: how many records, and of each field what was in it.
+
+Texts (and lists of texts) are counted; numbers (and arrays and lists of them) have count, mean, smallest and largest.
+Memory does not grow with the stream: sums are kept, not values, and beyond `MAX_TEXTS` different texts the rest is
+counted together.
+
+Law: the counts of a field's texts, with `others`, sum to its count.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nndeploy.errors import DataError
+from nndeploy.processors.arrays import shape_text
+from nndeploy.stream.files import new_file, wrapped_io
+from nndeploy.stream.items import Outcome
+from nndeploy.value_types import Value
+
+MAX_TEXTS = 10_000
+
+
+class _FieldStatistics:
+    """Sums over the values of one field."""
+
+    def __init__(self) -> None:
+        self._texts: Counter[str] = Counter()
+        self._num_other_texts = 0
+        self._num_numbers = 0
+        self._num_non_finite = 0
+        self._sum = 0.0
+        self._min = math.inf
+        self._max = -math.inf
+
+    def add(self, value: Value) -> None:
+        """Adds one value.
+
+        Raises:
+            DataError: it is neither texts nor numbers.
+        """
+        if isinstance(value, str):
+            self._add_text(value)
+        elif isinstance(value, list | tuple):
+            for element in value:
+                self.add(element)
+        else:
+            self._add_numbers(value)
+
+    def to_json(self) -> dict[str, object]:
+        """Returns the sums as plain data; what there was none of is left out."""
+        found: dict[str, object] = {}
+        if self._texts:
+            found["count"] = self._texts.total() + self._num_other_texts
+            found["texts"] = dict(sorted(self._texts.items(), key=lambda pair: (-pair[1], pair[0])))
+            if self._num_other_texts:
+                found["others"] = self._num_other_texts
+        if self._num_numbers:
+            mean = self._sum / self._num_numbers
+            found["numbers"] = {"count": self._num_numbers, "mean": mean, "min": self._min, "max": self._max}
+        if self._num_non_finite:
+            found["non_finite"] = self._num_non_finite
+        return found
+
+    def _add_text(self, text: str) -> None:
+        if text in self._texts or len(self._texts) < MAX_TEXTS:
+            self._texts[text] += 1
+        else:
+            self._num_other_texts += 1
+
+    def _add_numbers(self, value: Value) -> None:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise DataError(f"statistics are of texts and numbers, this is {shape_text(value)}")
+        numbers = array.astype(np.float64).ravel()
+        finite = numbers[np.isfinite(numbers)]
+        self._num_non_finite += numbers.size - finite.size
+        if finite.size:
+            self._num_numbers += finite.size
+            self._sum = math.fsum((self._sum, *finite))
+            self._min = min(self._min, float(finite.min()))
+            self._max = max(self._max, float(finite.max()))
+
+
+class StatisticsSink:
+    """A JSON file that appears when the stream ends."""
+
+    def __init__(self, path: Path, fields: Sequence[str]) -> None:
+        """Begins the file.
+
+        Raises:
+            CannotCreateError: it cannot be made.
+        """
+        self._fields = {name: _FieldStatistics() for name in fields}
+        self._num_records = 0
+        self._errors: Counter[str] = Counter()
+        self._new = new_file(path)
+
+    def write(self, outcome: Outcome) -> None:
+        """Adds one record.
+
+        Raises:
+            DataError: a field is missing, or is neither texts nor numbers.
+        """
+        self._num_records += 1
+        if outcome.outputs is None:
+            self._errors[outcome.error.code if outcome.error is not None else "internal"] += 1
+            return
+        for name, statistics in self._fields.items():
+            if name not in outcome.outputs:
+                raise DataError(f"the record has no field {name!r}", where="sink of statistics")
+            statistics.add(outcome.outputs[name])
+
+    def finish(self) -> None:
+        """Writes the file and gives it its name."""
+        found = {
+            "records": self._num_records,
+            "failed": self._errors.total(),
+            "errors": dict(sorted(self._errors.items())),
+            "fields": {name: statistics.to_json() for name, statistics in self._fields.items()},
+        }
+        with wrapped_io(self._new.path):
+            self._new.file.write((json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
+        self._new.finish()
+
+    def discard(self) -> None:
+        """Removes the file."""
+        self._new.discard()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of video files, one record each: the image, upright, its number and its time.
+
+Needs PyAV, the extra `video`. Files may have been written by anybody: the suffix decides which demuxer reads a file,
+so none of those that open other files or addresses (playlists) can be reached, and the size of a frame is capped
+before one is decoded. A file is decoded in the thread that reads the source; pixels become RGB in the loaders.
+
+Law: every file gives at least one record or error; a packet that cannot be decoded is an error record in its place,
+and the frames after it go on.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from nndeploy.errors import InputError, NndeployError, UnavailableError
+from nndeploy.processors.arrays import Image
+from nndeploy.processors.image_files import MAX_PIXELS
+from nndeploy.stream.files import open_regular, safe_stem
+from nndeploy.stream.items import Item
+from nndeploy.value_types import Value
+
+if TYPE_CHECKING:
+    from av import VideoFrame
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+DEMUXERS = {
+    ".mp4": "mov", ".m4v": "mov", ".mov": "mov", ".mkv": "matroska", ".webm": "matroska", ".avi": "avi",
+    ".ts": "mpegts", ".mpg": "mpeg", ".mpeg": "mpeg",
+}  # fmt: skip
+SUFFIXES = tuple(DEMUXERS)
+MAX_FILE_BYTES = 1 << 40
+MAX_DAMAGED_PACKETS = 1000
+"""In a row; more of them and the rest of the file is one error."""
+
+
+def require_av() -> None:
+    """Checks that video can be decoded here.
+
+    Raises:
+        UnavailableError: PyAV is not installed.
+    """
+    try:
+        import av  # noqa: F401
+    except ImportError as err:
+        hint = "install the extra: nndeploy-toolchain[video]"
+        raise UnavailableError("video needs the package av, which is not installed", hint=hint) from err
+
+
+def frames_of(path: Path, start: int) -> Iterator[Item]:
+    """Yields the frames of a video file as items from index `start` on."""
+    require_av()
+    import av
+
+    stem = safe_stem(path.stem)
+    index = start
+    try:
+        with open_regular(path, MAX_FILE_BYTES) as file, _opened(path, file) as container:
+            for number, found in enumerate(_decoded(container, _stream_of(container, path))):
+                load = partial(_fail, found) if isinstance(found, NndeployError) else partial(_fields, found, number)
+                yield Item(index, f"{path} frame {number}", f"{stem}-{number:06d}", load)
+                index += 1
+            if index == start:
+                raise InputError("holds no frames", where=str(path))
+    except NndeployError as err:
+        yield Item(index, str(path), stem, partial(_fail, err))
+    except (av.error.FFmpegError, OSError, ValueError) as err:
+        error = InputError(f"is damaged: {err}", where=str(path))
+        yield Item(index, str(path), stem, partial(_fail, error))
+
+
+def _opened(path: Path, file: BinaryIO) -> "InputContainer":
+    import av
+
+    demuxer = DEMUXERS.get(path.suffix.lower())
+    if demuxer is None:
+        raise InputError("is no video file that is taken", where=str(path), hint=f"known: {', '.join(SUFFIXES)}")
+    try:
+        return av.open(file, "r", format=demuxer)
+    except (av.error.FFmpegError, ValueError) as err:
+        raise InputError(f"is no {path.suffix} video, or damaged: {err}", where=str(path)) from err
+
+
+def _stream_of(container: "InputContainer", path: Path) -> "VideoStream":
+    if not container.streams.video:
+        raise InputError("holds no video", where=str(path))
+    stream = container.streams.video[0]
+    width, height = stream.codec_context.width, stream.codec_context.height
+    if width * height > MAX_PIXELS:
+        raise InputError(f"has frames of {width} x {height} pixels, more than {MAX_PIXELS}", where=str(path))
+    stream.thread_type = "AUTO"
+    return stream
+
+
+def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["VideoFrame | NndeployError"]:
+    import av
+
+    num_damaged = 0
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except av.error.FFmpegError as err:
+            num_damaged += 1
+            if num_damaged > MAX_DAMAGED_PACKETS:
+                raise
+            yield InputError(f"cannot be decoded: {err}")
+            continue
+        num_damaged = 0
+        yield from (frame for frame in frames if isinstance(frame, av.VideoFrame))
+
+
+def _fail(error: NndeployError) -> dict[str, Value]:
+    raise error
+
+
+def _fields(frame: "VideoFrame", number: int) -> dict[str, Value]:
+    if frame.width * frame.height > MAX_PIXELS:
+        raise InputError(f"has {frame.width} x {frame.height} pixels, more than {MAX_PIXELS}")
+    return {"image": image_from_frame(frame), "frame": number, "seconds": frame.time or 0.0}
+
+
+def image_from_frame(frame: "VideoFrame") -> Image:
+    """Returns the pixels of a frame, turned as the file says."""
+    pixels = np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+    quarters = round(frame.rotation / 90) % 4
+    return np.ascontiguousarray(np.rot90(pixels, quarters)) if quarters else pixels

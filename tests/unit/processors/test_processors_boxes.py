@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detectors' outputs become boxes, and overlapping ones go; held against plain loops in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nndeploy.errors import InputError
+from nndeploy.processors.builtin.nms import Nms
+
+coordinates = st.integers(0, 12).map(float)
+boxes_of_two = st.lists(st.tuples(*[coordinates] * 4), min_size=0, max_size=14)
+
+
+def overlap(a, b) -> float:
+    """Returns intersection over union, one number after the other."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    common = width * height if width > 0 and height > 0 else 0.0
+    area = [max(x1 - x0, 0) * max(y1 - y0, 0) for x0, y0, x1, y1 in (a, b)]
+    union = sum(area) - common
+    return common / union if union > 0 else 0.0
+
+
+def greedy(boxes, scores, classes, iou, across) -> list[int]:
+    """Returns what stays by the definition: best first, each against all that were taken."""
+    taken: list[int] = []
+    for i in sorted(range(len(boxes)), key=lambda i: (-scores[i], i)):
+        rivals = (j for j in taken if across or classes[j] == classes[i])
+        if all(overlap(boxes[i], boxes[j]) <= iou for j in rivals):
+            taken.append(i)
+    return taken
+
+
+@settings(max_examples=300)
+@given(boxes_of_two, st.data(), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.booleans())
+def test_nms_is_the_greedy_definition(boxes, data, iou, across) -> None:
+    count = len(boxes)
+    scores = data.draw(st.lists(st.integers(0, 5).map(lambda n: n / 8), min_size=count, max_size=count))
+    classes = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    array = np.array(boxes, np.float32).reshape(-1, 4)
+    kept, best, kinds = Nms(iou, across_classes=across)(array, np.array(scores, np.float32), classes)
+    want = greedy(array.astype(float).tolist(), scores, classes, iou, across)
+    assert kept.tolist() == array[want].tolist()
+    assert best.tolist() == [scores[i] for i in want]
+    assert kinds.tolist() == [classes[i] for i in want]
+
+
+def test_nms_takes_at_most_so_many_above_a_threshold(step) -> None:
+    fields = {
+        "boxes": [[0, 0, 1, 1], [5, 5, 6, 6], [9, 9, 10, 10]], "scores": [0.2, 0.9, 0.5], "classes": [0, 0, 0],
+    }  # fmt: skip
+    assert step("nms", max=2)(fields)["scores"].tolist() == pytest.approx([0.9, 0.5])
+    assert step("nms", threshold=0.6)(fields)["scores"].tolist() == pytest.approx([0.9])
+    empty = step("nms")({"boxes": [], "scores": [], "classes": []})
+    assert [empty[name].shape for name in ("boxes", "scores", "classes")] == [(0, 4), (0,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"boxes": [[0, 0, 1, 1]], "scores": [1, 2], "classes": [0]}, "there are 1 boxes, 2 scores and 1 classes"),
+        ({"boxes": [[0, 0, 1]], "scores": [1], "classes": [0]}, r"boxes must be \(N, 4\)"),
+        ({"boxes": [[0, 0, 1, np.nan]], "scores": [1], "classes": [0]}, "NaN or infinity"),
+        ({"boxes": [["a"] * 4], "scores": [1], "classes": [0]}, "boxes must be numbers, this is a list"),
+        ({"boxes": [[1], [1, 2]], "scores": [1], "classes": [0]}, "boxes must be numbers"),
+    ],
+)
+def test_boxes_that_are_none_are_refused(step, fields, message) -> None:
+    with pytest.raises(InputError, match=message):
+        step("nms")(fields)
+
+
+def test_boxes_and_scores_become_sure_boxes(step) -> None:
+    fields = {
+        "boxes": np.array([[[0, 0, 0.5, 0.5], [0.25, 0.5, 1, 1], [0, 0, 1, 1]]], np.float32),
+        "scores": np.array([[[0.1, 0.9, 0.0], [0.8, 0.1, 0.1], [0.2, 0.1, 0.7]]], np.float32),
+    }
+    found = step("boxes", unit="fractions", width=320, height=240, background=0)(fields)
+    assert found["boxes"].tolist() == [[0, 0, 160, 120], [0, 0, 320, 240]]
+    assert found["scores"].tolist() == pytest.approx([0.9, 0.7])
+    assert found["classes"].tolist() == [0, 1]
+    all_of_them = step("boxes", threshold=0.0)(fields)
+    assert all_of_them["classes"].tolist() == [1, 0, 2]
+    assert step("boxes", threshold=0.95)(fields)["boxes"].shape == (0, 4)
+
+
+def test_boxes_can_be_written_in_other_forms(step) -> None:
+    fields = {"boxes": [[10, 20, 4, 6]], "scores": [0.9]}
+    assert step("boxes", form="centres")(fields)["boxes"].tolist() == [[8, 17, 12, 23]]
+    assert step("boxes", form="corner-and-size")(fields)["boxes"].tolist() == [[10, 20, 14, 26]]
+    with pytest.raises(InputError, match="there are 1 boxes, but scores are float32"):
+        step("boxes")({"boxes": [[0, 0, 1, 1]], "scores": [0.1, 0.2]})
+    with pytest.raises(InputError, match="background is column 3"):
+        step("boxes", background=3)(fields)
+
+
+def test_rows_of_a_yolo(step) -> None:
+    rows = np.array([[10, 10, 4, 2, 0.5, 0.1, 0.9], [20, 20, 2, 2, 0.9, 0.8, 0.3], [0, 0, 1, 1, 1, 0, 0]], np.float32)
+    found = step("boxes-from-rows", threshold=0.4)({"output": rows[np.newaxis]})
+    assert found["boxes"].tolist() == [[8, 9, 12, 11], [19, 19, 21, 21]]
+    assert found["scores"].tolist() == pytest.approx([0.45, 0.72])
+    assert found["classes"].tolist() == [1, 0]
+    without = np.delete(rows, 4, axis=1).T[np.newaxis]
+    found = step("boxes-from-rows", threshold=0.85, order="columns", objectness=False)({"output": without})
+    assert found["boxes"].tolist() == [[8, 9, 12, 11]]
+    with pytest.raises(InputError, match="must have more than 5 columns"):
+        step("boxes-from-rows")({"output": rows[:, :5]})
+
+
+def test_a_grid_is_decoded_cell_by_cell(step) -> None:
+    rng = np.random.default_rng(5)
+    grid = rng.random((1, 8, 3, 4), np.float32)
+    grid[0, 1:5] = rng.normal(size=(4, 3, 4))
+    found = step("boxes-from-grid", width=352, height=176, threshold=0.6)({"output": grid})
+    want = []
+    for row in range(3):
+        for column in range(4):
+            objectness, x, y, w, h, *scores = grid[0, :, row, column].tolist()
+            score = objectness**0.6 * max(scores) ** 0.4
+            if score > 0.6:
+                centre = (column + np.tanh(x)) / 4 * 352, (row + np.tanh(y)) / 3 * 176
+                half = 352 / (1 + np.exp(-w)) / 2, 176 / (1 + np.exp(-h)) / 2
+                corners = (centre[0] - half[0], centre[1] - half[1], centre[0] + half[0], centre[1] + half[1])
+                want.append((corners, score, int(np.argmax(scores))))
+    assert want
+    np.testing.assert_allclose(found["boxes"], [corners for corners, _, _ in want], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(found["scores"], [score for _, score, _ in want], rtol=1e-5)
+    assert found["classes"].tolist() == [kind for _, _, kind in want]
+    with pytest.raises(InputError, match=r"must be \(5 \+ classes, rows, columns\)"):
+        step("boxes-from-grid", width=1, height=1)({"output": grid[0, :5]})
