@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.cli.console import print_json
+from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.load_options import load_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
     from nndeploy.cli.run_models import Loaded
-    from nndeploy.cli.run_signals import StopSignals
+    from nndeploy.stream.resume import Progress
     from nndeploy.stream.sinks import Sink
     from nndeploy.stream.sources import Source
+    from nndeploy.stream.stopping import Stop
 
 EXAMPLES = """\b
 Examples:
@@ -55,6 +56,10 @@ Examples:
     "--batch-delay-ms", type=click.FloatRange(0, 60_000), default=0.0, show_default=True,
     help="How long an item waits for others of its batch.",
 )  # fmt: skip
+@click.option(
+    "--resume", is_flag=True,
+    help="Go on after the last durable output of the same call, if it was killed or stopped; so may this one be.",
+)  # fmt: skip
 @click.option("--unordered", is_flag=True, help="Write results as they come, not in the order of the items.")
 @click.option(
     "--on-error", type=click.Choice(["continue", "stop"]), default="continue", show_default=True,
@@ -76,31 +81,35 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.engine import Stream, StreamOptions
+    from nndeploy.stream.engine import Stream, StreamOptions, after
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
     with ExitStack() as stack:
         loaded = _loaded(stack, bundle, options)
         signals = stack.enter_context(StopSignals())
-        source, sink = _ends(loaded, inputs, output, options, signals)
+        source = _source(loaded, inputs, options, signals.stop)
+        sink, before = _sink(loaded, source, inputs, output, options)
         how = StreamOptions(
             options["nan"],
             stop_on_error=options["on_error"] == "stop" or source.is_one,
             is_ordered=not options["unordered"],
+            first_index=before.num_records,
         )
         shows_items = output is None and not options["as_json"]
         stream = Stream(loaded.plan, loaded.programs, how, signals.stop)
         with RunView(loaded, stream, source, shows_items=shows_items, verbose=options["verbose"]) as view:
-            summary = stream.run(source.items, sink, view.outcome)
+            if before.num_records:
+                warn(f"goes on after {before.num_records:,} items of an earlier run")
+            summary = stream.run(after(source.items, before.num_records), sink, view.outcome)
     if source.is_one and view.first_error is not None:
         raise view.first_error
     view.finish(summary)
     if options["as_json"]:
         print_json(view.to_json(summary))
     signals.raise_if_stopped()
-    if summary.num_failed:
-        raise CheckError(f"{summary.num_failed} of {summary.num_items} items failed")
+    if num_failed := summary.num_failed + before.num_failed:
+        raise CheckError(f"{num_failed} of {summary.num_items + before.num_records} items failed")
 
 
 def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "Loaded":
@@ -126,30 +135,60 @@ def _model(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _ends(
-    loaded: "Loaded", inputs: tuple[str, ...], output: str | None, options: dict[str, Any], signals: "StopSignals"
-) -> tuple["Source", "Sink"]:
-    """Returns where the items come from and where the outcomes go."""
-    from nndeploy.stream.pipeline_sinks import pipeline_sink
+def _source(loaded: "Loaded", inputs: tuple[str, ...], options: dict[str, Any], stop: "Stop") -> "Source":
+    """Returns where the items come from."""
     from nndeploy.stream.pipeline_sources import pipeline_source
-    from nndeploy.stream.sinks import sink_from_text
     from nndeploy.stream.sources import source_from_texts
     from nndeploy.stream.stopping import stoppable
 
     def stdin() -> Any:
-        return stoppable(binary_stdin(), signals.stop)
+        return stoppable(binary_stdin(), stop)
 
     allow_nan = options["nan"] == "pass"
     if loaded.file is not None:
         if not inputs:
             raise UsageError("no input was named", hint="for example --input photos/")
-        source = pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
-        file = loaded.file
-        return source, pipeline_sink(file.sinks, loaded.last_fields, file.where, output, sys.stdout)
+        return pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
     assert loaded.first is not None
     manifest = loaded.first.manifest
     if not inputs:
         name = manifest.inputs[0].name if manifest.inputs else "x"
         raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
-    source = source_from_texts(inputs, manifest, stdin, allow_nan=allow_nan)
-    return source, sink_from_text(output, manifest, sys.stdout)
+    return source_from_texts(inputs, manifest, stdin, allow_nan=allow_nan)
+
+
+def _sink(
+    loaded: "Loaded", source: "Source", inputs: tuple[str, ...], output: str | None, options: dict[str, Any]
+) -> tuple["Sink", "Progress"]:
+    """Returns where the outcomes go, and how far an earlier run had come."""
+    from nndeploy.cli.run_models import fingerprint
+    from nndeploy.stream.pipeline_sinks import is_one_file, pipeline_sink
+    from nndeploy.stream.resume import Journal, Progress, ResumedSink, journal_path
+    from nndeploy.stream.sinks import Resumables, sink_from_text
+
+    def made(resumables: Resumables | None) -> "Sink":
+        if loaded.file is None:
+            manifest = loaded.first.manifest if loaded.first is not None else None
+            return sink_from_text(output, manifest, sys.stdout, resumables)
+        file = loaded.file
+        return pipeline_sink(file.sinks, loaded.last_fields, file.where, output, sys.stdout, resumables)
+
+    if not options["resume"]:
+        return made(None), Progress()
+    if options["unordered"]:
+        raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
+    if source.paths is None:
+        raise UsageError("--resume needs inputs that can be read again, not standard input")
+    if output in (None, "-"):
+        made([])  # says why not
+    assert output is not None
+    tables = loaded.file.sinks if loaded.file is not None else ()
+    path = journal_path(Path(output), is_file=is_one_file(tables, output))
+    journal = Journal(path, fingerprint(loaded, source, inputs, output, options))
+    resumables: Resumables = []
+    try:
+        sink = made(resumables)
+        return ResumedSink(journal, resumables, sink), journal.progress
+    except BaseException:
+        journal.give_up()
+        raise

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `nndeploy run` runs: the pipeline, if there is one, and the programs that its runners need."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nndeploy import __version__
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.cli.load_options import load
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.program import Program
@@ -16,6 +19,8 @@ from nndeploy.stream.files import read_regular
 from nndeploy.stream.pipeline_file import PipelineFile, ReadFile, last_fields, pipeline_from_toml, plan_of_file
 from nndeploy.stream.pipeline_sinks import check_sinks
 from nndeploy.stream.pipeline_sources import source_fields
+from nndeploy.stream.resume import digest, digest_of_files
+from nndeploy.stream.sources import Source
 from nndeploy.value_types import ValueType
 
 MAX_NAMED_BYTES = 64 << 20
@@ -126,3 +131,21 @@ def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest]) -> dict[
             if item.name not in carried:
                 types.setdefault(renamed.get(item.name, item.name), item.type)
     return types
+
+
+def fingerprint(
+    loaded: Loaded, source: Source, inputs: Sequence[str], output: str, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """Returns what must be the same for a run to go on where another one ended."""
+    manifests = {name: manifest_to_json(opened[0].manifest) for name, opened in loaded.programs.items()}
+    pipeline: list[str] = []
+    if loaded.file is not None:
+        named = sorted(loaded.file.named.items())
+        pipeline = [hashlib.sha256(data).hexdigest() for data in (loaded.file.data, *(data for _, data in named))]
+    settings = {name: options[name] for name in ("nan", "on_error", "batch", "device", "threads")}
+    return {
+        "inputs": digest([list(inputs), digest_of_files(source.paths or ())]),
+        "bundles": digest(manifests),
+        "pipeline": digest(pipeline),
+        "settings": digest([__version__, output, settings]),
+    }

@@ -171,3 +171,8 @@ class Stream:
         else:
             summary.latencies.add(outcome.run_ns)
         self._writing.clocks()[0].add(began_ns, (outcome.index,))
+
+
+def after(items: Iterable[Item], count: int) -> Iterable[Item]:
+    """Returns the items behind the first `count`, none of which is loaded."""
+    return (item for item in items if item.index >= count) if count else items

@@ -52,13 +52,15 @@ class SinkTable:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFile:
-    """A pipeline as its file says it; `runner.inputs` holds only what is renamed."""
+    """A pipeline as its file says it; `runner.inputs` holds only what is renamed. `named` are the files it names."""
 
     where: str
     source: SourceTable
     levels: tuple[tuple[PipelinePlan, ...], ...]
     sinks: tuple[SinkTable, ...]
     in_flight: int
+    data: bytes = b""
+    named: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def pipelines(self) -> tuple[PipelinePlan, ...]:
@@ -74,8 +76,13 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
         MissingInputError: a file that it names does not exist.
         UnavailableError: a processor cannot be loaded here.
     """
-    top = parsed_toml(data, where)
-    reader = _Reader(read_file, make_step or _own_make_step())
+    top, named = parsed_toml(data, where), dict[str, bytes]()
+
+    def read(name: str) -> bytes:
+        named[name] = read_file(name)
+        return named[name]
+
+    reader = _Reader(read, make_step or _own_make_step())
     levels = tuple(reader.level(table) for table in top.tables("level", "level"))
     if not levels:
         raise DataError("has no level", where=where, hint="[[level]] with [[level.pipeline]] in it")
@@ -85,6 +92,8 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
         levels,
         tuple(_sink(table) for table in top.tables("sink", "sink")),
         top.whole("in-flight", 0, 1, MAX_IN_FLIGHT) if "in-flight" in top else 0,
+        data,
+        named,
     )
     top.done()
     _check_unique([one.name for one in made.pipelines], "pipelines", where)
