@@ -19,6 +19,7 @@ from nndeploy.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
     from nndeploy.cli.run_models import Loaded
+    from nndeploy.stream.engine import Stream, StreamOptions
     from nndeploy.stream.resume import Progress
     from nndeploy.stream.sinks import Sink
     from nndeploy.stream.sources import Source
@@ -70,6 +71,17 @@ Examples:
     help="What to do with NaN and infinity in inputs.",
 )  # fmt: skip
 @load_options
+@click.option(
+    "--metrics", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep figures of the stream in a file."
+)
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535),
+    help="Serve them for Prometheus at http://127.0.0.1:PORT/metrics, to this machine alone.",
+)  # fmt: skip
+@click.option(
+    "--trace", type=click.Path(path_type=Path), metavar="FILE.json",
+    help="Write who worked on what when, for Perfetto or Chrome.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Say which variant each submodel got, and why; and of each stage.")
 def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
@@ -81,7 +93,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.engine import Stream, StreamOptions, after
+    from nndeploy.stream.engine import StreamOptions, after
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
@@ -97,7 +109,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
             first_index=before.num_records,
         )
         shows_items = output is None and not options["as_json"]
-        stream = Stream(loaded.plan, loaded.programs, how, signals.stop)
+        stream = _stream(stack, loaded, how, options, signals.stop)
         with RunView(loaded, stream, source, shows_items=shows_items, verbose=options["verbose"]) as view:
             if before.num_records:
                 warn(f"goes on after {before.num_records:,} items of an earlier run")
@@ -133,6 +145,28 @@ def _model(text: str) -> tuple[str, Path]:
     if not equals or not name or not path:
         raise UsageError(f"--model is NAME=BUNDLE, not {text!r}")
     return name, Path(path)
+
+
+def _stream(
+    stack: ExitStack, loaded: "Loaded", how: "StreamOptions", options: dict[str, Any], stop: "Stop"
+) -> "Stream":
+    """Returns the stream, which those who want to watch it do until the stack ends."""
+    from nndeploy.stream.engine import Stream
+    from nndeploy.stream.trace import Trace
+
+    trace = Trace(options["trace"]) if options["trace"] is not None else None
+    if trace is not None:
+        stack.callback(trace.discard)
+    stream = Stream(loaded.plan, loaded.programs, how, stop, trace)
+    if options["metrics"] is None and options["metrics_port"] is None:
+        return stream
+    from nndeploy.stream.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
+
+    if options["metrics"] is not None:
+        stack.enter_context(MetricsFile(options["metrics"], stream))
+    if options["metrics_port"] is not None:
+        stack.enter_context(MetricsServer(options["metrics_port"], lambda: prometheus_text(metrics_of(stream))))
+    return stream
 
 
 def _source(loaded: "Loaded", inputs: tuple[str, ...], options: dict[str, Any], stop: "Stop") -> "Source":
@@ -179,10 +213,10 @@ def _sink(
         raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
     if source.paths is None:
         raise UsageError("--resume needs inputs that can be read again, not standard input")
-    if output in (None, "-"):
+    tables = loaded.file.sinks if loaded.file is not None else ()
+    if output in (None, "-") or (not tables and Path(output or "").suffix == ".npz"):
         made([])  # says why not
     assert output is not None
-    tables = loaded.file.sinks if loaded.file is not None else ()
     path = journal_path(Path(output), is_file=is_one_file(tables, output))
     journal = Journal(path, fingerprint(loaded, source, inputs, output, options))
     resumables: Resumables = []

@@ -27,6 +27,8 @@ from nndeploy.value_types import Value, dtype_name
 
 PLAIN_SECONDS = 5.0
 """How often a line of progress is printed where standard error is no terminal."""
+BAR_SECONDS = 0.5
+"""How often the busiest stage is looked for where there is a bar."""
 MAX_SHOWN_VALUES = 10
 MAX_RECORDS = 1000
 """How many failures, and how many results without an output, the JSON summary lists."""
@@ -47,6 +49,9 @@ class RunView:
         self._records: list[dict[str, Any]] = []
         self._num_done = 0
         self._began = self._told = time.monotonic()
+        self._looked_ns = time.perf_counter_ns()
+        self._busy_ns: dict[str, int] = {}
+        self._limit = ""
         self._console = err()
         self._bar = None if shows_items or not self._console.is_terminal else _bar(self._console)
         if verbose:
@@ -140,11 +145,27 @@ class RunView:
         now = time.monotonic()
         rate = self._num_done / max(now - self._began, 1e-9)
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self._num_done, rate=f"{rate:,.1f} items/s")
+            if now - self._told > BAR_SECONDS:
+                self._told, self._limit = now, self._limit_text()
+            text = f"{rate:,.1f} items/s{self._limit}"
+            self._bar.update(self._bar.task_ids[0], completed=self._num_done, rate=text)
         elif not self._shows_items and now - self._told > PLAIN_SECONDS:
             self._told = now
             of = f" of {self._source.num_items:,}" if self._source.num_items else ""
-            self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s")
+            self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s{self._limit_text()}")
+
+    def _limit_text(self) -> str:
+        """Returns which stage was busiest since the last time, and how full the queues are."""
+        now, stages = time.perf_counter_ns(), self._stream.stages()
+        passed_ns = now - self._looked_ns
+        shares = {
+            stage.name: (stage.busy_ns - self._busy_ns.get(stage.name, 0)) / (passed_ns * stage.num_workers)
+            for stage in stages
+        }
+        self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
+        name, share = max(shares.items(), key=lambda item: item[1])
+        depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
+        return f"; {name} limits ({min(share, 1.0):.0%} busy); queues {depths}"
 
     def _say(self, text: str) -> None:
         if self._bar is not None:

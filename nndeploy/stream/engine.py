@@ -79,6 +79,7 @@ class Stream:
         self._plan = plan
         self._options = options
         self._stop = stop or Stop()
+        self._tracer = tracer
         self._assembly = Assembly(plan, programs, options.nan, tracer)
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
@@ -128,6 +129,8 @@ class Stream:
         else:
             sink.finish()
         self._assembly.crew.join(END_SECONDS)
+        if self._tracer is not None:
+            self._tracer.finish()
 
     def _read(self, items: Iterable[Item]) -> None:
         """Puts records in at the front until the source ends or a stop is asked for."""

@@ -91,7 +91,7 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
         _source(top.table("source")),
         levels,
         tuple(_sink(table) for table in top.tables("sink", "sink")),
-        top.whole("in-flight", 0, 1, MAX_IN_FLIGHT) if "in-flight" in top else 0,
+        top.whole("in-flight", 0, 1, MAX_IN_FLIGHT),
         data,
         named,
     )

@@ -49,6 +49,8 @@ class TomlTable:
     def whole(self, key: str, default: int, least: int, most: int) -> int:
         """Returns a whole number within limits."""
         value = self._value(key, default)
+        if key not in self.values:
+            return default
         if type(value) is not int:
             raise self._odd(key, "a whole number", value)
         return int(self._within(key, value, least, most))

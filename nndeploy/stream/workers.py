@@ -25,6 +25,9 @@ class Tracer(Protocol):
     def span(self, worker: str, name: str, began_ns: int, ended_ns: int, indices: Sequence[int]) -> None:
         """Takes one piece of work; called from the worker's thread."""
 
+    def finish(self) -> None:
+        """Is called when the stream has ended well."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
