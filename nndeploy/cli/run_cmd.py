@@ -49,6 +49,7 @@ Examples:
     "--pipeline", type=click.Path(path_type=Path), metavar="FILE.toml",
     help="Several models, and what stands before and behind them. Default: the bundle's own pipeline, if it has one.",
 )  # fmt: skip
+@click.option("--no-pipeline", is_flag=True, help="Run the bundle alone, even if it has a pipeline.")
 @click.option(
     "--model", "models", multiple=True, metavar="NAME=BUNDLE", help="Bundle of one of the pipelines (repeatable)."
 )
@@ -126,13 +127,18 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
 
 def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "Loaded":
     """Returns what runs: a pipeline, or a bundle alone."""
-    from nndeploy.cli.run_models import load_alone, load_pipeline, pipeline_of_path
+    from nndeploy.cli.run_models import load_alone, load_pipeline
+    from nndeploy.stream.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
 
-    models = dict(map(_model, options["models"]))
+    models, file = dict(map(_model, options["models"])), None
     if options["pipeline"] is not None:
+        file = pipeline_of_path(options["pipeline"])
+    elif bundle is not None and not options["no_pipeline"]:
+        file = pipeline_of_bundle(bundle)
+    if file is not None:
         if options["batch"] > 1:
             raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
-        return load_pipeline(stack, pipeline_of_path(options["pipeline"]), bundle, models, options)
+        return load_pipeline(stack, file, bundle, models, options)
     if bundle is None:
         raise UsageError("Missing argument 'BUNDLE'", hint="or name a pipeline with --pipeline FILE.toml")
     if models:

@@ -15,16 +15,12 @@ from nndeploy.cli.load_options import load
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
-from nndeploy.stream.files import read_regular
-from nndeploy.stream.pipeline_file import PipelineFile, ReadFile, last_fields, pipeline_from_toml, plan_of_file
+from nndeploy.stream.pipeline_file import PipelineFile, last_fields, plan_of_file
 from nndeploy.stream.pipeline_sinks import check_sinks
 from nndeploy.stream.pipeline_sources import source_fields
 from nndeploy.stream.resume import digest, digest_of_files
 from nndeploy.stream.sources import Source
 from nndeploy.value_types import ValueType
-
-MAX_NAMED_BYTES = 64 << 20
-"""Of a file that a pipeline names: labels, charsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +42,6 @@ class Loaded:
     def first(self) -> Program | None:
         """The first program, None where nothing is run."""
         return next((program for programs in self.programs.values() for program in programs), None)
-
-
-def pipeline_of_path(path: Path) -> PipelineFile:
-    """Returns the pipeline in a TOML file; the files that it names are relative to it.
-
-    Raises:
-        MissingInputError: there is no such file, or one that it names is missing.
-        DataError: it is malformed.
-    """
-    return pipeline_from_toml(read_regular(path, MAX_NAMED_BYTES), str(path), reader_beside(path))
-
-
-def reader_beside(path: Path) -> ReadFile:
-    """Returns what reads the files that the pipeline at `path` names."""
-    return lambda name: read_regular(path.parent / name, MAX_NAMED_BYTES)
 
 
 def load_alone(stack: ExitStack, bundle: Path, batch: int, delay_ms: float, options: Mapping[str, Any]) -> Loaded:

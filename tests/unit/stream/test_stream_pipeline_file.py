@@ -156,7 +156,7 @@ TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (ONE.replace("}", ', in = ["X"] }'), "loader, step 'label': nothing before it gives the field 'X' (hint: did you"),
+        (ONE.replace("}", ', in = ["X"] }'), "loader, step 'label': nothing before it gives the field 'X' (hint: did"),
         (ONE.replace("}", ', out = ["q"] }') + LOADER + "steps = [{ use = 'label', in = ['q'], out = ['r'] }]",
          "loader 2, step 'label': nothing before it gives the field 'q'"),
         (ONE + LOADER + "steps = [{ use = 'label' }]", "the field 'x' is given by 1 and by 2, which work beside"),
