@@ -86,9 +86,9 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Say which variant each submodel got, and why; and of each stage.")
 def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
-    """Run inputs through a BUNDLE, or through a pipeline of several.
+    """Run inputs through a BUNDLE.
 
-    Each item gives one result or one error record, in order. A single item that fails is the command's error; of
+    Or through a pipeline of several, which a file describes or the bundle carries. Each item gives one result or one error record, in order. A single item that fails is the command's error; of
     many, the others go on and the exit code is 1. The first SIGINT or SIGTERM stops reading and finishes what is on
     its way; the second one ends at once.
     """
@@ -140,7 +140,7 @@ def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "
             raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
         return load_pipeline(stack, file, bundle, models, options)
     if bundle is None:
-        raise UsageError("Missing argument 'BUNDLE'", hint="or name a pipeline with --pipeline FILE.toml")
+        raise UsageError("Missing argument 'BUNDLE'", hint="see nndeploy run --help")
     if models:
         raise UsageError("--model names a bundle of a pipeline, and there is no pipeline")
     return load_alone(stack, bundle, options["batch"], options["batch_delay_ms"], options)

@@ -145,7 +145,8 @@ def test_of_a_thousand_images_ten_are_broken_in_ten_ways(here) -> None:
     for i in range(1000):
         (here / "in" / f"{i}.png").write_bytes(BROKEN[i // 100] if i % 100 == 50 else good)
     (here / "p.toml").write_text(
-        '[source]\nkind = "images"\n[[level]]\n[[level.pipeline]]\nrunners = 0\n[[level.pipeline.loader]]\nworkers = 2\n'
+        '[source]\nkind = "images"\n[[level]]\n[[level.pipeline]]\nrunners = 0\n'
+        "[[level.pipeline.loader]]\nworkers = 2\n"
         'steps = [{ use = "decode" }, { use = "resize", width = 2, height = 2 }]\n'
         '[[level.pipeline.post]]\nsteps = [{ use = "normalise" }]\n'
     )
@@ -164,7 +165,7 @@ def test_a_bundle_carries_its_pipeline_and_its_labels(here, capsys) -> None:
     (here / "p.toml").write_text(
         '[source]\nkind = "arrays"\n[[level]]\n[[level.pipeline]]\nname = "read"\n[[level.pipeline.post]]\n'
         'steps = [{ use = "softmax", in = ["OUT"], out = ["scores"] },\n'
-        '         { use = "top-k", k = 1, labels = "labels.txt", in = ["scores"], out = ["labels", "best", "classes"] }]\n'
+        '         { use = "top-k", labels = "labels.txt", in = ["scores"], out = ["labels", "best", "classes"] }]\n'
         '[[sink]]\nkind = "json-lines"\nfields = ["labels"]\n'
     )
     model = DIGITS / "digits.onnx"
