@@ -88,9 +88,9 @@ Examples:
 def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
     """Run inputs through a BUNDLE.
 
-    Or through a pipeline of several, which a file describes or the bundle carries. Each item gives one result or one error record, in order. A single item that fails is the command's error; of
-    many, the others go on and the exit code is 1. The first SIGINT or SIGTERM stops reading and finishes what is on
-    its way; the second one ends at once.
+    Or through a pipeline of several, which a file describes or the bundle carries. Each item gives one result or one
+    error record, in order. A single item that fails is the command's error; of many, the others go on and the exit
+    code is 1. The first SIGINT or SIGTERM stops reading and finishes what is on its way; the second one ends at once.
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
