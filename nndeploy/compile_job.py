@@ -6,6 +6,7 @@ and reads the report. The child (`python -m nndeploy.compile_job FOLDER`) runs t
 in a child of its own. A crash of the ONNX library on a hostile model is then one line that names the stage.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -93,6 +94,7 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if keywords["image_input"] is not None:
         image: dict[str, Any] = keywords["image_input"]
         keywords["image_input"] = ImageInput(**{k: _frozen(v) for k, v in image.items()})
+    keywords["pipeline"] = {name: base64.b64decode(data) for name, data in arguments["pipeline"].items()}
     keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
     return keywords
 

@@ -24,6 +24,7 @@ class CompileOptions:
     and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
+    `pipeline` are the members that carry a default pipeline (`nndeploy.stream.bundled_pipeline`).
     `precision` is the least in which backends may compute float32, on targets that have it.
     """
 
@@ -38,6 +39,7 @@ class CompileOptions:
     shapes: Mapping[str, Any] = field(default_factory=dict)
     custom_op_libraries: tuple[str, ...] = ()
     image_input: ImageInput | None = None
+    pipeline: Mapping[str, bytes] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
     require: Mapping[str, float] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class CompileOptions:
 def options_to_json(options: CompileOptions) -> dict[str, Any]:
     """Returns what of the options shapes the bundle, as plain data for its provenance; no paths of this machine."""
     data = dataclasses.asdict(options)
-    for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes"):
+    for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes", "pipeline"):
         del data[only_here]
     data["targets"] = [target.name for target in options.targets]
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}

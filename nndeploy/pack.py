@@ -111,7 +111,8 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
         image_input=packing.options.image_input,
         provenance=_provenance(packing),
     )
-    return manifest, members.contents, report_of(packing, settled.plan, settled, findings, packing.chains)
+    contents = {**members.contents, **packing.options.pipeline}
+    return manifest, contents, report_of(packing, settled.plan, settled, findings, packing.chains)
 
 
 def report_of(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy compile`: options -> a compile in a child process -> progress by stage -> the table at the end."""
 
+import base64
 import json
 import os
 import re
@@ -78,6 +79,10 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     help="Sliding-window buffer of fused convolutions, e.g. 256KiB; default: from each target's caches.",
 )
 @click.option("--custom-ops", multiple=True, type=click.Path(path_type=Path), help="Library of operators (repeatable).")
+@click.option(
+    "--pipeline", type=click.Path(path_type=Path), metavar="FILE.toml",
+    help="Pipeline that the bundle carries, for `run`; files that it names (labels) travel too.",
+)  # fmt: skip
 @click.option("--image", type=click.Path(path_type=Path), help="TOML file that says how an image becomes the input.")
 @click.option("--rtol", type=float, help="Relative tolerance of the check, for floating types.")
 @click.option("--atol", type=float, help="Absolute tolerance of the check, for floating types.")
@@ -148,6 +153,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "pins": [_pin(text) for text in options["pin"]],
         "custom_op_libraries": [_existing(path) for path in options["custom_ops"]],
         "image_input": None if options["image"] is None else _image_input(options["image"]),
+        "pipeline": {} if options["pipeline"] is None else _pipeline(options["pipeline"]),
         "rtol": options["rtol"],
         "atol": options["atol"],
         "require": dict(_requirement(text) for text in options["require"]),
@@ -198,6 +204,13 @@ def _existing(path: Path) -> str:
     if not path.is_file():
         raise MissingInputError("no such library of operators", where=str(path))
     return str(path.absolute())
+
+
+def _pipeline(path: Path) -> dict[str, str]:
+    """Returns the members that carry a pipeline, as text that JSON can hold."""
+    from nndeploy.stream.bundled_pipeline import members_of_pipeline
+
+    return {name: base64.b64encode(data).decode("ascii") for name, data in members_of_pipeline(path).items()}
 
 
 def _image_input(path: Path) -> dict[str, Any]:

@@ -12,19 +12,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nndeploy.cli.console import err, print_line
+from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
+from nndeploy.stream.engine import Stream, Summary
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record
-from nndeploy.stream.pump import Summary
 from nndeploy.stream.sources import Source
+from nndeploy.stream.workers import StageFigures
 from nndeploy.value_types import Value, dtype_name
 
 PLAIN_SECONDS = 5.0
 """How often a line of progress is printed where standard error is no terminal."""
+BAR_SECONDS = 0.5
+"""How often the busiest stage is looked for where there is a bar."""
 MAX_SHOWN_VALUES = 10
 MAX_RECORDS = 1000
 """How many failures, and how many results without an output, the JSON summary lists."""
@@ -33,21 +37,26 @@ MAX_RECORDS = 1000
 class RunView:
     """Shows a run while it goes on; `first_error` is that of the first item that failed."""
 
-    def __init__(self, program: Program, source: Source, *, shows_items: bool, verbose: bool) -> None:
+    def __init__(self, loaded: Loaded, stream: Stream, source: Source, *, shows_items: bool, verbose: bool) -> None:
         """Makes a view; with `shows_items` each result is printed on standard output."""
         self.first_error: NndeployError | None = None
-        self._program = program
+        self._programs = loaded.programs
+        self._manifest = loaded.first.manifest if loaded.file is None and loaded.first is not None else None
+        self._stream = stream
         self._source = source
+        self._is_verbose = verbose
         self._shows_items = shows_items
         self._records: list[dict[str, Any]] = []
         self._num_done = 0
         self._began = self._told = time.monotonic()
+        self._looked_ns = time.perf_counter_ns()
+        self._busy_ns: dict[str, int] = {}
+        self._limit = ""
         self._console = err()
         self._bar = None if shows_items or not self._console.is_terminal else _bar(self._console)
         if verbose:
-            _tell_chain(program.chain)
-            for choice in program.choices:
-                _tell_choice(choice)
+            for programs in loaded.programs.values():
+                _tell_program(programs[0])
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -83,13 +92,16 @@ class RunView:
         figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
+        if summary.is_stopped:
+            self._say("nndeploy: stopped before the end")
+        if self._is_verbose:
+            for stage in summary.stages:
+                self._say(f"nndeploy: stage {stage.name}: {_busy_text(stage, summary.seconds)}")
 
     def to_json(self, summary: Summary) -> dict[str, Any]:
         """Returns the summary that `--json` prints."""
         return {
-            "bundle": str(self._program.path),
-            "chain": chain_to_json(self._program.chain),
-            "choices": [choice_to_json(choice) for choice in self._program.choices],
+            **self._programs_to_json(),
             "items": summary.num_items,
             "failed": summary.num_failed,
             "non_finite": summary.num_non_finite,
@@ -97,11 +109,22 @@ class RunView:
             "items_per_second": summary.rate_hz,
             "latency_ms": summary.latencies.percentiles_ms(),
             "records": self._records,
+            "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
+            **({"stopped": True} if summary.is_stopped else {}),
         }
+
+    def _programs_to_json(self) -> dict[str, Any]:
+        if self._manifest is not None:
+            (programs,) = self._programs.values()
+            return _program_to_json(programs[0])
+        return {"pipelines": {name: _program_to_json(programs[0]) for name, programs in self._programs.items()}}
+
+    def _label(self, outcome: Outcome) -> tuple[str, float] | None:
+        return best_label(self._manifest, outcome.outputs or {}) if self._manifest is not None else None
 
     def _lines(self, outcome: Outcome) -> list[str]:
         outputs = outcome.outputs or {}
-        label = best_label(self._program.manifest, outputs)
+        label = self._label(outcome)
         if label is not None:
             return [f"{outcome.origin}  {label[0]}  {label[1]:.1%}"]
         return [outcome.origin, *(f"  {name}  {describe(value)}" for name, value in outputs.items())]
@@ -113,7 +136,7 @@ class RunView:
         if outcome.error is not None:
             record["error"] = error_record(outcome)
         else:
-            label = best_label(self._program.manifest, outcome.outputs or {})
+            label = self._label(outcome)
             record["run_ms"] = outcome.run_ns / 1e6
             record |= {} if label is None else {"label": label[0], "probability": round(label[1], 6)}
         self._records.append(record)
@@ -122,11 +145,27 @@ class RunView:
         now = time.monotonic()
         rate = self._num_done / max(now - self._began, 1e-9)
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self._num_done, rate=f"{rate:,.1f} items/s")
+            if now - self._told > BAR_SECONDS:
+                self._told, self._limit = now, self._limit_text()
+            text = f"{rate:,.1f} items/s{self._limit}"
+            self._bar.update(self._bar.task_ids[0], completed=self._num_done, rate=text)
         elif not self._shows_items and now - self._told > PLAIN_SECONDS:
             self._told = now
             of = f" of {self._source.num_items:,}" if self._source.num_items else ""
-            self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s")
+            self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s{self._limit_text()}")
+
+    def _limit_text(self) -> str:
+        """Returns which stage was busiest since the last time, and how full the queues are."""
+        now, stages = time.perf_counter_ns(), self._stream.stages()
+        passed_ns = now - self._looked_ns
+        shares = {
+            stage.name: (stage.busy_ns - self._busy_ns.get(stage.name, 0)) / (passed_ns * stage.num_workers)
+            for stage in stages
+        }
+        self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
+        name, share = max(shares.items(), key=lambda item: item[1])
+        depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
+        return f"; {name} limits ({min(share, 1.0):.0%} busy); queues {depths}"
 
     def _say(self, text: str) -> None:
         if self._bar is not None:
@@ -139,6 +178,42 @@ def _bar(console: Console) -> Progress:
     return Progress(
         BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=console
     )
+
+
+def _tell_program(program: Program) -> None:
+    _tell_chain(program.chain)
+    for choice in program.choices:
+        _tell_choice(choice)
+
+
+def _program_to_json(program: Program) -> dict[str, Any]:
+    return {
+        "bundle": str(program.path),
+        "chain": chain_to_json(program.chain),
+        "choices": [choice_to_json(choice) for choice in program.choices],
+    }
+
+
+def busy_share(stage: StageFigures, seconds: float) -> float:
+    """Returns the share of the time that the workers of a stage were at work, 0 to 1."""
+    return min(1.0, stage.busy_ns / max(1.0, seconds * 1e9 * stage.num_workers))
+
+
+def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
+    """Returns what the workers of a stage did as plain data."""
+    return {
+        "stage": stage.name,
+        "workers": stage.num_workers,
+        "records": stage.num_done,
+        "busy_seconds": stage.busy_ns / 1e9,
+        "busy_share": round(busy_share(stage, seconds), 4),
+    }
+
+
+def _busy_text(stage: StageFigures, seconds: float) -> str:
+    workers = "1 worker" if stage.num_workers == 1 else f"{stage.num_workers} workers"
+    mean_us = stage.busy_ns / 1e3 / max(1, stage.num_done)
+    return f"{workers}, {busy_share(stage, seconds):.0%} busy, {stage.num_done:,} records, {mean_us:,.0f} us each"
 
 
 def _tell_chain(chain: ChainChoice) -> None:

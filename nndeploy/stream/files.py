@@ -62,16 +62,23 @@ def safe_stem(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:MAX_STEM_LENGTH] or "item"
 
 
+TEMPORARY = ".nndeploy-"
+OWN_TEMPORARY = f"{TEMPORARY}resume-"
+"""How temporary files begin that nobody else can have open, so that a later run may remove them."""
+
+
 class OutputFolder:
     """A folder that results are written into; made if it is missing."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens or makes the folder.
+    def __init__(self, path: Path, *, is_own: bool = False) -> None:
+        """Opens or makes the folder; `is_own` says that no other run writes into it.
 
         Raises:
             CannotCreateError: it cannot be made, or is no folder.
         """
         self.path = path
+        self._is_own = is_own
+        self._not_synced: set[str] = set()
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -84,7 +91,7 @@ class OutputFolder:
         Raises:
             CannotCreateError: nothing can be created here.
         """
-        return NewFile(self._descriptor, self.path / name)
+        return NewFile(self._descriptor, self.path / name, OWN_TEMPORARY if self._is_own else TEMPORARY)
 
     def write(self, name: str, write_to: Callable[[BinaryIO], object]) -> Path:
         """Writes the file `name` whole, in place of the one that is there, and returns its path.
@@ -104,7 +111,32 @@ class OutputFolder:
         except BaseException:
             new.discard()
             raise
+        if self._is_own:
+            self._not_synced.add(name)
         return new.path
+
+    def sync(self) -> None:
+        """Forces to the disk what was written since the last time, in a folder of one's own.
+
+        Raises:
+            InputOutputError: it could not be.
+        """
+        with wrapped_io(self.path):
+            for name in self._not_synced:
+                descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._descriptor)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            os.fsync(self._descriptor)
+        self._not_synced.clear()
+
+    def remove_temporary(self) -> None:
+        """Removes what a killed run left half written, in a folder of one's own."""
+        with wrapped_io(self.path):
+            for path in self.path.iterdir():
+                if path.name.startswith(OWN_TEMPORARY):
+                    os.unlink(path.name, dir_fd=self._descriptor)
 
     def remove(self, name: str) -> None:
         """Removes a file of an earlier run, if there is one."""
@@ -125,7 +157,7 @@ class OutputFolder:
 class NewFile:
     """A file under a temporary name; `finish` gives it its own name, `discard` removes it."""
 
-    def __init__(self, folder: int, path: Path) -> None:
+    def __init__(self, folder: int, path: Path, prefix: str = TEMPORARY) -> None:
         """Creates the temporary file in the folder with the descriptor `folder`.
 
         Raises:
@@ -133,7 +165,7 @@ class NewFile:
         """
         self.path = path
         self._folder = os.dup(folder)
-        self._temporary = f".nndeploy-{os.urandom(8).hex()}.tmp"
+        self._temporary = f"{prefix}{os.urandom(8).hex()}.tmp"
         try:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -189,6 +221,15 @@ def new_file(path: Path) -> NewFile:
         return folder.create(path.name)
     finally:
         folder.close()
+
+
+def sync_folder(path: Path) -> None:
+    """Forces the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class wrapped_io:  # noqa: N801 - a context manager reads like a function

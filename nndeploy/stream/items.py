@@ -26,7 +26,8 @@ class Item:
 class Outcome:
     """What became of an item: outputs, or the error that took their place.
 
-    `non_finite` names the inputs that held NaN or an infinity. `run_ns` is the time that the program took.
+    `non_finite` names the inputs that held NaN or an infinity. `run_ns` is the time that the program took. `stage` says
+    where in a pipeline of several stages the error came up.
     """
 
     index: int
@@ -36,3 +37,4 @@ class Outcome:
     error: NndeployError | None = None
     non_finite: tuple[str, ...] = ()
     run_ns: int = 0
+    stage: str = ""

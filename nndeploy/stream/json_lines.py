@@ -55,10 +55,10 @@ def values_from_line(line: bytes | None, types: Mapping[str, ValueType], *, allo
 
 
 def object_from_line(line: bytes | None, *, allow_nan: bool) -> dict[str, Any]:
-    """Returns the object that a line holds, as Python's own values.
+    """Returns the JSON object that a line holds.
 
     Raises:
-        InputError: the line is too long, no JSON object, or names something twice.
+        InputError: the line is too long or no JSON object, or names something twice.
     """
     if line is None:
         raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
@@ -107,4 +107,6 @@ def line_from_outcome(outcome: Outcome, label: tuple[str, float] | None = None) 
 def error_record(outcome: Outcome) -> dict[str, str]:
     """Returns the error of an outcome as plain data."""
     error = outcome.error
-    return {"code": error.code, "message": str(error)} if error is not None else {}
+    if error is None:
+        return {}
+    return {"code": error.code, "message": str(error)} | ({"stage": outcome.stage} if outcome.stage else {})

@@ -76,9 +76,9 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
         require_av()
     paths = paths_from_texts(texts, SUFFIXES[kind])
     if kind in ("json-lines", "lines", "video"):
-        return Source(_of_many(kind, paths), None, is_one=False)
+        return Source(_of_many(kind, paths), None, is_one=False, paths=tuple(paths))
     is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source(_of_files(kind, paths), len(paths), is_one)
+    return Source(_of_files(kind, paths), len(paths), is_one, tuple(paths))
 
 
 def _of_files(kind: str, paths: Sequence[Path]) -> Iterable[Item]:

@@ -7,13 +7,16 @@ the index and a cleaned stem, so no input can choose where its result is written
 """
 
 import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.errors import UsageError
-from nndeploy.stream.files import NewFile, OutputFolder, safe_stem, wrapped_io
+from nndeploy.errors import CannotCreateError, DataError, UsageError
+from nndeploy.stream.files import NewFile, OutputFolder, safe_stem, sync_folder, wrapped_io
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record, line_from_outcome
@@ -37,13 +40,44 @@ class Sink(Protocol):
         """Leaves nothing half written."""
 
 
-def sink_from_text(text: str | None, manifest: Manifest, stdout: TextIO) -> Sink:
-    """Returns the sink that `--output` describes; None is one that forgets.
+class ResumableSink(Sink, Protocol):
+    """A sink whose output can be cut back to a checkpoint; see `nndeploy.stream.resume`."""
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Cuts the output back to a state that `checkpoint` returned; an empty one is the beginning.
+
+        Raises:
+            DataError: the output is not what the state says.
+        """
+
+    def checkpoint(self) -> Mapping[str, Any]:
+        """Forces what was written to the disk, and returns what `resume` needs, as plain data.
+
+        Raises:
+            InputOutputError: it could not be forced.
+        """
+
+    def finish_again(self) -> None:
+        """Does what is left of `finish` after a kill in the middle of it."""
+
+
+Resumables: TypeAlias = list[ResumableSink]
+"""Takes the sinks that are made so that they may be resumed."""
+
+
+def sink_from_text(
+    text: str | None, manifest: Manifest | None, stdout: TextIO, resumables: Resumables | None = None
+) -> Sink:
+    """Returns the sink that `--output` describes; None is one that forgets. The manifest may name classes.
+
+    With `resumables` it is one that may be resumed, and is appended to them.
 
     Raises:
         CannotCreateError: the file or folder cannot be created.
-        UsageError: the text has no meaning.
+        UsageError: the text has no meaning, or the sink cannot be resumed.
     """
+    if resumables is not None and (text in (None, "-") or Path(text or "").suffix == ".npz"):
+        raise UsageError("--resume needs an output of many records that stays", hint="--output x.jsonl or a folder")
     if text is None:
         return NoSink()
     if text == "-":
@@ -52,12 +86,71 @@ def sink_from_text(text: str | None, manifest: Manifest, stdout: TextIO) -> Sink
     if path.suffix == ".npz" and not path.is_dir():
         return NpzSink(path)
     if path.suffix in (".jsonl", ".ndjson") and not path.is_dir():
-        return JsonFileSink(manifest, path)
+        return lines_sink(manifest, path, resumables)
     if path.suffix and not path.is_dir() and not text.endswith("/"):
         raise UsageError(
             f"cannot tell what {text!r} should be", hint="x.npz, x.jsonl, - or a folder (with a / at the end)"
         )
-    return FolderSink(path)
+    return folder_sink(path, resumables)
+
+
+def lines_sink(manifest: Manifest | None, path: Path, resumables: Resumables | None = None) -> Sink:
+    """Returns a sink of JSON lines in a file, one that may be resumed if `resumables` is there to take it."""
+    if resumables is None:
+        return JsonFileSink(manifest, path)
+    resumables.append(made := GrowingLinesSink(manifest, path))
+    return made
+
+
+def folder_sink(path: Path, resumables: Resumables | None = None) -> Sink:
+    """Returns a sink of a folder, one that may be resumed if `resumables` is there to take it."""
+    made = FolderSink(path, is_own=resumables is not None)
+    if resumables is not None:
+        resumables.append(made)
+    return made
+
+
+class SelectedSink:
+    """Hands on outcomes with some of their fields."""
+
+    def __init__(self, fields: Sequence[str], sink: Sink) -> None:
+        self._fields = tuple(fields)
+        self._sink = sink
+        self.finish = sink.finish
+        self.discard = sink.discard
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outcome with its fields of these names alone."""
+        if outcome.outputs is not None:
+            outcome = replace(outcome, outputs={name: outcome.outputs[name] for name in self._fields})
+        self._sink.write(outcome)
+
+
+class SeveralSinks:
+    """Hands every outcome to each of several sinks."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes the outcome to each of them."""
+        for sink in self._sinks:
+            sink.write(outcome)
+
+    def finish(self) -> None:
+        """Finishes each of them; where one fails, those behind it are discarded."""
+        for number, sink in enumerate(self._sinks):
+            try:
+                sink.finish()
+            except BaseException:
+                for other in self._sinks[number + 1 :]:
+                    other.discard()
+                raise
+
+    def discard(self) -> None:
+        """Discards each of them."""
+        for sink in self._sinks:
+            sink.discard()
 
 
 class NoSink:
@@ -105,7 +198,7 @@ class NpzSink:
 class JsonLinesSink:
     """JSON lines on an open stream, each flushed so that a reader sees it at once."""
 
-    def __init__(self, manifest: Manifest, stream: TextIO) -> None:
+    def __init__(self, manifest: Manifest | None, stream: TextIO) -> None:
         self._manifest = manifest
         self._stream = stream
 
@@ -124,7 +217,7 @@ class JsonLinesSink:
 class JsonFileSink:
     """JSON lines in a file that appears when the stream ends."""
 
-    def __init__(self, manifest: Manifest, path: Path) -> None:
+    def __init__(self, manifest: Manifest | None, path: Path) -> None:
         self._manifest = manifest
         self._new = _new_file(path)
 
@@ -142,11 +235,87 @@ class JsonFileSink:
         self._new.discard()
 
 
+class GrowingLinesSink:
+    """JSON lines in a file that grows as `NAME.part` and may be resumed; it gets its name when the stream ends."""
+
+    def __init__(self, manifest: Manifest | None, path: Path) -> None:
+        """Opens the file that grows; `resume` comes before the first `write`.
+
+        Raises:
+            CannotCreateError: it cannot be made.
+        """
+        self._manifest = manifest
+        self._path = path
+        self._part = path.with_name(f"{path.name}.part")
+        self._num_bytes = 0
+        self._was_there = self._part.exists()
+        if path.is_dir():
+            raise CannotCreateError("cannot be created: is a folder", where=str(path))
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._file = os.fdopen(os.open(self._part, flags, 0o666), "r+b")
+        except OSError as err:
+            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(self._part)) from err
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Cuts the file back to the bytes of a checkpoint.
+
+        Raises:
+            DataError: it is shorter than that.
+        """
+        self._num_bytes = int(state.get("bytes", 0))
+        with wrapped_io(self._part):
+            size = self._file.seek(0, 2)
+            if size < self._num_bytes:
+                raise DataError(
+                    f"has {size} bytes, but {self._num_bytes} were written",
+                    where=str(self._part), hint="remove its .resume file to start again",
+                )  # fmt: skip
+            self._file.truncate(self._num_bytes)
+            self._file.seek(self._num_bytes)
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes one line."""
+        line = _line(self._manifest, outcome).encode("ascii")
+        with wrapped_io(self._part):
+            self._file.write(line)
+        self._num_bytes += len(line)
+
+    def checkpoint(self) -> Mapping[str, Any]:
+        """Forces the lines to the disk."""
+        with wrapped_io(self._part):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return {"bytes": self._num_bytes}
+
+    def finish(self) -> None:
+        """Gives the file its name."""
+        self._file.close()
+        with wrapped_io(self._path):
+            self._part.replace(self._path)
+            sync_folder(self._path.parent)
+
+    def finish_again(self) -> None:
+        """Gives the file its name, unless it has it; what opening it again made goes."""
+        self._file.close()
+        with wrapped_io(self._path):
+            if self._was_there:
+                self._part.replace(self._path)
+            else:
+                self._part.unlink()
+            sync_folder(self._path.parent)
+
+    def discard(self) -> None:
+        """Keeps the file for a run that goes on."""
+        self._file.close()
+
+
 class FolderSink:
     """A folder with one file an item."""
 
-    def __init__(self, path: Path) -> None:
-        self._folder = OutputFolder(path)
+    def __init__(self, path: Path, *, is_own: bool = False) -> None:
+        """Opens or makes the folder; `is_own` says that no other run writes into it, so that it may be resumed."""
+        self._folder = OutputFolder(path, is_own=is_own)
         self._folder.create("probe").discard()
 
     def write(self, outcome: Outcome) -> None:
@@ -168,6 +337,20 @@ class FolderSink:
         """Lets go of the folder; every file in it is whole."""
         self._folder.close()
 
+    def resume(self, state: Mapping[str, Any]) -> None:  # noqa: ARG002 - names say which record a file is of
+        """Removes what a killed run left half written; the files of records that are done again are replaced."""
+        self._folder.remove_temporary()
+
+    def checkpoint(self) -> Mapping[str, Any]:
+        """Forces the files to the disk."""
+        self._folder.sync()
+        return {}
+
+    def finish_again(self) -> None:
+        """Does nothing but let go: every file had its name."""
+        self._folder.remove_temporary()
+        self._folder.close()
+
 
 def _write_json(record: object, file: BinaryIO) -> None:
     file.write((json.dumps(record) + "\n").encode("ascii"))
@@ -181,6 +364,6 @@ def _new_file(path: Path) -> NewFile:
         folder.close()
 
 
-def _line(manifest: Manifest, outcome: Outcome) -> str:
-    label = best_label(manifest, outcome.outputs) if outcome.outputs is not None else None
+def _line(manifest: Manifest | None, outcome: Outcome) -> str:
+    label = best_label(manifest, outcome.outputs) if manifest and outcome.outputs is not None else None
     return line_from_outcome(outcome, label) + "\n"

@@ -38,12 +38,14 @@ SUFFIXES = (".npz", ".npy", *IMAGE_SUFFIXES)
 class Source:
     """The items of a stream. `num_items` is None where it is not known before the end.
 
-    `is_one` says that the user named one single item: its error is the error of the whole call.
+    `is_one` says that the user named one single item: its error is the error of the whole call. `paths` are the files
+    that the items come from; None where they cannot be read again.
     """
 
     items: Iterable[Item]
     num_items: int | None
     is_one: bool
+    paths: tuple[Path, ...] | None = None
 
 
 def source_from_texts(
@@ -61,7 +63,8 @@ def source_from_texts(
     if named:
         if len(named) != len(texts):
             raise UsageError("NAME=... names one input of one item; it goes with other NAME=... alone, each once")
-        return Source([reader.named_item(named)], 1, is_one=True)
+        paths = tuple(Path(text[1:]) for text in named.values() if text.startswith("@"))
+        return Source([reader.named_item(named)], 1, is_one=True, paths=paths)
     if "-" in texts:
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
@@ -76,9 +79,9 @@ def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
     for path in paths:
         reader.check_kind(path)
     if any(path.suffix.lower() in JSON_SUFFIXES for path in paths):
-        return Source(reader.items_with_lines(paths), None, is_one=False)
+        return Source(reader.items_with_lines(paths), None, is_one=False, paths=tuple(paths))
     is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one)
+    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one, tuple(paths))
 
 
 def _paths_of(text: str) -> list[Path]:

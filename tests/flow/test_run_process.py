@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command as a process: what is on which stream, and what it does when a stream or a reader is gone."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -137,6 +139,33 @@ def test_a_signal_ends_the_run_and_leaves_nothing_half_written(here, number, cod
     assert process.returncode == code
     assert "Traceback" not in error
     assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.npz"]
+
+
+def feed_all(pipe) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.write(b'{"image": [[1, 2, 3]]}\n' * 50_000)
+
+
+def test_a_second_signal_ends_at_once_what_the_first_could_not(here) -> None:
+    """Nobody reads standard output, so what is on its way cannot end."""
+    process = subprocess.Popen(
+        [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    feed = threading.Thread(target=lambda: feed_all(process.stdin), daemon=True)
+    feed.start()
+    time.sleep(1.5)  # the pipe is full by now
+    process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 143
+    assert time.monotonic() - began < 1
+    feed.join(10)
+    process.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 def test_a_silent_producer_is_waited_for_without_work(here) -> None:

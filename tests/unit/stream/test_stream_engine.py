@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import BundleError, DataError, InputError, InputOutputError
+from nndeploy.stream.description import only_the_model
+from nndeploy.stream.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item
-from nndeploy.stream.pump import non_finite_names, pump
+from nndeploy.stream.non_finite import non_finite_names
 from nndeploy.value_types import TensorType
 
 
@@ -51,9 +53,14 @@ def program(make_manifest, fake_program):
     return fake_program(make_manifest({"x": TensorType("float32", (None,))}), run)
 
 
-def run(program, values, **options):
+def stream(program, items, sink, on_outcome=None, **options):
+    plan = only_the_model(program.manifest)
+    return Stream(plan, {"model": [program]}, StreamOptions(**options)).run(items, sink, on_outcome)
+
+
+def run(program, values, on_outcome=None, **options):
     sink = Collector()
-    summary = pump(program, [item(i, value) for i, value in enumerate(values)], sink, **options)
+    summary = stream(program, [item(i, value) for i, value in enumerate(values)], sink, on_outcome, **options)
     return sink, summary
 
 
@@ -82,7 +89,7 @@ def test_stops_at_the_first_error_where_asked(program) -> None:
 def test_what_would_hit_every_item_ends_the_stream(program) -> None:
     sink = Collector()
     with pytest.raises(BundleError, match="a lie"):
-        pump(program, [item(0, f32(666)), item(1, f32(1))], sink)
+        stream(program, [item(0, f32(666)), item(1, f32(1))], sink)
     assert sink.outcomes == []
     assert sink.ending == "discarded"
 
@@ -94,14 +101,14 @@ def test_a_sink_that_fails_ends_the_stream(program) -> None:
 
     sink = Full()
     with pytest.raises(InputOutputError):
-        pump(program, [item(0, f32(1))], sink)
+        stream(program, [item(0, f32(1))], sink)
     assert sink.ending == "discarded"
 
 
 def test_a_bug_is_not_an_outcome(program) -> None:
     sink = Collector()
     with pytest.raises(ZeroDivisionError):
-        pump(program, [item(0, ZeroDivisionError())], sink)
+        stream(program, [item(0, ZeroDivisionError())], sink)
     assert sink.ending == "discarded"
 
 

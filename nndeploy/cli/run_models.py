@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `nndeploy run` runs: the pipeline, if there is one, and the programs that its runners need."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nndeploy import __version__
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.cli.load_options import load
+from nndeploy.errors import MissingInputError, UsageError, did_you_mean
+from nndeploy.runtime.program import Program
+from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.pipeline_file import PipelineFile, last_fields, plan_of_file
+from nndeploy.stream.pipeline_sinks import check_sinks
+from nndeploy.stream.pipeline_sources import source_fields
+from nndeploy.stream.resume import digest, digest_of_files
+from nndeploy.stream.sources import Source
+from nndeploy.value_types import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A plan with its programs, by pipeline; `file` is None where a bundle runs alone."""
+
+    plan: StreamPlan
+    programs: Mapping[str, Sequence[Program]]
+    file: PipelineFile | None
+    types: Mapping[str, ValueType]
+    """The types of the fields that the first models take, where the source's items are those fields."""
+
+    @property
+    def last_fields(self) -> tuple[str, ...]:
+        """The fields of a sink that does not say which."""
+        return last_fields(self.plan.levels)
+
+    @property
+    def first(self) -> Program | None:
+        """The first program, None where nothing is run."""
+        return next((program for programs in self.programs.values() for program in programs), None)
+
+
+def load_alone(stack: ExitStack, bundle: Path, batch: int, delay_ms: float, options: Mapping[str, Any]) -> Loaded:
+    """Returns a bundle that runs by itself."""
+    program = stack.enter_context(load(bundle, dict(options)))
+    plan = only_the_model(program.manifest)
+    if batch > 1:
+        (one,) = plan.pipelines
+        assert one.runner is not None
+        runner = replace(one.runner, batch=batch, batch_delay_ns=round(delay_ms * 1e6))
+        plan = replace(plan, levels=((replace(one, runner=runner),),))
+    return Loaded(plan, {one.name: [program] for one in plan.pipelines}, None, {})
+
+
+def load_pipeline(
+    stack: ExitStack, file: PipelineFile, bundle: Path | None, models: Mapping[str, Path], options: Mapping[str, Any]
+) -> Loaded:
+    """Returns a pipeline with its programs open, one for each runner; `models` overrides bundles by pipeline.
+
+    Raises:
+        UsageError: a pipeline has no bundle, or `models` names no pipeline.
+        DataError: the pipeline does not fit its models.
+        MissingInputError, UnavailableError, BundleError: a bundle cannot be loaded.
+    """
+    with_runner = {one.name: one.runner for one in file.pipelines if one.runner is not None}
+    for name in models:
+        if name not in with_runner:
+            raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
+    programs = {
+        name: _opened(stack, runner, models.get(name) or _path_of(file, name, runner, bundle), options)
+        for name, runner in with_runner.items()
+    }
+    manifests = {name: opened[0].manifest for name, opened in programs.items()}
+    types = _first_types(file, manifests)
+    plan = plan_of_file(file, manifests, source_fields(file.source, types, file.where))
+    check_sinks(file.sinks, last_fields(plan.levels), file.where)
+    return Loaded(plan, programs, file, types)
+
+
+def _opened(stack: ExitStack, runner: RunnerPlan, path: Path, options: Mapping[str, Any]) -> list[Program]:
+    return [
+        stack.enter_context(load(path, {**options, "device": device or options["device"]})) for device in runner.devices
+    ]
+
+
+def _path_of(file: PipelineFile, name: str, runner: RunnerPlan, bundle: Path | None) -> Path:
+    if runner.model:
+        path = Path(file.where).parent / runner.model
+        if not path.exists():
+            hint = f"compile it, or name another with --model {name}=FILE.nnd"
+            raise MissingInputError(f"no such bundle, which the pipeline {name!r} needs", where=str(path), hint=hint)
+        return path
+    if bundle is None:
+        raise UsageError(
+            f"the pipeline {name!r} names no model", where=file.where, hint=f"name a BUNDLE, or --model {name}=FILE.nnd"
+        )
+    return bundle
+
+
+def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest]) -> dict[str, ValueType]:
+    """Returns the types of what the models of the first level take, by field."""
+    types: dict[str, ValueType] = {}
+    for one in file.levels[0]:
+        if one.runner is None:
+            continue
+        carried, renamed = set(one.runner.carry.values()), one.runner.inputs or {}
+        for item in manifests[one.name].inputs:
+            if item.name not in carried:
+                types.setdefault(renamed.get(item.name, item.name), item.type)
+    return types
+
+
+def fingerprint(
+    loaded: Loaded, source: Source, inputs: Sequence[str], output: str, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """Returns what must be the same for a run to go on where another one ended."""
+    manifests = {name: manifest_to_json(opened[0].manifest) for name, opened in loaded.programs.items()}
+    pipeline: list[str] = []
+    if loaded.file is not None:
+        named = sorted(loaded.file.named.items())
+        pipeline = [hashlib.sha256(data).hexdigest() for data in (loaded.file.data, *(data for _, data in named))]
+    settings = {name: options[name] for name in ("nan", "on_error", "batch", "device", "threads")}
+    return {
+        "inputs": digest([list(inputs), digest_of_files(source.paths or ())]),
+        "bundles": digest(manifests),
+        "pipeline": digest(pipeline),
+        "settings": digest([__version__, output, settings]),
+    }

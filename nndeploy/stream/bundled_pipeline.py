@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default pipeline that a bundle carries: `compile --pipeline` puts it in, `run` takes it out.
+
+Members: `pipeline/pipeline.toml` is the file as it was, `pipeline/files.json` maps each name in it to the member with
+that file (labels, charsets). They are listed and hashed in the manifest as every member is; a reader that knows
+nothing of pipelines leaves them alone. Processors are named, never shipped. Pipelines without a `model` run the bundle
+itself; other models are looked for beside it.
+"""
+
+from pathlib import Path, PurePosixPath
+
+from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.strict_json import canonical_json, parse_json
+from nndeploy.errors import BundleError, DataError, MissingInputError
+from nndeploy.stream.files import read_regular
+from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml
+
+TOML = "pipeline/pipeline.toml"
+FILES = "pipeline/files.json"
+MAX_NAMED_BYTES = 64 << 20
+"""Of a file that a pipeline names."""
+MAX_FILES_JSON = 1 << 20
+
+
+def pipeline_of_path(path: Path) -> PipelineFile:
+    """Returns the pipeline in a TOML file; the files that it names are relative to it.
+
+    Raises:
+        MissingInputError: there is no such file, or one that it names is missing.
+        DataError: it is malformed.
+    """
+
+    def read(name: str) -> bytes:
+        return read_regular(path.parent / name, MAX_NAMED_BYTES)
+
+    return pipeline_from_toml(read_regular(path, MAX_NAMED_BYTES), str(path), read)
+
+
+def members_of_pipeline(path: Path) -> dict[str, bytes]:
+    """Returns the members with which a bundle carries the pipeline at `path`.
+
+    Raises:
+        MissingInputError: there is no such file, or one that it names is missing.
+        DataError: it is malformed, or names a model that cannot stand beside the bundle.
+    """
+    file = pipeline_of_path(path)
+    for one in file.pipelines:
+        model = PurePosixPath(one.runner.model) if one.runner is not None else PurePosixPath()
+        if model.is_absolute() or ".." in model.parts:
+            hint = "name it as it stands beside the bundle, or leave model out for the bundle itself"
+            raise DataError(f"the model {str(model)!r} lies elsewhere", where=f"{path}: {one.name!r}", hint=hint)
+    if all(one.runner is None or one.runner.model for one in file.pipelines):
+        raise DataError("no pipeline runs the bundle itself", where=str(path), hint="leave out its model")
+    names = {name: f"pipeline/files/{number}" for number, name in enumerate(sorted(file.named))}
+    members = {member: file.named[name] for name, member in names.items()}
+    return {TOML: file.data, FILES: canonical_json(names), **members}
+
+
+def pipeline_of_bundle(path: Path) -> PipelineFile | None:
+    """Returns the pipeline that a bundle carries, or None.
+
+    Raises:
+        MissingInputError: there is no such bundle.
+        BundleError: the bundle is malformed or damaged.
+        DataError: its pipeline is malformed.
+    """
+    with open_bundle(path) as bundle:
+        if TOML not in bundle.manifest.members:
+            return None
+        names = _names(bundle)
+
+        def read(name: str) -> bytes:
+            if name not in names:
+                raise MissingInputError("the bundle does not carry this file", where=f"{path}: {name}")
+            return bytes(bundle.member(names[name]))
+
+        return pipeline_from_toml(bytes(bundle.member(TOML)), f"{path}: pipeline.toml", read)
+
+
+def _names(bundle: Bundle) -> dict[str, str]:
+    if FILES not in bundle.manifest.members:
+        return {}
+    names = parse_json(bundle.member(FILES), MAX_FILES_JSON)
+    if not isinstance(names, dict) or not all(
+        isinstance(member, str) and member in bundle.manifest.members for member in names.values()
+    ):
+        raise BundleError("does not map names to members", where=f"{bundle.path}: {FILES}")
+    return names

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stream is made of, as frozen values: levels of pipelines of stages of steps.
+
+A TOML file (`nndeploy.stream.pipeline_toml`) or a bundle alone (`only_the_model`) becomes a `StreamPlan`; the
+assembly (`nndeploy.stream.assembly`) makes queues and threads of it. Law: a plan has been checked as a whole, so each
+field that a step takes is there when it runs, and nothing here is checked again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.value_types import Value
+
+DEFAULT_LOADERS = 2
+"""Threads that read and decode where nobody says how many; a batch of the model runs beside them."""
+
+
+class Step(Protocol):
+    """One step of work on the fields of a record, as `nndeploy.processors` makes it of a table in TOML."""
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The fields that it needs."""
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The fields that it makes."""
+
+    def __call__(self, fields: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Returns the fields that it makes.
+
+        Raises:
+            DataError: this record's values cannot be worked on; it says which step failed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """Steps that one worker does one after the other, and how many equal workers do them."""
+
+    steps: tuple[Step, ...] = ()
+    workers: int = 1
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The fields that the steps make, each once."""
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.gives))
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPlan:
+    """How records go through a bundle.
+
+    `inputs` maps inputs of the model to fields, None hands over all fields under their own names; `outputs` maps
+    outputs of the model to fields. Up to `batch` records are run at once, the first waits at most `batch_delay_ns`
+    for others. `carry` maps outputs to the inputs that get them in the next part of the same record. There is one
+    runner, with a program of its own, for each of `devices`.
+    """
+
+    inputs: Mapping[str, str] | None
+    outputs: Mapping[str, str]
+    model: str = ""
+    devices: tuple[str, ...] = ("auto",)
+    batch: int = 1
+    batch_delay_ns: int = 0
+    carry: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """Loaders, a runner and post-processors; different loaders each make a part, so do different post-processors.
+
+    With `each` the list of that name is worked on part by part, a part being the field `part`. `keep` are the fields
+    that go on from here, None for all.
+    """
+
+    name: str
+    loaders: tuple[StagePlan, ...] = ()
+    runner: RunnerPlan | None = None
+    posts: tuple[StagePlan, ...] = ()
+    each: str = ""
+    part: str = ""
+    keep: tuple[str, ...] | None = None
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The fields that are made here, each once."""
+        outputs = self.runner.outputs.values() if self.runner is not None else ()
+        steps = [name for stage in (*self.loaders, *self.posts) for name in stage.gives]
+        return tuple(dict.fromkeys((*steps, *outputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """Levels of pipelines, the fields of an outcome, and how many records may be on their way at once."""
+
+    levels: tuple[tuple[PipelinePlan, ...], ...]
+    fields: tuple[str, ...]
+    in_flight: int = 0
+    is_named: bool = True
+    """Whether stages have names that the user gave, and errors should tell them."""
+
+    @property
+    def pipelines(self) -> tuple[PipelinePlan, ...]:
+        """The pipelines of all levels."""
+        return tuple(pipeline for level in self.levels for pipeline in level)
+
+
+def only_the_model(manifest: Manifest, loaders: int = DEFAULT_LOADERS) -> StreamPlan:
+    """Returns the plan of a bundle without a pipeline: read, run, and all outputs are the outcome."""
+    outputs = tuple(output.name for output in manifest.outputs)
+    runner = RunnerPlan(None, {name: name for name in outputs})
+    pipeline = PipelinePlan("model", (StagePlan((), loaders),), runner)
+    return StreamPlan(((pipeline,),), outputs, is_named=False)
+
+
+def default_in_flight(plan: StreamPlan) -> int:
+    """Returns how many records may be on their way: enough that every worker has one and the next one waits."""
+    workers = sum(
+        sum(stage.workers for stage in (*pipeline.loaders, *pipeline.posts)) + (_num_held(pipeline.runner))
+        for pipeline in plan.pipelines
+    )
+    return 2 * workers + 2
+
+
+def _num_held(runner: RunnerPlan | None) -> int:
+    return len(runner.devices) * runner.batch if runner is not None else 0

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a stream for machines: a JSON file that is replaced about once a second, and a page for Prometheus.
+
+The page is served on 127.0.0.1 alone, on a port that the user chose; nothing is ever sent anywhere. The last figures
+stay in the file after the stream.
+
+Source: Prometheus text exposition format 0.0.4.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from nndeploy.errors import CannotCreateError
+from nndeploy.stream.engine import Stream
+from nndeploy.stream.files import new_file, wrapped_io
+
+SECONDS = 1.0
+HOST = "127.0.0.1"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_of(stream: Stream) -> dict[str, Any]:
+    """Returns the figures of a stream so far as plain data."""
+    summary = stream.summary
+    return {
+        "records": summary.num_items,
+        "failed": summary.num_failed,
+        "non_finite": summary.num_non_finite,
+        "seconds": summary.seconds,
+        "records_per_second": summary.rate_hz,
+        "stages": [asdict(stage) for stage in stream.stages()],
+        "queues": [asdict(queue) for queue in stream.queues()],
+    }
+
+
+def prometheus_text(metrics: dict[str, Any]) -> str:
+    """Returns the same figures as Prometheus reads them."""
+    return "".join(f"{line}\n" for line in _lines(metrics))
+
+
+def _lines(metrics: dict[str, Any]) -> Iterator[str]:
+    for name, kind in (("records", "counter"), ("failed", "counter"), ("non_finite", "counter")):
+        yield f"# TYPE nndeploy_{name}_total {kind}"
+        yield f"nndeploy_{name}_total {metrics[name]}"
+    for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
+        yield f"# TYPE nndeploy_stage_{name} counter"
+        for stage in metrics["stages"]:
+            yield f'nndeploy_stage_{name}{{stage="{_escaped(stage["name"])}"}} {stage[key] / scale:.9g}'
+    yield "# TYPE nndeploy_stage_workers gauge"
+    for stage in metrics["stages"]:
+        yield f'nndeploy_stage_workers{{stage="{_escaped(stage["name"])}"}} {stage["num_workers"]}'
+    for name, key, kind in (("depth", "depth", "gauge"), ("passed_total", "num_passed", "counter")):
+        yield f"# TYPE nndeploy_queue_{name} {kind}"
+        for queue in metrics["queues"]:
+            yield f'nndeploy_queue_{name}{{queue="{_escaped(queue["name"])}"}} {queue[key]}'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+class MetricsFile:
+    """Writes the figures into a file while a `with` block runs, and a last time at its end."""
+
+    def __init__(self, path: Path, stream: Stream) -> None:
+        """Writes the first figures.
+
+        Raises:
+            CannotCreateError: the file cannot be made.
+        """
+        self._path = path
+        self._stream = stream
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="nndeploy metrics", daemon=True)
+        self._write()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        with suppress(Exception):  # what the stream did counts more
+            self._write()
+
+    def _work(self) -> None:
+        while not self._is_over.wait(SECONDS):
+            with suppress(Exception):  # the disk may be full for a while; the stream goes on
+                self._write()
+
+    def _write(self) -> None:
+        metrics = metrics_of(self._stream) | {"time": time.time()}
+        new = new_file(self._path)
+        try:
+            with wrapped_io(self._path):
+                new.file.write((json.dumps(metrics) + "\n").encode("ascii"))
+            new.finish(sync=False)
+        finally:
+            new.discard()
+
+
+class MetricsServer:
+    """Serves the figures at http://127.0.0.1:PORT/metrics while a `with` block runs."""
+
+    def __init__(self, port: int, text: Callable[[], str]) -> None:
+        """Takes the port; 0 is any that is free.
+
+        Raises:
+            CannotCreateError: the port is taken.
+        """
+        try:
+            self._server = ThreadingHTTPServer((HOST, port), _handler(text))
+        except OSError as err:
+            raise CannotCreateError(f"the port cannot be taken: {err.strerror}", where=f"{HOST}:{port}") from err
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(target=self._server.serve_forever, name="nndeploy metrics page", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+    class Page(BaseHTTPRequestHandler):
+        timeout = 10
+
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != "/metrics":
+                self.send_error(404)
+                return
+            body = text().encode("utf-8")
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+            """Says nothing: standard error is for the run."""
+
+    return Page

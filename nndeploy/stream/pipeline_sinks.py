@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the outcomes of a pipeline go: its `[[sink]]` tables and the text of `run --output` become a sink.
+
+Without a table `--output` says all, as for a bundle alone. With one, it names the file or folder of that sink; with
+several, a folder in which each has its own name. A pipeline may come out of a bundle, so it never chooses a folder.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TextIO
+
+from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.stream.csv_sink import CsvSink
+from nndeploy.stream.image_sink import ImageSink
+from nndeploy.stream.pipeline_file import SinkTable
+from nndeploy.stream.sinks import (
+    JsonLinesSink,
+    NoSink,
+    Resumables,
+    SelectedSink,
+    SeveralSinks,
+    Sink,
+    folder_sink,
+    lines_sink,
+    sink_from_text,
+)
+from nndeploy.stream.statistics_sink import StatisticsSink
+from nndeploy.stream.toml_table import TomlTable
+from nndeploy.stream.video_sink import VideoSink
+
+MakeOne = Callable[[Resumables | None], Sink]
+
+
+def _once(table: TomlTable, make: Callable[[], Sink]) -> MakeOne:
+    """Returns what makes a sink whose output is only whole at the end, so that it cannot be resumed."""
+
+    def made(resumables: Resumables | None) -> Sink:
+        if resumables is not None:
+            raise UsageError(
+                "this sink cannot be resumed", where=table.where, hint="--resume goes with json-lines and npz"
+            )
+        return make()
+
+    return made
+
+
+def _json_lines(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:  # noqa: ARG001 - no settings
+    return lambda resumables: SelectedSink(fields, lines_sink(None, path, resumables))
+
+
+def _npz(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:  # noqa: ARG001 - no settings
+    return lambda resumables: SelectedSink(fields, folder_sink(path, resumables))
+
+
+def _csv(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
+    each = table.texts("each")
+    return _once(table, lambda: CsvSink(path, fields, each))
+
+
+def _statistics(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
+    return _once(table, lambda: StatisticsSink(path, fields))
+
+
+def _images(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
+    field, quality = _one_field(table, fields), table.whole("quality", 90, 1, 100)
+    form = table.text("format", "png")
+    if form not in ("png", "jpeg"):
+        raise DataError(f"format must be 'png' or 'jpeg', is {form!r:.40}", where=table.where)
+    kind: Literal["png", "jpeg"] = "png" if form == "png" else "jpeg"
+    return _once(table, lambda: ImageSink(path, field, kind, quality))
+
+
+def _video(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
+    field, rate_hz = _one_field(table, fields), table.number("rate-hz", 25.0, 0.01, 1000)
+    return _once(table, lambda: VideoSink(path, field, rate_hz))
+
+
+def _one_field(table: TomlTable, fields: tuple[str, ...]) -> str:
+    if len(fields) != 1:
+        raise DataError(f"takes one field, not {len(fields)}", where=table.where, hint='fields = ["image"]')
+    return fields[0]
+
+
+MakeSink = Callable[[TomlTable, Path, tuple[str, ...]], MakeOne]
+"""Reads a table, and returns what makes the sink of it; only that touches the disk."""
+
+KINDS: dict[str, tuple[MakeSink, str]] = {
+    "json-lines": (_json_lines, ".jsonl"),
+    "npz": (_npz, ""),
+    "csv": (_csv, ".csv"),
+    "statistics": (_statistics, ".json"),
+    "images": (_images, ""),
+    "video": (_video, ".mp4"),
+}
+"""Kind -> how it is made, and the suffix that a file of it gets where `name` has none ("": a folder)."""
+
+
+def sink_fields(table: SinkTable, last_fields: Sequence[str]) -> tuple[str, ...]:
+    """Returns the fields that a sink gets: those that it names, else what the last stages give."""
+    return table.fields or tuple(last_fields)
+
+
+def _maker(table: SinkTable, where: str, path: Path, last_fields: Sequence[str]) -> MakeOne:
+    settings = TomlTable(table.settings, f"{where}: sink {table.name!r}")
+    make = KINDS[table.kind][0](settings, path, sink_fields(table, last_fields))
+    settings.done()
+    return make
+
+
+def check_sinks(tables: Sequence[SinkTable], last_fields: Sequence[str], where: str) -> None:
+    """Checks the kinds of sinks and their settings; creates nothing.
+
+    Raises:
+        DataError: a kind or a setting is unknown or has no meaning.
+    """
+    for table in tables:
+        if table.kind not in KINDS:
+            hint = did_you_mean(table.kind, KINDS)
+            raise DataError(f"unknown kind {table.kind!r}", where=f"{where}: sink {table.name!r}", hint=hint)
+        _maker(table, where, Path(), last_fields)
+
+
+def pipeline_sink(
+    tables: Sequence[SinkTable],
+    last_fields: Sequence[str],
+    where: str,
+    text: str | None,
+    stdout: TextIO,
+    resumables: Resumables | None = None,
+) -> Sink:
+    """Returns the sink of a pipeline whose sinks have been checked.
+
+    Raises:
+        CannotCreateError: a file or folder cannot be created.
+        UsageError: the text does not go with the sinks.
+    """
+    if not tables:
+        return SelectedSink(last_fields, sink_from_text(text, None, stdout, resumables))
+    if resumables is not None and text in (None, "-"):
+        raise UsageError("--resume needs an output that stays", hint="--output x.jsonl or a folder")
+    if text is None:
+        return NoSink()
+    if len(tables) == 1:
+        if text != "-":
+            return _maker(tables[0], where, Path(text), last_fields)(resumables)
+        if tables[0].kind != "json-lines":
+            raise UsageError(f"a sink of {tables[0].kind} cannot write to standard output")
+        return SelectedSink(sink_fields(tables[0], last_fields), JsonLinesSink(None, stdout))
+    if text == "-":
+        raise UsageError(f"the pipeline has {len(tables)} sinks: --output names a folder for them")
+    made: list[Sink] = []
+    try:
+        for table in tables:
+            made.append(_maker(table, where, Path(text) / _file_name(table), last_fields)(resumables))  # noqa: PERF401 - for discard
+    except BaseException:
+        SeveralSinks(made).discard()
+        raise
+    return SeveralSinks(made)
+
+
+def is_one_file(tables: Sequence[SinkTable], text: str) -> bool:
+    """Returns whether `--output` names a file, not a folder."""
+    if not tables:
+        return Path(text).suffix in (".jsonl", ".ndjson") and not Path(text).is_dir()
+    return len(tables) == 1 and KINDS[tables[0].kind][1] != ""
+
+
+def _file_name(table: SinkTable) -> str:
+    suffix = KINDS[table.kind][1]
+    return table.name if Path(table.name).suffix or not suffix else table.name + suffix

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run --resume`: a run that was killed goes on after its last durable output, and ends with the same files.
+
+The protocol, for outputs that grow record by record (a file of JSON lines, a folder of npz or images):
+
+1. Beside the output stands a journal, `out.jsonl.resume` or `out/.nndeploy-resume`, locked while a run uses it. Its
+   first line is the fingerprint of the run: inputs (paths, sizes, times of change), bundles, pipeline, settings. A run
+   with another fingerprint is refused and changes nothing.
+2. Records are written in order. About once a second, and when the run is stopped, the output is forced to the disk and
+   then a line is added to the journal, and forced there too: so many records are done, so many bytes are theirs.
+   Each line of the journal ends with its checksum; a torn last line counts as not written.
+3. A run that goes on believes the last whole line: it cuts the output back to what is said there, removes temporary
+   files of the run before it, and begins with the next record. What was written after that line is written again.
+4. At the end a last line says `done`, then the output gets its name, then the journal is removed. A run that finds
+   `done` does nothing but that.
+
+Lines grow in `out.jsonl.part`; a file in a folder gets its name when it is whole. So whatever moment a kill or a loss
+of power hits, either the journal is not there (nothing is done, or all is), or it says what of the output is durable.
+A failed write or fsync ends the run, and is never taken for done.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
+from nndeploy.stream.files import sync_folder, wrapped_io
+from nndeploy.stream.items import Outcome
+from nndeploy.stream.sinks import ResumableSink, Sink
+
+VERSION = 1
+CHECKPOINT_SECONDS = 1.0
+FOLDER_JOURNAL = ".nndeploy-resume"
+FILE_SUFFIX = ".resume"
+MAX_JOURNAL_BYTES = 1 << 30
+
+State = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run had come: its records, of which so many failed or held NaN."""
+
+    num_records: int = 0
+    num_failed: int = 0
+    num_non_finite: int = 0
+
+
+def journal_path(output: Path, *, is_file: bool) -> Path:
+    """Returns where the journal of an output stands."""
+    return output.with_name(output.name + FILE_SUFFIX) if is_file else output / FOLDER_JOURNAL
+
+
+def digest(data: object) -> str:
+    """Returns a digest of plain data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def digest_of_files(paths: Sequence[Path]) -> str:
+    """Returns a digest of the names, sizes and times of change of files; one that is gone counts as that."""
+    found = hashlib.sha256()
+    for path in paths:
+        try:
+            status = path.stat()
+            facts = (str(path), status.st_size, status.st_mtime_ns)
+        except OSError as err:
+            facts = (str(path), -1, err.errno or 0)
+        found.update(json.dumps(facts).encode("ascii"))
+    return found.hexdigest()
+
+
+class Journal:
+    """The journal of one output; opened and locked by one run at a time."""
+
+    def __init__(self, path: Path, fingerprint: Mapping[str, str]) -> None:
+        """Opens or begins the journal.
+
+        Raises:
+            DataError: it belongs to a run with another fingerprint.
+            BusyError: another run uses it.
+            CannotCreateError: it cannot be made.
+        """
+        self.path = path
+        self.is_done = self.is_new = False
+        self.progress = Progress()
+        self.states: list[State] = []
+        self._descriptor = _locked(path)
+        try:
+            lines = self._lines()
+            self.is_new = not lines
+            if self.is_new:
+                self._append({"journal": VERSION, "fingerprint": dict(fingerprint)})
+                sync_folder(path.parent)
+                return
+            self._check(lines[0], fingerprint)
+            self._take(lines[-1])
+        except BaseException:
+            self.close()
+            raise
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Returns the first and the last whole line; cuts a torn one off."""
+        with wrapped_io(self.path):
+            size = os.fstat(self._descriptor).st_size
+            data = os.pread(self._descriptor, min(size, MAX_JOURNAL_BYTES), 0)
+            found: list[dict[str, Any]] = []
+            end = 0
+            for line in data.splitlines(keepends=True):
+                parsed = _parsed(line)
+                if parsed is None:
+                    break
+                end += len(line)
+                found = [found[0] if found else parsed, parsed]
+            os.ftruncate(self._descriptor, end)
+        return found
+
+    def _check(self, header: Mapping[str, Any], fingerprint: Mapping[str, str]) -> None:
+        before = header.get("fingerprint")
+        if header.get("journal") != VERSION or not isinstance(before, dict):
+            raise DataError("is no journal of this version", where=str(self.path), hint="remove it to start again")
+        if other := [name for name in fingerprint if before.get(name) != fingerprint[name]]:
+            raise DataError(
+                f"the run that this would go on had other {' and '.join(other)}",
+                where=str(self.path), hint="call it as before, or remove this file to start again",
+            )  # fmt: skip
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        if "records" in line:
+            self.progress = Progress(line["records"], line["failed"], line["non_finite"])
+            self.states = line["sinks"]
+            self.is_done = bool(line.get("done"))
+
+    def write(self, progress: Progress, states: Sequence[State], *, is_done: bool = False) -> None:
+        """Adds a line, and forces it to the disk."""
+        line = {
+            "records": progress.num_records,
+            "failed": progress.num_failed,
+            "non_finite": progress.num_non_finite,
+            "sinks": [dict(state) for state in states],
+        }
+        self._append(line | ({"done": True} if is_done else {}))
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        text = json.dumps(line).encode("ascii")
+        whole = text + f" {zlib.crc32(text):08x}\n".encode("ascii")
+        with wrapped_io(self.path):
+            end = os.fstat(self._descriptor).st_size
+            if os.pwrite(self._descriptor, whole, end) != len(whole):
+                raise InputOutputError("writing failed: the disk is full", where=str(self.path))
+            os.fsync(self._descriptor)
+
+    def remove(self) -> None:
+        """Removes the journal: the output is finished."""
+        with wrapped_io(self.path):
+            self.path.unlink()
+            sync_folder(self.path.parent)
+        self.close()
+
+    def give_up(self) -> None:
+        """Lets go of the journal before anything was done; one that just began goes."""
+        if self.is_new:
+            self.remove()
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the journal, which stays for the next run."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    text, _, checksum = line.rstrip(b"\n").rpartition(b" ")
+    if not line.endswith(b"\n") or checksum != f"{zlib.crc32(text):08x}".encode("ascii"):
+        return None
+    found = json.loads(text)
+    return found if isinstance(found, dict) else None
+
+
+def _locked(path: Path) -> int:
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as err:
+            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as err:
+            os.close(descriptor)
+            raise BusyError("another run writes this output", where=str(path)) from err
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # the run before removed it between our two calls
+
+
+class ResumedSink:
+    """Writes into resumable sinks, and into the journal how far that is durable."""
+
+    def __init__(self, journal: Journal, sinks: Sequence[ResumableSink], sink: Sink) -> None:
+        """`sink` hands on to all of `sinks`. Cuts their outputs back to what the journal says.
+
+        Raises:
+            DataError: an output is not what the journal says.
+        """
+        self._journal = journal
+        self._sinks = tuple(sinks)
+        self._sink = sink
+        self._progress = journal.progress
+        self._is_sound = True
+        self._next = time.monotonic() + CHECKPOINT_SECONDS
+        if journal.is_done:
+            return
+        for number, one in enumerate(self._sinks):
+            one.resume(journal.states[number] if number < len(journal.states) else {})
+
+    def write(self, outcome: Outcome) -> None:
+        """Writes an outcome, and now and then makes all so far durable."""
+        self._is_sound = False  # until it is written whole
+        self._sink.write(outcome)
+        self._is_sound = True
+        before = self._progress
+        self._progress = Progress(
+            outcome.index + 1,
+            before.num_failed + (outcome.error is not None),
+            before.num_non_finite + bool(outcome.non_finite),
+        )
+        if time.monotonic() >= self._next:
+            self._checkpoint()
+            self._next = time.monotonic() + CHECKPOINT_SECONDS
+
+    def _checkpoint(self, *, is_done: bool = False) -> None:
+        self._is_sound = False  # a failure is never tried again
+        self._journal.write(self._progress, [one.checkpoint() for one in self._sinks], is_done=is_done)
+        self._is_sound = True
+
+    def finish(self) -> None:
+        """Gives the output its name, and removes the journal."""
+        if self._journal.is_done:
+            for one in self._sinks:
+                one.finish_again()
+        else:
+            self._checkpoint(is_done=True)
+            self._is_sound = False  # nothing may follow `done`
+            self._sink.finish()
+        self._journal.remove()
+
+    def discard(self) -> None:
+        """Leaves output and journal for the next run."""
+        try:
+            if self._is_sound and self._progress != self._journal.progress:
+                self._checkpoint()
+        finally:
+            with contextlib.suppress(Exception):  # what counts is on the disk already
+                self._sink.discard()
+            self._journal.close()

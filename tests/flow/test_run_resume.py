@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run --resume`: whatever moment a kill hits, calling it again gives the files of a run that was never killed."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests_flow_bundles import write_double
+
+from nndeploy.cli.main import run_command
+from nndeploy.errors import InputOutputError
+from nndeploy.stream import resume
+
+FREQUENT = "from nndeploy.stream import resume; resume.CHECKPOINT_SECONDS = 0.05; "
+MAIN = "from nndeploy.cli.main import main; main()"
+COMMAND = [sys.executable, "-c", FREQUENT + MAIN, "run", "m.nnd", "--threads", "1"]
+NUM_KILLS = 20
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_double(tmp_path / "m.nnd")
+    return tmp_path
+
+
+def lines(count, bad=()):
+    return "".join('{"image": 5}\n' if i in bad else f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(count))
+
+
+def run(*arguments) -> int:
+    return run_command(["run", "m.nnd", *map(str, arguments)])
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def killed(arguments, seconds) -> bool:
+    """Returns whether a run was still going on when it was killed after so many seconds."""
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return True
+    assert process.returncode == 1
+    return False
+
+
+@pytest.mark.parametrize("output", ["y.jsonl", "y"])
+def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output) -> None:
+    """Each run is killed somewhere between its start and a while after its first checkpoint."""
+    count = 30_000 if output == "y.jsonl" else 3_000
+    (here / "x.jsonl").write_text(lines(count, bad={7, count - 1}))
+    dice = random.Random(20261120)  # noqa: S311 - no secret
+    arguments = ["--input", "x.jsonl", "--output", output, "--resume"]
+    num_killed = sum(killed(arguments, 0.4 + 0.5 * dice.random()) for _ in range(NUM_KILLS // 2))
+    assert num_killed >= 3  # it takes seconds in all
+    while killed(arguments, 60):
+        pass
+    assert run("--input", "x.jsonl", "--output", f"want-{output}") == 1
+    if output == "y":
+        assert content(here / "y") == content(here / "want-y")
+    else:
+        assert (here / "y.jsonl").read_bytes() == (here / "want-y.jsonl").read_bytes()
+    assert {path.name for path in here.iterdir()} == {"m.nnd", "x.jsonl", output, f"want-{output}"}
+
+
+def interrupted(here, monkeypatch, output, at):
+    """Runs until the sink fails at record `at`, as a full disk would; every record has been checkpointed."""
+    monkeypatch.setattr(resume, "CHECKPOINT_SECONDS", 0.0)
+    real = resume.ResumedSink.write
+
+    def write(self, outcome):
+        if outcome.index == at:
+            raise InputOutputError("full")
+        real(self, outcome)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resume.ResumedSink, "write", write)
+        assert run("--input", "x.jsonl", "--output", output, "--resume") == 74
+
+
+def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
+    (here / "x.jsonl").write_text(lines(10, bad={2}))
+    interrupted(here, monkeypatch, "y.jsonl", 6)
+    assert not (here / "y.jsonl").exists()
+    with (here / "y.jsonl.part").open("ab") as file:
+        file.write(b'{"torn')
+    with (here / "y.jsonl.resume").open("ab") as file:
+        file.write(b'{"records": 9, "torn')
+    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 1
+    error = capsys.readouterr().err
+    assert "goes on after 6 items of an earlier run" in error
+    assert error.endswith("1 of 10 items failed\n")
+    records = [json.loads(line) for line in (here / "y.jsonl").read_text().splitlines()]
+    assert [record["index"] for record in records] == list(range(10))
+    assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl", "y.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "what"),
+    [
+        (lambda here: (here / "x.jsonl").write_text(lines(11)), [], "inputs"),
+        (lambda here: write_double(here / "m.nnd", golden=3.0), [], "bundles"),
+        (lambda here: None, ["--nan", "reject"], "settings"),
+    ],
+)
+def test_another_run_is_refused_and_changes_nothing(here, monkeypatch, capsys, change, arguments, what) -> None:
+    (here / "x.jsonl").write_text(lines(10))
+    interrupted(here, monkeypatch, "y.jsonl", 5)
+    change(here)
+    before = content(here)
+    capsys.readouterr()
+    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume", *arguments) == 65
+    assert f"y.jsonl.resume: the run that this would go on had other {what} (hint: " in capsys.readouterr().err
+    assert content(here) == before
+
+
+def test_a_kill_while_the_output_gets_its_name_is_made_good(here, monkeypatch) -> None:
+    (here / "x.jsonl").write_text(lines(4))
+    for method in ("replace", "unlink"):  # before the output has its name, and before the journal goes
+        with monkeypatch.context() as patch:
+
+            def killed_here(self, *arguments):
+                raise SystemExit(9)
+
+            patch.setattr(f"pathlib.PosixPath.{method}", killed_here, raising=False)
+            with pytest.raises(SystemExit):
+                run("--input", "x.jsonl", "--output", "y.jsonl", "--resume")
+        assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 0
+        assert len((here / "y.jsonl").read_text().splitlines()) == 4
+        assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl", "y.jsonl"]
+        (here / "y.jsonl").unlink()
+
+
+def test_two_runs_never_write_one_output(here, capsys) -> None:
+    (here / "x.jsonl").write_text(lines(4))
+    journal = resume.Journal(here / "y.jsonl.resume", {})
+    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 75
+    assert "another run writes this output" in capsys.readouterr().err
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "-", "--output", "y.jsonl"], "needs inputs that can be read again"),
+        (["--input", "x.jsonl", "--output", "-"], "needs an output of many records that stays"),
+        (["--input", "x.jsonl"], "needs an output of many records that stays"),
+        (["--input", "x.jsonl", "--output", "y.npz"], "needs an output of many records that stays"),
+        (["--input", "x.jsonl", "--output", "y.jsonl", "--unordered"], "exclude each other"),
+    ],
+)
+def test_what_cannot_be_resumed_says_so_and_leaves_nothing(here, capsys, arguments, message) -> None:
+    (here / "x.jsonl").write_text(lines(4))
+    assert run(*arguments, "--resume") == 2
+    assert message in capsys.readouterr().err
+    assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl"]
+
+
+def test_a_stopped_run_goes_on_where_it_stopped(here) -> None:
+    (here / "in").mkdir()
+    for i in range(3000):
+        np.save(here / "in" / f"{i}.npy", np.full((1, 3), i, np.float32))
+    command = [*COMMAND, "--input", "in", "--output", "out", "--resume"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (here / "out" / "000050_50.npz").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 143, error
+    assert "stopped before the end" in error
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "goes on after" in again.stderr
+    assert len(list((here / "out").iterdir())) == 3000
+    assert np.load("out/002999_2999.npz")["y"].tolist() == [[5998, 5998, 5998]]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stream that ends early or fails: what is on its way, how much is ever held, and that nobody waits for ever."""
+
+import os
+import threading
+import time
+
+import pytest
+from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, x_to_y
+
+from nndeploy.errors import BundleError, InputOutputError
+from nndeploy.stream.items import Item
+from nndeploy.stream.stopping import Stop, stoppable
+
+IDENTITY = Program(lambda x: {"y": x})
+
+
+def loaded_by(function, workers=2, **options):
+    return plan_of(pipeline(loaders=[([Make(("x",), ("x",), function)], workers)], runner=x_to_y()), **options)
+
+
+def test_a_slow_record_holds_up_the_source_and_not_the_memory() -> None:
+    read, slow = [], threading.Event()
+
+    def load(x):
+        if x == 0:
+            slow.wait(20)
+        return x
+
+    def values():
+        for item in items_of(range(200)):
+            read.append(item.index)
+            if item.index == 11:  # with 12 on their way, nobody may be let in before the first is out
+                threading.Timer(0.2, slow.set).start()
+            assert item.index < 12 or slow.is_set()
+            yield item
+
+    sink, _ = stream(loaded_by(load, in_flight=12), {"p": IDENTITY}, values())
+    assert [one.index for one in sink.outcomes] == list(range(200))
+
+
+def test_a_slow_sink_slows_the_source() -> None:
+    out = [0]
+
+    class Slow(Sink):
+        def write(self, outcome):
+            time.sleep(0.001)
+            out[0] += 1
+            super().write(outcome)
+
+    def values():
+        for item in items_of(range(100)):
+            assert item.index - out[0] <= 10
+            yield item
+
+    stream(loaded_by(lambda x: x, in_flight=9), {"p": IDENTITY}, values(), Slow())
+
+
+def test_a_stop_finishes_what_is_on_its_way() -> None:
+    stop, read = Stop(), []
+
+    def values():
+        for item in items_of(range(10**9)):
+            read.append(item.index)
+            if item.index == 50:
+                stop.request()
+            yield item
+
+    sink, summary = stream(loaded_by(lambda x: x), {"p": IDENTITY}, values(), stop=stop)
+    assert summary.is_stopped
+    assert sink.ending == "discarded"
+    assert [one.index for one in sink.outcomes] == list(range(50))
+
+
+def test_a_stop_wakes_a_reader_of_a_silent_pipe() -> None:
+    reading, writing = os.pipe()
+    stop = Stop()
+    with os.fdopen(reading, "rb") as file:
+        lines = stoppable(file, stop)
+        os.write(writing, b"one\n")
+
+        def values():
+            for index in range(2):
+                line = lines.readline()
+                if index == 0:
+                    threading.Timer(0.1, stop.request).start()
+                yield Item(index, "pipe", "pipe", lambda line=line: {"x": line})
+
+        sink, _ = stream(loaded_by(lambda x: x), {"p": IDENTITY}, values(), stop=stop, limit=10)
+    os.close(writing)
+    assert [one.outputs["y"] for one in sink.outcomes] == [b"one\n"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), BundleError("a lie")])
+@pytest.mark.parametrize("where", ["source", "load", "loader", "runner", "post", "sink"])
+def test_what_is_no_error_of_a_record_ends_the_stream_wherever_it_comes_up(where, error) -> None:
+    def at(place, value):
+        if place == where and value == 30:
+            raise error
+        return value
+
+    class Failing(Sink):
+        def write(self, outcome):
+            at("sink", outcome.index)
+
+    def values():
+        for item in items_of(range(100)):
+            at("source", item.index)
+            yield Item(item.index, "", "", lambda index=item.index: {"x": at("load", index)})
+
+    plan = plan_of(pipeline(
+        loaders=[([Make(("x",), ("x",), lambda x: at("loader", x))], 2), ([Make(("x",), ("z",), lambda x: x)], 2)],
+        runner=x_to_y(), posts=[([Make(("y",), ("y",), lambda y: at("post", y))], 2)],
+    ))  # fmt: skip
+    sink, before = Failing(), threading.active_count()
+    with pytest.raises(type(error), match=str(error)) as caught:
+        stream(plan, {"p": Program(lambda x: {"y": at("runner", x)})}, values(), sink)
+    assert sink.ending == "discarded"
+    assert any(entry.name == "at" for entry in caught.traceback)  # it still says where
+    time.sleep(0.05)
+    assert threading.active_count() <= before
+
+
+def test_an_error_of_the_sink_ends_a_stream_that_is_full() -> None:
+    class Full(Sink):
+        def write(self, outcome):
+            time.sleep(0.05)
+            raise InputOutputError("full")
+
+    with pytest.raises(InputOutputError, match="full"):
+        stream(loaded_by(lambda x: x), {"p": IDENTITY}, list(range(500)), Full())
+
+
+def test_who_waits_uses_no_time() -> None:
+    def values():
+        for item in items_of(range(2)):
+            time.sleep(0.3)
+            yield item
+
+    began = time.process_time()
+    stream(loaded_by(lambda x: x, workers=4), {"p": IDENTITY}, values())
+    assert time.process_time() - began < 0.1
+
+
+def test_unordered_outcomes_come_as_they_are_done() -> None:
+    first = threading.Event()
+
+    def load(x):
+        if x == 0:
+            first.wait(10)
+        return x
+
+    sink = Sink()
+    stream(loaded_by(load), {"p": IDENTITY}, list(range(4)), sink, lambda one: first.set(), is_ordered=False)
+    assert sink.outcomes[0].index != 0
+    assert sorted(one.index for one in sink.outcomes) == [0, 1, 2, 3]
