@@ -105,10 +105,13 @@ class BasicQueue(Generic[_T]):
             AbortedError: the stream was aborted.
         """
         with self._filled:
-            if not self._items and self._num_open > 0:
-                self._wait_for_item()
-            if delay_ns and len(self._items) < most:
-                self._wait_for_more(most, delay_ns)
+            while not self._is_aborted:
+                if not self._items and self._num_open > 0:
+                    self._wait_for_item()
+                if delay_ns and len(self._items) < most:
+                    self._wait_for_more(most, delay_ns)
+                if self._items or self._num_open == 0:
+                    break  # else another consumer took what this one was waiting with
             if self._is_aborted:
                 raise AbortedError
             items = self._items
@@ -127,7 +130,7 @@ class BasicQueue(Generic[_T]):
     def _wait_for_more(self, most: int, delay_ns: int) -> None:
         deadline = time.perf_counter_ns() + delay_ns
         most = min(most, self.capacity)
-        while len(self._items) < most and self._num_open > 0 and not self._is_aborted:
+        while 0 < len(self._items) < most and self._num_open > 0 and not self._is_aborted:
             left_ns = deadline - time.perf_counter_ns()
             if left_ns <= 0:
                 break

@@ -109,6 +109,28 @@ def test_a_batch_is_full_or_its_time_is_over() -> None:
     assert within_limit(lambda: queue.get(4, 10**12)) == [5]  # the end: nobody else can come
 
 
+def test_a_consumer_that_waits_for_a_batch_goes_on_when_another_takes_its_items() -> None:
+    queue = BasicQueue("q", 4)
+
+    def patient():
+        return queue.get(2, delay_ns=50_000_000)
+
+    def quick():
+        while not queue._items:
+            time.sleep(0.001)
+        time.sleep(0.01)  # the patient one waits for its second item now
+        taken = queue.get()
+        time.sleep(0.1)  # and its time is over
+        queue.put("late")
+        queue.close()
+        return taken
+
+    def producer():
+        queue.put("early")
+
+    assert in_threads(patient, quick, producer)[:2] == [["late"], ["early"]]
+
+
 def test_abort_wakes_everybody() -> None:
     full, empty, tokens = BasicQueue("full", 1), BasicQueue("empty", 1), Tokens(1)
     full.put(0)
