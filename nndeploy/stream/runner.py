@@ -210,6 +210,8 @@ def _check_known(names: object, known: Mapping[str, object], what: str, where: s
 def fixed_rows(plan: RunnerPlan, manifest: Manifest, where: str) -> int:
     """Returns how many rows the model always wants, 0 where it takes any number or there are no batches.
 
+    An output may call its first axis otherwise than the inputs do, as exporters do; each call's rows are counted.
+
     Raises:
         UsageError: the model takes no batch of this size.
     """
@@ -223,7 +225,7 @@ def fixed_rows(plan: RunnerPlan, manifest: Manifest, where: str) -> int:
     size = first_sizes.pop()
     for item in manifest.outputs:
         out = _first_size(item, where)
-        if out is not None and out != size and not (isinstance(out, str) and size is None):
+        if out not in (None, size) and (isinstance(out, int) or isinstance(size, int)):
             raise UsageError(
                 f"the output {item.name!r} ({item.type}) has no batch axis: this model takes no batches", where=where
             )
