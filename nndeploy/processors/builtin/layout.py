@@ -12,14 +12,17 @@ from nndeploy.processors.arrays import Array, shape_text
 
 @dataclass(frozen=True)
 class Layout:
-    """Puts channels first (`CHW`) or leaves them last (`HWC`), reverses them for `BGR`, adds an axis in front."""
+    """Puts channels first (`CHW`) or leaves them last (`HWC`), adds an axis in front.
+
+    Channels come as they are (`RGB`), reversed (`BGR`), or as one, their brightness (`L`: 0.299 R + 0.587 G + 0.114 B).
+    """
 
     name: ClassVar[str] = "layout"
     takes: ClassVar[tuple[str, ...]] = ("tensor",)
     gives: ClassVar[tuple[str, ...]] = ("tensor",)
 
     order: Literal["CHW", "HWC"] = "CHW"
-    channels: Literal["RGB", "BGR"] = "RGB"
+    channels: Literal["RGB", "BGR", "L"] = "RGB"
     batch: bool = True
 
     def __call__(self, tensor: Array) -> Array:
@@ -28,7 +31,17 @@ class Layout:
             raise InputError(f"a tensor before layout is (H, W, C), this is {shape_text(tensor)}")
         if self.channels == "BGR":
             tensor = tensor[:, :, ::-1]
+        elif self.channels == "L":
+            tensor = _brightness(tensor)
         if self.order == "CHW":
             tensor = tensor.transpose(2, 0, 1)
         tensor = np.ascontiguousarray(tensor)
         return tensor[np.newaxis] if self.batch else tensor
+
+
+def _brightness(tensor: Array) -> Array:
+    if tensor.shape[2] != 3:
+        raise InputError(f"brightness is made of (H, W, 3), this is {shape_text(tensor)}")
+    weights = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R BT.601, as Pillow's mode L
+    grey: Array = np.asarray(tensor, np.float32) @ weights
+    return grey[:, :, np.newaxis]

@@ -164,6 +164,16 @@ def test_layout_moves_axes_and_channels(step) -> None:
         step("layout")({"tensor": made})
 
 
+def test_layout_gives_brightness_as_one_channel(step) -> None:
+    image = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [10, 10, 10]]], np.float32)
+    made = step("layout", channels="L")({"tensor": image})["tensor"]
+    assert made.shape == (1, 1, 2, 2)
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made[0, 0], [[76.245, 149.685], [29.07, 10]], rtol=1e-6)
+    with pytest.raises(InputError, match=r"brightness is made of \(H, W, 3\)"):
+        step("layout", channels="L")({"tensor": made[0]})
+
+
 def test_to_image_undoes_normalise_and_layout(step) -> None:
     image = picture()
     fields = {"image": image}
