@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from nndeploy.errors import InputError
 from nndeploy.processors.builtin.ctc import Ctc
-from nndeploy.processors.regions import convex_hull, corner_points, regions_of, runs_of, smallest_rectangle
+from nndeploy.processors.builtin.text_boxes import TextBoxes, mean_inside
+from nndeploy.processors.regions import Rectangle, convex_hull, corner_points, regions_of, runs_of, smallest_rectangle
 from nndeploy.processors.text_lines import TextLines
 
 masks = st.integers(1, 12).flatmap(
@@ -116,6 +117,17 @@ def test_a_turned_line_is_found_with_its_corners_in_order(step, degrees) -> None
     np.testing.assert_allclose(quad, half @ turn + (120, 100), atol=2.5)
 
 
+@pytest.mark.parametrize("degrees", [0, 10, 33, 80])
+def test_a_score_is_the_mean_of_the_pixels_whose_centres_are_inside(degrees) -> None:
+    likely = np.random.default_rng(degrees).random((40, 50), np.float32)
+    angle = math.radians(degrees)
+    axes = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+    rectangle = Rectangle(np.array([24.3, 19.8]), axes, np.array([21.0, 11.0]))
+    inside = filled(likely.shape, rectangle.centre, rectangle.sizes, angle) > 0
+    assert mean_inside(likely, rectangle) == pytest.approx(likely[inside].mean(dtype=np.float64))
+    assert mean_inside(likely, Rectangle(np.array([5.0, 5.0]), axes, np.array([0.1, 0.1]))) == 0
+
+
 def test_lines_come_in_reading_order_and_weak_or_small_ones_go(step) -> None:
     likely = np.zeros((100, 200), np.float32)
     for top, left, value in ((60, 10, 0.8), (12, 110, 0.8), (10, 10, 0.8), (62, 110, 0.8), (35, 10, 0.5)):
@@ -141,8 +153,6 @@ def test_no_text_is_no_quads(step) -> None:
 @settings(max_examples=50)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_any_map_gives_quads_inside_of_it(height, width, seed, share) -> None:
-    from nndeploy.processors.builtin.text_boxes import TextBoxes
-
     likely = (np.random.default_rng(seed).random((height, width)) < share).astype(np.float32)
     quads, scores = TextBoxes(box_threshold=0.0, min_size=0.0)(likely)
     assert len(quads) == len(scores)
