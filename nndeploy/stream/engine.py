@@ -28,6 +28,10 @@ END_SECONDS = 0.5
 """How long an aborted stream waits for its threads; one that is inside a library ends when it comes back."""
 
 
+MAX_LATENCIES = 1 << 17
+"""Of which percentiles are taken; a longer stream is sampled evenly."""
+
+
 @dataclass(slots=True)
 class Summary:
     """What a stream did. `seconds` is from the first item to the last outcome; `is_stopped`: before its end."""
@@ -36,7 +40,7 @@ class Summary:
     num_failed: int = 0
     num_non_finite: int = 0
     seconds: float = 0.0
-    latencies: Latencies = field(default_factory=Latencies)
+    latencies: Latencies = field(default_factory=lambda: Latencies(most=MAX_LATENCIES))
     is_stopped: bool = False
     stages: list[StageFigures] = field(default_factory=list)
 

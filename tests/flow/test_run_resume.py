@@ -91,14 +91,20 @@ def interrupted(here, monkeypatch, output, at):
 def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
     (here / "x.jsonl").write_text(lines(10, bad={2}))
     interrupted(here, monkeypatch, "y.jsonl", 6)
+    for _ in range(2):  # a second kill finds what the first one left torn
+        with (here / "y.jsonl.part").open("ab") as file:
+            file.write(b'{"torn' * 1000)
+        with (here / "y.jsonl.resume").open("ab") as file:
+            file.write(b'{"records": 9, "torn')
+        interrupted(here, monkeypatch, "y.jsonl", 6)
     assert not (here / "y.jsonl").exists()
+    interrupted(here, monkeypatch, "y.jsonl", 8)
     with (here / "y.jsonl.part").open("ab") as file:
-        file.write(b'{"torn')
-    with (here / "y.jsonl.resume").open("ab") as file:
-        file.write(b'{"records": 9, "torn')
+        file.write(b'{"torn' * 1000)
+    capsys.readouterr()
     assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 1
     error = capsys.readouterr().err
-    assert "goes on after 6 items of an earlier run" in error
+    assert "goes on after 8 items of an earlier run" in error
     assert error.endswith("1 of 10 items failed\n")
     records = [json.loads(line) for line in (here / "y.jsonl").read_text().splitlines()]
     assert [record["index"] for record in records] == list(range(10))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Percentiles by nearest rank."""
 
+import pytest
+
 from nndeploy.runtime.latency import Latencies
 
 
@@ -19,3 +21,12 @@ def test_one_call_is_every_percentile() -> None:
 
 def test_no_call_has_no_percentiles() -> None:
     assert Latencies().percentiles_ms() == {}
+
+
+def test_of_very_many_an_even_sample_is_kept() -> None:
+    latencies = Latencies(most=100)
+    for duration in range(1, 100_001):
+        latencies.add(duration * 1_000_000)
+    assert 50 <= len(latencies) <= 101
+    for name, value in latencies.percentiles_ms().items():
+        assert value == pytest.approx(int(name[1:]) * 1000, rel=0.05)

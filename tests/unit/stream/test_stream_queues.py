@@ -241,3 +241,29 @@ def test_memory_stays_flat_however_many_pass() -> None:
         assert tracemalloc.get_traced_memory()[1] < 400_000
     finally:
         tracemalloc.stop()
+
+
+def test_room_for_two_wakes_two() -> None:
+    queue = BasicQueue("q", 2)
+    for i in range(2):
+        queue.put(i)
+    threads = [threading.Thread(target=queue.put, args=(i,), daemon=True) for i in (2, 3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)  # both wait
+    assert queue.get(2) == [0, 1]
+    for thread in threads:
+        thread.join(10)
+    assert sorted(queue.get(2)) == [2, 3]
+
+
+def test_a_full_sync_queue_takes_the_oldest_record() -> None:
+    """Without that, one that is late could never come, and those that wait for it would wait for ever."""
+    out = BasicQueue("out", 9)
+    sync = SyncQueue("sync", out, 1, 2)
+    early, late = record(1), record(0)
+    sync.put(early.branch(0, 2, 1))
+    within_limit(lambda: sync.put(late.branch(0, 2, 0)), 10)
+    within_limit(lambda: sync.put(late.branch(1, 2, 0)), 10)
+    within_limit(lambda: sync.put(early.branch(1, 2, 1)), 10)
+    assert out.get(2) == [late, early]
