@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nndeploy.errors import DataError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.stream.files import new_file, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.value_types import Value
@@ -30,8 +30,11 @@ class CsvSink:
         """Begins the file; `each` names those of `fields` whose elements make rows, side by side.
 
         Raises:
+            UsageError: `each` names what is not among the fields.
             CannotCreateError: it cannot be made.
         """
+        if others := sorted(set(each) - set(fields)):
+            raise UsageError(f"each names {', '.join(others)}, which is not among the fields of the csv")
         self._fields = tuple(fields)
         self._each = frozenset(each)
         self._new = new_file(path)

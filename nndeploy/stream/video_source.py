@@ -81,7 +81,7 @@ def _opened(path: Path, file: BinaryIO) -> "InputContainer":
         raise InputError("is no video file that is taken", where=str(path), hint=f"known: {', '.join(SUFFIXES)}")
     try:
         return av.open(file, "r", format=demuxer)
-    except (av.error.FFmpegError, ValueError) as err:
+    except (av.error.FFmpegError, OSError, ValueError) as err:
         raise InputError(f"is no {path.suffix} video, or damaged: {err}", where=str(path)) from err
 
 
@@ -89,6 +89,8 @@ def _stream_of(container: "InputContainer", path: Path) -> "VideoStream":
     if not container.streams.video:
         raise InputError("holds no video", where=str(path))
     stream = container.streams.video[0]
+    if stream.codec_context is None:  # PyAV's types do not say so
+        raise InputError("holds video of a kind that is not known", where=str(path))
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > MAX_PIXELS:
         raise InputError(f"has frames of {width} x {height} pixels, more than {MAX_PIXELS}", where=str(path))

@@ -24,8 +24,9 @@ from nndeploy.processors.parameters import Fraction, Range, Side
 class Boxes:
     """Gives the boxes whose best class has a score above `threshold`, as corners in pixels, in the model's order.
 
-    `form` is how the model writes a box: `corners` (x0, y0, x1, y1) or `centres` (x, y, width, height), in `unit`
-    pixels, or fractions of `width` and `height`. `background` is the column of scores that means nothing was found.
+    `form` is how the model writes a box: `corners` (x0, y0, x1, y1), `centres` (x, y, width, height) or
+    `corner-and-size` (x0, y0, width, height), in `unit` pixels, or fractions of `width` and `height`. `background` is
+    the column of scores that means nothing was found.
     """
 
     name: ClassVar[str] = "boxes"

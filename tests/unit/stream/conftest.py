@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests and a program that need no bundle and no backend."""
 
+import io
+import wave
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -56,3 +58,13 @@ def fake_program() -> type[FakeProgram]:
 def digits() -> ImageInput:
     """How an image becomes the input `image`: 2 x 3 pixels, grey, 0..1."""
     return ImageInput("image", 2, 3, "L", "NCHW", (0.0,), (255.0,), ("no", "yes"))
+
+
+@pytest.fixture
+def tone() -> bytes:
+    """Returns a WAV file: 100 samples at 8 kHz, 16 bits."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setparams((1, 2, 8000, 0, "NONE", ""))
+        writer.writeframes(bytes(200))
+    return file.getvalue()

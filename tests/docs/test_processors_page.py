@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/processors.md lists every processor with its fields and parameters, as the code has them."""
+
+import dataclasses
+import re
+import tomllib
+from dataclasses import MISSING
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from nndeploy.processors.parameters import no_files, type_text
+from nndeploy.processors.registry import DISTRIBUTION, _own, processor_class, processor_from_table
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "processors.md").read_text(encoding="utf-8")
+SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def fields_text(kind: type) -> str:
+    takes = getattr(kind, "takes", ())
+    takes = (
+        "what `show` names" if isinstance(takes, property) else ", ".join(f"`{name}`" for name in takes) or "nothing"
+    )
+    return f"{takes} -> {', '.join(f'`{name}`' for name in kind.gives)}"
+
+
+def section(kind: type) -> str:
+    """Returns what the page must say of a processor: fields, docstring, parameters."""
+    text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
+    lines = [fields_text(kind), "", text]
+    hints = get_type_hints(kind, include_extras=True)
+    for i, field in enumerate(dataclasses.fields(kind)):
+        key = field.name.replace("_", "-")
+        default = "needed" if field.default is MISSING else shown(field.default)
+        lines += [""] * (i == 0) + [f"* `{key}`: {type_text(hints[field.name])}; {default}"]
+    return "\n".join(lines) + "\n"
+
+
+def shown(default: object) -> str:
+    if default is None:
+        return "none by default"
+    if isinstance(default, tuple):
+        return f"`[{', '.join(map(toml, default))}]`"
+    return f"`{toml(default)}`"
+
+
+def toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def test_every_processor_has_a_section_and_no_other_has() -> None:
+    assert [name for name, _ in SECTION.findall(PAGE)] == sorted(_own()), DISTRIBUTION
+
+
+@pytest.mark.parametrize("name", sorted(_own()))
+def test_a_section_says_what_the_code_says(name: str) -> None:
+    assert dict(SECTION.findall(PAGE))[name].strip() == section(processor_class(name)).strip()
+
+
+@pytest.mark.parametrize("block", re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+def test_examples_are_steps(block: str) -> None:
+    for table in tomllib.loads(block)["steps"]:
+        processor_from_table(table, "docs/processors.md", no_files)
+
+
+if __name__ == "__main__":  # python tests/docs/test_processors_page.py prints the sections
+    for known in sorted(_own()):
+        print(f"### {known}\n\n{section(processor_class(known))}")

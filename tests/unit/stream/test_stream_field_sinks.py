@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images, CSV and statistics of the fields that a pipeline made."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nndeploy.errors import CannotCreateError, DataError, InputError, UsageError
+from nndeploy.stream.csv_sink import CsvSink
+from nndeploy.stream.image_sink import ImageSink
+from nndeploy.stream.items import Outcome
+from nndeploy.stream.statistics_sink import MAX_TEXTS, StatisticsSink
+
+
+def done(index=0, **fields):
+    return Outcome(index, f"in/{index}.png", f"{index}", fields)
+
+
+def failed(index=0):
+    return Outcome(index, f"in/{index}.png", f"{index}", None, InputError("bad"))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def picture(value=9):
+    return np.full((4, 5, 3), value, np.uint8)
+
+
+def encoded(kind):
+    file = io.BytesIO()
+    Image.fromarray(picture()).save(file, kind)
+    return file.getvalue()
+
+
+def test_images_one_file_a_record_or_an_element(tmp_path) -> None:
+    sink = ImageSink(tmp_path / "out")
+    sink.write(done(0, image=picture()))
+    sink.write(done(1, image=[picture(1), encoded("JPEG")]))
+    sink.write(done(2, image=encoded("PNG")))
+    sink.write(failed(3))
+    sink.finish()
+    assert names(tmp_path / "out") == [
+        "000000_0.png",
+        "000001_1_0.png",
+        "000001_1_1.jpg",
+        "000002_2.png",
+        "000003_3.error.json",
+    ]
+    assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / "000000_0.png")), picture())
+    assert (tmp_path / "out" / "000002_2.png").read_bytes() == encoded("PNG")
+    error = json.loads((tmp_path / "out" / "000003_3.error.json").read_text())
+    assert error == {"index": 3, "origin": "in/3.png", "error": {"code": "bad-input", "message": "bad"}}
+
+
+def test_a_second_run_takes_the_other_kind_of_the_first_away(tmp_path) -> None:
+    for outcomes in ([done(0, image=picture()), failed(1)], [failed(0), done(1, image=picture())]):
+        sink = ImageSink(tmp_path)
+        for outcome in outcomes:
+            sink.write(outcome)
+        sink.finish()
+    assert names(tmp_path) == ["000000_0.error.json", "000001_1.png"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({}, "no field 'image'"), ({"image": b"GIF89a"}, "no PNG or JPEG"), ({"image": 3}, "an image is uint8")],
+)
+def test_what_is_no_image_is_not_written(tmp_path, fields, message) -> None:
+    sink = ImageSink(tmp_path, kind="jpeg")
+    with pytest.raises(DataError, match=message):
+        sink.write(done(0, **fields))
+    sink.discard()
+    assert names(tmp_path) == []
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_csv_has_a_row_for_each_record(tmp_path) -> None:
+    sink = CsvSink(tmp_path / "r.csv", ["label", "score", "box"])
+    sink.write(done(0, label='a "quoted", one', score=np.float32(0.9), box=np.array([1, 2.5], np.float32)))
+    sink.write(failed(1))
+    sink.write(done(2, label=None, score=np.array([[3]]), box={"k": [True, None, "ä", np.nan, b"xy"]}))
+    assert not (tmp_path / "r.csv").exists()
+    sink.finish()
+    assert rows(tmp_path / "r.csv") == [
+        ["index", "origin", "label", "score", "box", "error"],
+        ["0", "in/0.png", 'a "quoted", one', "0.9", "[1.0, 2.5]", ""],
+        ["1", "in/1.png", "", "", "", "bad"],
+        ["2", "in/2.png", "", "3", '{"k": [true, null, "ä", null, "2 bytes"]}', ""],
+    ]
+    assert (tmp_path / "r.csv").read_bytes().endswith(b"\r\n")
+
+
+def test_csv_has_a_row_for_each_element(tmp_path) -> None:
+    sink = CsvSink(tmp_path / "r.csv", ["label", "box", "size"], each=["label", "box"])
+    sink.write(done(0, label=["a", "b"], box=np.array([[1, 2], [3, 4]], np.float32), size=7))
+    sink.write(done(1, label=[], box=np.zeros((0, 2)), size=7))
+    sink.write(failed(2))
+    sink.finish()
+    assert rows(tmp_path / "r.csv")[1:] == [
+        ["0", "in/0.png", "0", "a", "[1.0, 2.0]", "7", ""],
+        ["0", "in/0.png", "1", "b", "[3.0, 4.0]", "7", ""],
+        ["2", "in/2.png", "", "", "", "", "bad"],
+    ]
+
+
+def test_csv_refuses_what_does_not_stand_side_by_side(tmp_path) -> None:
+    sink = CsvSink(tmp_path / "r.csv", ["a", "b"], each=["a", "b"])
+    with pytest.raises(DataError, match=r"lists of one length \(a: 1, b: 2\)"):
+        sink.write(done(0, a=[1], b=[1, 2]))
+    with pytest.raises(DataError, match=r"\(a: no list, b: 2\)"):
+        sink.write(done(0, a=1, b=[1, 2]))
+    with pytest.raises(DataError, match="no field 'b'"):
+        sink.write(done(0, a=1))
+    sink.discard()
+    assert names(tmp_path) == []
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(CannotCreateError):
+        CsvSink(tmp_path / "file" / "r.csv", ["a"])
+    with pytest.raises(UsageError, match="each names b, which is not among the fields"):
+        CsvSink(tmp_path / "r.csv", ["a"], each=["a", "b"])
+
+
+def statistics(tmp_path, fields, outcomes):
+    sink = StatisticsSink(tmp_path / "s.json", fields)
+    for outcome in outcomes:
+        sink.write(outcome)
+    assert not (tmp_path / "s.json").exists()
+    sink.finish()
+    return json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+
+
+def test_statistics_count_texts_and_sum_numbers(tmp_path) -> None:
+    outcomes = [
+        done(0, labels=["cat", "dog"], scores=np.array([0.5, 1.0]), length=3),
+        done(1, labels="cat", scores=[], length=np.nan),
+        done(2, labels=[], scores=np.float32(0), length=5),
+        failed(3),
+    ]
+    assert statistics(tmp_path, ["labels", "scores", "length"], outcomes) == {
+        "records": 4,
+        "failed": 1,
+        "errors": {"bad-input": 1},
+        "fields": {
+            "labels": {"count": 3, "texts": {"cat": 2, "dog": 1}},
+            "scores": {"numbers": {"count": 3, "mean": 0.5, "min": 0.0, "max": 1.0}},
+            "length": {"numbers": {"count": 2, "mean": 4.0, "min": 3.0, "max": 5.0}, "non_finite": 1},
+        },
+    }
+
+
+def test_statistics_do_not_grow_with_the_stream(tmp_path) -> None:
+    texts = [f"text {i}" for i in range(MAX_TEXTS + 3)]
+    found = statistics(tmp_path, ["t"], [done(0, t=texts), done(1, t=["text 0", "new"])])["fields"]["t"]
+    assert len(found["texts"]) == MAX_TEXTS
+    assert found["texts"]["text 0"] == 2
+    assert found["others"] == 4
+    assert found["count"] == sum(found["texts"].values()) + found["others"] == MAX_TEXTS + 5
+
+
+def test_statistics_refuse_other_values(tmp_path) -> None:
+    sink = StatisticsSink(tmp_path / "s.json", ["x"])
+    with pytest.raises(DataError, match="statistics are of texts and numbers, this is a bytes"):
+        sink.write(done(0, x=b"abc"))
+    with pytest.raises(DataError, match="no field 'x'"):
+        sink.write(done(0))
+    sink.discard()
+    assert names(tmp_path) == []
