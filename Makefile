@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-native-window bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-native-window bench-targets bench-stream gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-native-window: setup ## fused against unfused over the capacity of the buf
 
 bench-targets: setup ## one bundle for an RTX 4090, a T4 and x86-64-v3, built without them: shares, seconds, bytes, twice
 	$(BIN)/python tests/bench/bench_targets.py $(ARGS)
+
+bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and OpenVINO by hand, per record; ARGS="--quick"
+	$(BIN)/python tests/bench/bench_stream.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)

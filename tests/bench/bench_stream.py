@@ -48,19 +48,19 @@ SHARED = REPOSITORY.parent / "shared" / "models"
 CORES = min(2, os.cpu_count() or 1)
 BOUND = 5e-3
 """Of a value over the largest of its array; kernels sum in another order, and boxes are in pixels, up to 1,000."""
-KINDS = {
-    "latency": {"objective": "latency", "threads": CORES},
-    "throughput": {"objective": "throughput", "threads": 1},
+KINDS: dict[str, dict[str, Any]] = {
+    "latency": {"objective": "latency"},
+    "throughput": {"objective": "throughput"},
     "onnxruntime": {"backends": ["onnxruntime"]},
 }
 RIVALS = ("ORT loop", "ORT staged", "ORT pooled", "OpenVINO async")
 OURS = {
-    "ours, latency": ("latency", CORES, 1),
-    "ours, throughput": ("throughput", 1, CORES),
-    "ours, ORT": ("onnxruntime", CORES, 1),
-    f"ours, ORT x{CORES}": ("onnxruntime", 1, CORES),
+    "ours, latency": ("latency", 1),
+    "ours, throughput": ("throughput", CORES),
+    "ours, ORT": ("onnxruntime", 1),
+    f"ours, ORT x{CORES}": ("onnxruntime", CORES),
 }
-"""Bundle, threads of a runner, runners."""
+"""Bundle, runners of each model; the runners of all models share the cores."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ class Case:
         """The files of one pass."""
         return [str(SHARED / "inputs" / name) for _ in range(self.repeats) for name in self.files]
 
+    def threads(self, runners: int = 1) -> int:
+        """Returns the threads of each runner: several that have all cores each would fight for them."""
+        return max(1, CORES // (runners * len(self.models)))
+
 
 FACES = ("face_16.jpg", "face_group.jpg", "face_small.jpg")
 THINGS = ("objects_1.jpg", "objects_street.jpg", "goldfish.jpg", "wolves.jpg")
@@ -85,15 +89,15 @@ TEXTS = ("text_11.jpg", "text_photo.jpg", "text_sample.jpg")
 CASES = {
     case.name: case
     for case in (
-        Case("faces", "faces", {"faces": "ultraface_rfb320"}, FACES, 12),
-        Case("objects", "objects", {"objects": "fastestdet"}, THINGS, 9),
+        Case("faces", "faces", {"faces": "ultraface_rfb320"}, FACES, 24),
+        Case("objects", "objects", {"objects": "fastestdet"}, THINGS, 18),
         Case("text", "read-text", {"find": "ppocr_det_mobile_v2", "read": "ppocr_rec_en_mobile_v2"}, TEXTS, 4),
     )
 }
 
-WAITS = [[0.004, 0], [0.006, 0], [0.002, 0]]
-COMPUTES = [[0.0, 4], [0.0, 8], [0.0, 2]]
-MIXED = [[0.0, 6], [0.008, 0], [0.0, 3]]
+WAITS = [[0.002, 0], [0.003, 0], [0.001, 0]]
+COMPUTES = [[0.0, 4], [0.0, 6], [0.0, 2]]
+MIXED = [[0.0, 3], [0.004, 0], [0.0, 2]]
 """Seconds of waiting and MiB hashed, of loader, runner and post-processor; the last is a CPU around a device."""
 KNOWN = {"all wait": WAITS, "all compute": COMPUTES, "model waits": MIXED}
 
@@ -141,22 +145,16 @@ def _options() -> argparse.Namespace:
 # Bundles
 
 
-def _bundle(folder: Path, model: str, kind: str) -> str:
-    """Returns the path of a model's bundle, compiled the first time on the recorded sample's sizes and values."""
-    path = folder / f"{model}.{kind}.nnd"
+def _bundle(folder: Path, model: str, kind: str, threads: int) -> str:
+    """Returns the path of a model's bundle, compiled the first time, on the recorded sample."""
+    path = folder / f"{model}.{kind}-{threads}.nnd"
     if path.exists():
         return str(path)
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
-        nndeploy.compile_model(
-            SHARED / f"{model}.onnx",
-            path,
-            samples=[_sample(model)],
-            keep_fallback=False,
-            workers=workers,
-            **KINDS[kind],
-        )
+        how: Any = {**KINDS[kind], "samples": [_sample(model)], "keep_fallback": False, "workers": workers}
+        nndeploy.compile_model(SHARED / f"{model}.onnx", path, threads=threads, **how)
     print(f"compiled {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return str(path)
 
@@ -167,8 +165,12 @@ def _sample(model: str) -> dict[str, Array]:
         return {name: arrays[key] for key, name in entry["sample_keys"].items() if key.startswith("in")}
 
 
-def _bundles(folder: Path, case: Case, kind: str) -> dict[str, str]:
-    return {name: _bundle(folder, model, kind) for name, model in case.models.items()}
+def _ours(options: argparse.Namespace, case: Case, kind: str, runners: int, loaders: int) -> dict[str, Any]:
+    """Returns the arguments of nndeploy's engine."""
+    threads = case.threads(runners)
+    models = {name: _bundle(options.bundles, model, kind, threads) for name, model in case.models.items()}
+    return {"pipeline": _toml(case), "models": models, "files": case.paths, "threads": threads, "runners": runners,
+            "loaders": loaders}  # fmt: skip
 
 
 def _toml(case: Case) -> str:
@@ -188,62 +190,62 @@ def _stages(options: argparse.Namespace, pace: Pace) -> list[Any]:
 
 
 def _known_row(name: str, works: list[list[Any]], workers: int, pace: Pace) -> Any:
-    count = 60
+    num_items, times = 120, 6
     engines = [
-        Engine(f"stage {i}", "stream_overhead:known_alone", {"seconds": seconds, "rounds": rounds, "count": count})
+        Engine(
+            f"stage {i}", "stream_overhead:known_alone",
+            {"seconds": seconds, "rounds": rounds, "count": num_items // times},
+        )
         for i, (seconds, rounds) in enumerate(works)
-    ]
-    whole = {"works": works, "workers": workers, "count": count}
+    ]  # fmt: skip
+    stages = [engine.name for engine in engines]
+    whole = {"works": works, "workers": workers, "count": num_items}
     found = race([*engines, Engine("whole", "stream_overhead:known_whole", whole)], {}, pace)
-    computing = [engine.name for engine, (_, rounds) in zip(engines, works, strict=True) if rounds]
+    _scale(found, stages, times)
+    computing = [stage for stage, (_, rounds) in zip(stages, works, strict=True) if rounds]
     cpu = [sum(one[stage] for stage in computing) for one in found.rounds]
-    return _stage_row(name, workers, found, [engine.name for engine in engines], {}, cpu, count)
+    return _stage_row(name, workers, found, dict.fromkeys(stages, workers), cpu, num_items)
+
+
+def _scale(found: Race, stages: Sequence[str], times: int) -> None:
+    """Makes the times of stages, which ran on a part of the items, those of all."""
+    for one in found.rounds:
+        one.update({stage: one[stage] * times for stage in stages})
 
 
 def _case_rows(options: argparse.Namespace, case: Case, pace: Pace) -> list[Any]:
     """Returns the rows of a real pipeline, for one and two loaders; the stages are raced once for both."""
-    shared = {"pipeline": _toml(case), "models": _bundles(options.bundles, case, "latency"), "files": case.paths}
+    ours = _ours(options, case, "latency", 1, 1)
+    shared = {key: ours[key] for key in ("pipeline", "models", "threads")} | {"files": case.paths[: len(case.files)]}
     stages = {
-        f"{name} {stage}" if len(case.models) > 1 else stage: {
-            **shared,
-            "threads": CORES,
-            "level": level,
-            "stage": stage,
-        }
+        f"{name} {stage}" if len(case.models) > 1 else stage: {"level": level, "stage": stage}
         for level, name in enumerate(case.models)
         for stage in ("loader", "runner", "post")
     }
-    engines = [
-        Engine(name, "stream_engines:stage_alone", {**shared, **arguments}) for name, arguments in stages.items()
-    ]
-    wholes = [
-        Engine(f"whole {n}", "stream_engines:stream", {**shared, "threads": CORES, "runners": 1, "loaders": n})
+    engines = [Engine(name, "stream_engines:stage_alone", {**shared, **which}) for name, which in stages.items()]
+    wholes = [Engine(f"whole {n}", "stream_engines:stream", {**ours, "loaders": n}) for n in (1, 2)]
+    found = race([*engines, *wholes], {}, pace)
+    _scale(found, list(stages), case.repeats)
+    cpu = [case.repeats * sum(json.loads(found.notes[name])["cpu"] for name in stages)] * pace.rounds
+    first = next(iter(stages))
+    return [
+        _stage_row(case.name, n, found, dict.fromkeys(stages, 1) | {first: n}, cpu, len(case.paths), f"whole {n}")
         for n in (1, 2)
     ]
-    found = race([*engines, *wholes], {}, pace)
-    cpu = [sum(json.loads(found.notes[name])["cpu"] for name in stages)] * pace.rounds
-    first = next(iter(stages))
-    rows = []
-    for loaders in (1, 2):
-        counts = {name: loaders if name == first else 1 for name in stages}
-        whole = f"whole {loaders}"
-        rows.append(_stage_row(case.name, loaders, found, list(stages), counts, cpu, len(case.paths), whole))
-    return rows
 
 
 def _stage_row(
-    name: str, workers: int, found: Race, stages: Sequence[str], counts: Mapping[str, int], cpu: Sequence[float],
-    num_items: int, whole: str = "whole",
+    name: str, workers: int, found: Race, counts: Mapping[str, int], cpu: Sequence[float], num_items: int,
+    whole: str = "whole",
 ) -> Any:  # fmt: skip
     """Prints a row; `counts` are the workers of each stage, `cpu` the seconds of CPU of a pass in each round."""
-    shares = []
-    for one, busy in zip(found.rounds, cpu, strict=True):
-        slowest = max(one[stage] / counts.get(stage, workers) for stage in stages)
-        shares.append((max(slowest, busy / CORES), slowest >= busy / CORES, one[whole]))
-    ideal = statistics.median(share[0] for share in shares)
-    of_ideal = statistics.median(share[0] / share[2] for share in shares)
-    limit = "slowest stage" if shares[0][1] else f"{CORES} cores"
-    alone = ", ".join(f"{stage} {found.ms(stage) / num_items:.2f}" for stage in stages)
+    slowest = [max(one[stage] / count for stage, count in counts.items()) for one in found.rounds]
+    ideals = [max(stage, busy / CORES) for stage, busy in zip(slowest, cpu, strict=True)]
+    of_ideal = statistics.median(ideal / one[whole] for ideal, one in zip(ideals, found.rounds, strict=True))
+    ideal, limit = statistics.median(ideals), "slowest stage"
+    if statistics.median(slowest) < ideal:
+        limit = f"{CORES} cores"
+    alone = ", ".join(f"{stage} {found.ms(stage) / num_items:.2f}" for stage in counts)
     busy_ms = 1e3 * statistics.median(cpu) / num_items
     print(
         f"| {name} | {workers} | {alone} | {busy_ms:.2f} | {found.ms(whole) / num_items:.2f} "
@@ -267,14 +269,14 @@ def _rival_row(options: argparse.Namespace, case: Case, pace: Pace) -> Any:
     over_models = {**shared, "models": {name: str(SHARED / f"{model}.onnx") for name, model in case.models.items()}}
     engines = [
         Engine("ORT loop", "stream_engines:loop", {**over_models, "threads": CORES}),
-        Engine("ORT staged", "stream_engines:staged", {**over_models, "threads": CORES, "loaders": CORES}),
+        Engine("ORT staged", "stream_engines:staged", {**over_models, "threads": case.threads(), "loaders": CORES}),
         Engine("ORT pooled", "stream_engines:pooled", {**over_models, "workers": CORES}),
         Engine("OpenVINO async", "stream_engines:asynchronous", {**over_models, "threads": CORES, "loaders": CORES}),
     ]
-    for name, (kind, threads, runners) in OURS.items():
-        how = {"threads": threads, "runners": runners, "loaders": CORES}
-        models = _bundles(options.bundles, case, kind)
-        engines.append(Engine(name, "stream_engines:stream", {**shared, **how, "models": models}))
+    engines += [
+        Engine(name, "stream_engines:stream", _ours(options, case, kind, runners, CORES))
+        for name, (kind, runners) in OURS.items()
+    ]
     found = race(engines, {}, pace)
     if found.refused:
         sys.exit(f"{case.name}: {found.refused}")
