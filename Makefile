@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-native-window bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-native-window bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,11 +81,14 @@ bench-native-window: setup ## fused against unfused over the capacity of the buf
 bench-loadgen: setup ## real models under MLPerf's LoadGen, every scenario: its verdicts; ARGS="..."
 	$(BIN)/python tests/bench/bench_loadgen.py $(ARGS)
 
-bench-stream: setup ## what the stream engine costs a record, that its memory is flat; ARGS="--kills 1000": kill and resume
-	$(BIN)/python tests/bench/bench_stream.py $(ARGS)
-
 bench-targets: setup ## one bundle for an RTX 4090, a T4 and x86-64-v3, built without them: shares, seconds, bytes, twice
 	$(BIN)/python tests/bench/bench_targets.py $(ARGS)
+
+bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and OpenVINO by hand, per record; ARGS="--quick"
+	$(BIN)/python tests/bench/bench_stream.py $(ARGS)
+
+bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS=\"--kills N\"
+	$(BIN)/python tests/bench/bench_stream_kills.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
