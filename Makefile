@@ -87,7 +87,7 @@ bench-targets: setup ## one bundle for an RTX 4090, a T4 and x86-64-v3, built wi
 bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and OpenVINO by hand, per record; ARGS="--quick"
 	$(BIN)/python tests/bench/bench_stream.py $(ARGS)
 
-bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS=\"--kills N\"
+bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS="--kills N"
 	$(BIN)/python tests/bench/bench_stream_kills.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."

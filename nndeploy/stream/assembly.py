@@ -21,6 +21,11 @@ from nndeploy.stream.records import Record
 from nndeploy.stream.runner import Carry, Runner, RunsValues
 from nndeploy.stream.workers import Clock, Crew, RunnerWork, Stage, StageFigures, Tracer, work_on_steps
 
+MIN_ROOM = 8
+"""Records that a queue holds at least: with less, each hop of a short record is a switch of threads. Tokens bound how
+many are on their way, so more room costs no memory. 2 cores of an EPYC, 2026-11-20, empty stages: 31 us a record with
+room for 2, 20 us with 8, 18 us with 32."""
+
 Programs = Mapping[str, Sequence[RunsValues]]
 """The programs of each pipeline that has a runner, one for each of its devices."""
 
@@ -109,7 +114,7 @@ class Assembly:
         self, kind: StagePlan, name: str, outlet: Outlet[Record], num_before: int, prepare: Runner | None
     ) -> BasicQueue[Record]:
         """Returns the queue of equal workers."""
-        queue = self._basic(name, 2 * kind.workers, num_before)
+        queue = self._basic(name, max(2 * kind.workers, MIN_ROOM), num_before)
         for clock in self._stage(name, kind.workers).clocks():
             self.crew.add(clock.worker, _steps_work(queue, kind, outlet, clock, prepare))
         return queue
@@ -120,7 +125,7 @@ class Assembly:
         """Returns the queue of the runners of a pipeline, and the runners."""
         programs, name = self._programs[plan.name], f"{plan.name}: runner"
         assert len(programs) == len(how.devices)
-        queue = self._basic(name, max(2 * len(programs), 2 * how.batch), num_before)
+        queue = self._basic(name, max(2 * len(programs), 2 * how.batch, MIN_ROOM), num_before)
         runners = [Runner(program, how, self._nan, name) for program in programs]
         if how.carry and not plan.each:
             raise UsageError("carry needs each: it leads from one part of a record to the next", where=name)

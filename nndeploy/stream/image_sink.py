@@ -7,26 +7,28 @@ then the files are `<index>_<stem>_<number>.png`. A record that failed is `<inde
 Law: a file appears whole or not at all; no input chooses its name beyond a cleaned stem.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO, ClassVar
 
 from nndeploy.errors import DataError
 from nndeploy.processors.arrays import image_from_value
 from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels, require_pillow
-from nndeploy.stream.files import OutputFolder, safe_stem
-from nndeploy.stream.items import Outcome
-from nndeploy.stream.json_lines import error_record
+from nndeploy.stream.sinks import FolderSink
 from nndeploy.value_types import Value
 
-SUFFIXES: Mapping[ImageFormat, str] = {"png": ".png", "jpeg": ".jpg"}
+SUFFIX_OF: Mapping[ImageFormat, str] = {"png": ".png", "jpeg": ".jpg"}
 MAGIC = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}
 
 
-class ImageSink:
+class ImageSink(FolderSink):
     """A folder with one image a record, or several."""
 
-    def __init__(self, path: Path, field: str = "image", kind: ImageFormat = "png", quality: int = 90) -> None:
+    SUFFIXES: ClassVar[tuple[str, ...]] = tuple(SUFFIX_OF.values())
+
+    def __init__(
+        self, path: Path, field: str = "image", kind: ImageFormat = "png", quality: int = 90, *, is_own: bool = False
+    ) -> None:
         """Opens or makes the folder.
 
         Raises:
@@ -37,42 +39,18 @@ class ImageSink:
         self._field = field
         self._kind: ImageFormat = kind
         self._quality = quality
-        self._folder = OutputFolder(path)
-        self._folder.create("probe").discard()
+        super().__init__(path, is_own=is_own)
 
-    def write(self, outcome: Outcome) -> None:
-        """Writes the images of one record, or its error, and removes what an earlier run left of the other kind."""
-        name = f"{outcome.index:06d}_{safe_stem(outcome.stem)}"
-        if outcome.outputs is None:
-            record = {"index": outcome.index, "origin": outcome.origin, "error": error_record(outcome)}
-            line = (json.dumps(record) + "\n").encode("ascii")
-            self._folder.write(f"{name}.error.json", lambda file: file.write(line))
-            for suffix in SUFFIXES.values():
-                self._folder.remove(f"{name}{suffix}")
-            return
-        value = _value(outcome.outputs, self._field)
-        if isinstance(value, list | tuple):
-            for number, element in enumerate(value):
-                self._write(f"{name}_{number}", element)
-        else:
-            self._write(name, value)
-        self._folder.remove(f"{name}.error.json")
-
-    def finish(self) -> None:
-        """Lets go of the folder."""
-        self._folder.close()
-
-    def discard(self) -> None:
-        """Lets go of the folder; every file in it is whole."""
-        self._folder.close()
-
-    def _write(self, name: str, value: Value) -> None:
-        data, suffix = self._encoded(value)
-        self._folder.write(name + suffix, lambda file: file.write(data))
+    def _files(self, outputs: Mapping[str, Value]) -> Iterator[tuple[str, Callable[[BinaryIO], object]]]:
+        value = _value(outputs, self._field)
+        elements = enumerate(value) if isinstance(value, list | tuple) else [("", value)]
+        for number, element in elements:
+            data, suffix = self._encoded(element)
+            yield f"_{number}{suffix}" if number != "" else suffix, _writer(data)
 
     def _encoded(self, value: Value) -> tuple[bytes, str]:
         if not isinstance(value, bytes):
-            return bytes_from_pixels(image_from_value(value), self._kind, self._quality), SUFFIXES[self._kind]
+            return bytes_from_pixels(image_from_value(value), self._kind, self._quality), SUFFIX_OF[self._kind]
         for magic, suffix in MAGIC.items():
             if value.startswith(magic):
                 return value, suffix
@@ -83,3 +61,7 @@ def _value(fields: Mapping[str, Value], name: str) -> Value:
     if name not in fields:
         raise DataError(f"the record has no field {name!r}", where="sink of images")
     return fields[name]
+
+
+def _writer(data: bytes) -> Callable[[BinaryIO], object]:
+    return lambda file: file.write(data)

@@ -37,7 +37,7 @@ def _once(table: TomlTable, make: Callable[[], Sink]) -> MakeOne:
     def made(resumables: Resumables | None) -> Sink:
         if resumables is not None:
             raise UsageError(
-                "this sink cannot be resumed", where=table.where, hint="--resume goes with json-lines and npz"
+                "this sink cannot be resumed", where=table.where, hint="--resume goes with json-lines, npz and images"
             )
         return make()
 
@@ -67,7 +67,14 @@ def _images(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     if form not in ("png", "jpeg"):
         raise DataError(f"format must be 'png' or 'jpeg', is {form!r:.40}", where=table.where)
     kind: Literal["png", "jpeg"] = "png" if form == "png" else "jpeg"
-    return _once(table, lambda: ImageSink(path, field, kind, quality))
+
+    def made(resumables: Resumables | None) -> Sink:
+        sink = ImageSink(path, field, kind, quality, is_own=resumables is not None)
+        if resumables is not None:
+            resumables.append(sink)
+        return sink
+
+    return made
 
 
 def _video(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:

@@ -8,11 +8,11 @@ the index and a cleaned stem, so no input can choose where its result is written
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO, TypeAlias
+from typing import Any, BinaryIO, ClassVar, Protocol, TextIO, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import CannotCreateError, DataError, UsageError
@@ -21,6 +21,7 @@ from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record, line_from_outcome
 from nndeploy.stream.npz import write_npz
+from nndeploy.value_types import Value
 
 
 class Sink(Protocol):
@@ -311,7 +312,10 @@ class GrowingLinesSink:
 
 
 class FolderSink:
-    """A folder with one file an item."""
+    """A folder with the files of each item, `<index>_<stem>.npz`; of one that failed, `<index>_<stem>.error.json`."""
+
+    SUFFIXES: ClassVar[tuple[str, ...]] = (".npz",)
+    """Of the files of an item."""
 
     def __init__(self, path: Path, *, is_own: bool = False) -> None:
         """Opens or makes the folder; `is_own` says that no other run writes into it, so that it may be resumed."""
@@ -322,12 +326,18 @@ class FolderSink:
         """Writes the outputs or the error, and removes what an earlier run left of the other kind."""
         name = f"{outcome.index:06d}_{safe_stem(outcome.stem)}"
         if outcome.outputs is not None:
-            self._folder.write(f"{name}.npz", partial(write_npz, values=outcome.outputs))
+            for suffix, write_to in self._files(outcome.outputs):
+                self._folder.write(f"{name}{suffix}", write_to)
             self._folder.remove(f"{name}.error.json")
             return
         record = {"index": outcome.index, "origin": outcome.origin, "error": error_record(outcome)}
         self._folder.write(f"{name}.error.json", partial(_write_json, record))
-        self._folder.remove(f"{name}.npz")
+        for suffix in self.SUFFIXES:
+            self._folder.remove(f"{name}{suffix}")
+
+    def _files(self, outputs: Mapping[str, Value]) -> Iterator[tuple[str, Callable[[BinaryIO], object]]]:
+        """Yields what each file's name ends with, and what writes it."""
+        yield ".npz", partial(write_npz, values=outputs)
 
     def finish(self) -> None:
         """Lets go of the folder."""

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
@@ -73,19 +74,52 @@ def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output) -
     assert {path.name for path in here.iterdir()} == {"m.nnd", "x.jsonl", output, f"want-{output}"}
 
 
-def interrupted(here, monkeypatch, output, at):
-    """Runs until the sink fails at record `at`, as a full disk would; every record has been checkpointed."""
-    monkeypatch.setattr(resume, "CHECKPOINT_SECONDS", 0.0)
+def fails_at(patch, index):
+    """Lets the sink fail at a record, as a full disk would, and checkpoints every one before it."""
     real = resume.ResumedSink.write
 
     def write(self, outcome):
-        if outcome.index == at:
+        if outcome.index == index:
             raise InputOutputError("full")
         real(self, outcome)
 
+    patch.setattr(resume, "CHECKPOINT_SECONDS", 0.0)
+    patch.setattr(resume.ResumedSink, "write", write)
+
+
+def interrupted(here, monkeypatch, output, at):
+    """Runs until the sink fails at record `at`; every record has been checkpointed."""
     with monkeypatch.context() as patch:
-        patch.setattr(resume.ResumedSink, "write", write)
+        fails_at(patch, at)
         assert run("--input", "x.jsonl", "--output", output, "--resume") == 74
+
+
+def test_a_pipeline_with_lines_and_images_goes_on(here, monkeypatch) -> None:
+    (here / "in").mkdir()
+    for i in range(6):
+        Image.new("RGB", (5, 4), (40 * i, 0, 0)).save(here / "in" / f"{i}.png")
+    (here / "in" / "3.png").write_bytes(b"no image")
+    (here / "p.toml").write_text(
+        "[source]\nkind = 'images'\n[[level]]\n[[level.pipeline]]\nname = 'decode'\nrunners = 0\n"
+        "[[level.pipeline.loader]]\nsteps = [{ use = 'decode' },\n"
+        "{ use = 'resize', width = 3, height = 2, out = ['small', 'how'] }]\n"
+        "[[sink]]\nkind = 'json-lines'\nfields = ['small']\n[[sink]]\nkind = 'images'\nfields = ['image']\n"
+    )
+
+    def run_it(output) -> int:
+        return run_command(["run", "--pipeline", "p.toml", "--input", "in", "--output", output, "--resume"])
+
+    with monkeypatch.context() as patch:
+        fails_at(patch, 4)
+        assert run_it("y") == 74
+    (here / "y" / "images" / ".nndeploy-resume-0123.tmp").write_bytes(b"of a kill")
+    (here / "y" / "images" / "000004_4.png").write_bytes(b"not yet durable")
+    assert run_it("y") == 1
+    assert run_it("want") == 1
+    for part in ("images", "."):
+        files = {path.name: path.read_bytes() for path in (here / "want" / part).iterdir() if path.is_file()}
+        assert {path.name: path.read_bytes() for path in (here / "y" / part).iterdir() if path.is_file()} == files
+    assert len(list((here / "y" / "images").glob("*.png"))) == 5
 
 
 def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
