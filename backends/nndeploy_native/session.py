@@ -87,7 +87,8 @@ class NativeSession:
         """Loads the library; `files` are kept as long as the session."""
         self._plan = plan
         self._files = files
-        self._constants = _aligned_array(np.frombuffer(files[CONSTANTS_FILE], np.uint8))
+        constants = np.frombuffer(files[CONSTANTS_FILE], np.uint8)
+        self._constants = _aligned_copy(constants) if _address(constants) % ALIGNMENT else constants
         self._inputs = [_Input(border) for border in plan.inputs]
         self._slots: list[_Slot] = []
         library = library_from_bytes(bytes(files[LIBRARY_FILE]))
@@ -149,8 +150,8 @@ class _Input:
         if array.shape != self._shape:
             raise InputError(f"input {self.name!r}: expected {self._shape}, got {array.shape}")
         address = _address(array)
-        if self._is_blocked and address % ALIGNMENT and array.size:
-            array = _aligned_array(array.reshape(-1).view(np.uint8))
+        if self._is_blocked and address % ALIGNMENT:
+            array = _aligned_copy(array.reshape(-1).view(np.uint8))
             address = _address(array)
         return array, address
 
@@ -271,10 +272,8 @@ def _address_reader() -> Callable[[_Array], int]:
 _address = _address_reader()
 
 
-def _aligned_array(data: _Array) -> _Array:
-    """Returns the bytes where they are, or a copy where they do not stand on a cache line."""
-    if _address(data) % ALIGNMENT == 0 or not data.size:
-        return data
+def _aligned_copy(data: _Array) -> _Array:
+    """Returns a copy of bytes that begins at a cache line."""
     copy = _aligned_zeros(data.size)
     copy[:] = data
     return copy

@@ -69,10 +69,13 @@ NND_INLINE void nnd_planar_fetch(const struct nnd_convolution_step *t, int pixel
                                  const float *in) {
   const nnd_size behind = top + (NND_FETCH_ROWS - 1) * t->y.stride + (t->y.kernel - 1) * t->y.dilation + 1;
   const nnd_size lines = nnd_ceil_div(((pixels - 1) * t->x.stride + 1) * sizeof(float), NND_LINE_BYTES);
-  for (nnd_size i = 0; i < t->in_channels; i++)
-    for (nnd_size row = behind; row < behind + t->y.stride; row++)
+  for (nnd_size i = 0; i < t->in_channels; i++) {
+    for (nnd_size row = behind; row < behind + t->y.stride; row++) {
+      const char *from = (const char *)(in + (i * t->y.size + row) * t->x.size + first);
       NND_UNROLL for (nnd_size line = 0; line < lines; line++)
-        __builtin_prefetch((const char *)(in + (i * t->y.size + row) * t->x.size + first) + line * NND_LINE_BYTES, 0, 3);
+        __builtin_prefetch(from + line * NND_LINE_BYTES, 0, 3);
+    }
+  }
 }
 
 struct nnd_convolution_data {

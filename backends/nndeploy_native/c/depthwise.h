@@ -91,11 +91,13 @@ NND_INLINE nnd_size nnd_row_tile_reach(struct nnd_axis x, nnd_size tile) {
 NND_INLINE void nnd_depthwise_row_tile(struct nnd_depthwise s, nnd_size tile, nnd_size row, const nnd_elem *in,
                                        const float *weights, vf bias, vf number, nnd_elem *out) {
   const struct nnd_row_tiles tiles = nnd_row_tiles(s.x, NND_DEPTHWISE_TILE);
-  const nnd_size top = row * s.y.stride - s.y.pad, column = tile * tiles.pixels, last = (tiles.count - 1) * tiles.pixels;
+  const nnd_size top = row * s.y.stride - s.y.pad;
+  const nnd_size column = tile * tiles.pixels, last = (tiles.count - 1) * tiles.pixels;
   if (tile == 0)
     nnd_depthwise_tile(s, (int)nnd_min(tiles.pixels, s.x.out_size), 0, 1, top, in, weights, bias, number, out);
   else if (tile + 1 < tiles.count)
-    nnd_depthwise_tile(s, (int)tiles.pixels, column, tiles.pixels == 1, top, in, weights, bias, number, out + column * NND_LANES);
+    nnd_depthwise_tile(s, (int)tiles.pixels, column, tiles.pixels == 1, top, in, weights, bias, number,
+                       out + column * NND_LANES);
   else
     nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, top, in, weights, bias, number, out + last * NND_LANES);
 }
@@ -103,8 +105,8 @@ NND_INLINE void nnd_depthwise_row_tile(struct nnd_depthwise s, nnd_size tile, nn
 /* Tile `tile` of `rows` output rows from `row` on of `vectors` channel blocks from `block` on. `in` and `out` are those
  * of the first block: planes of `in` lie `in_plane` elements apart, of `out` the rows follow each other. */
 NND_INLINE void nnd_depthwise_tile_rows(struct nnd_depthwise s, int vectors, nnd_size block, nnd_size tile,
-                                         nnd_size rows, nnd_size row, const float *weights, const float *bias,
-                                         const float *numbers, nnd_size in_plane, const nnd_elem *in, nnd_elem *out) {
+                                        nnd_size rows, nnd_size row, const float *weights, const float *bias,
+                                        const float *numbers, nnd_size in_plane, const nnd_elem *in, nnd_elem *out) {
   const nnd_size taps = s.y.kernel * s.x.kernel;
   NND_NO_UNROLL for (int v = 0; v < vectors; v++) {
     const float *of_block = weights + (block + v) * taps * NND_LANES;

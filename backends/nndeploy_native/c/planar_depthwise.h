@@ -62,7 +62,8 @@ NND_INLINE void nnd_planar_copy_columns(struct nnd_axis x, nnd_size column, cons
                         : e == 0      ? NND_EVERY_SECOND(loaded[0], loaded[1], 0)
                                       : NND_EVERY_SECOND(loaded[0], loaded[1], 1);
     const nnd_size held = nnd_ceil_div(x.size - column - e, x.stride);
-    nnd_store(to + nnd_planar_place(x, x.pad + column + e), held < NND_LANES ? nnd_first_lanes(of_phase, held) : of_phase);
+    nnd_store(to + nnd_planar_place(x, x.pad + column + e),
+              held < NND_LANES ? nnd_first_lanes(of_phase, held) : of_phase);
   }
 }
 
@@ -141,19 +142,19 @@ NND_INLINE nnd_size nnd_planar_copied(struct nnd_axis y, struct nnd_axis x, nnd_
 }
 
 NND_INLINE void nnd_planar_copy_group(struct nnd_planar_depthwise s, nnd_size channel, nnd_size from, nnd_size to,
-                                      nnd_size copied, const float *in, const float *behind,
-                                      float *rows) {
+                                      nnd_size copied, const float *in, const float *behind, float *rows) {
   for (nnd_size g = 0; g < NND_GROUP; g++)
     nnd_planar_copy(s.x, from, to, in + nnd_min(channel + g, s.channels - 1) * s.y.size * s.x.size, behind,
                     rows + g * copied / NND_GROUP);
 }
 
 /* `count` output rows from `row` on of all channels, to [channels / NND_GROUP][row][column][NND_GROUP]; writes up to a
- * vector of groups more. Memory of the input ends at `behind`. `rows` is memory of zeros for copied rows, twice: channels are copied before the ones before
- * them are worked on, for what was just stored in other vectors is loaded late. */
+ * vector of groups more. Memory of the input ends at `behind`. `rows` is memory of zeros for copied rows, twice:
+ * channels are copied before the ones before them are worked on, for what was just stored in other vectors is loaded
+ * late. */
 NND_INLINE void nnd_planar_depthwise(struct nnd_planar_depthwise s, nnd_size count, nnd_size row, const float *in,
-                                     const float *behind, const float *weights, const float *bias, const float *numbers, float *rows,
-                                     nnd_elem *out) {
+                                     const float *behind, const float *weights, const float *bias,
+                                     const float *numbers, float *rows, nnd_elem *out) {
   const nnd_size row_elems = s.x.out_size * NND_GROUP, whole = count / NND_PLANAR_TILE * NND_PLANAR_TILE;
   const nnd_size from = nnd_first_row(s.y, row), to = nnd_end_row(s.y, row + count);
   const nnd_size copied = nnd_planar_copied(s.y, s.x, count);

@@ -63,8 +63,8 @@ NND_INLINE void nnd_planar_window(const struct nnd_planar_separable_step *t, nnd
   struct nnd_prefetch ahead = nnd_no_prefetch;
   if (t->prefetch_input && t->planar_in) {
     const nnd_size lines = nnd_ceil_div(t->window_rows * t->y.stride * t->x.size * 4, NND_LINE_BYTES);
-    const nnd_size tiles = nnd_pointwise_tiles(s, rows * width);
-    const float *in = (const float *)d->in + image * t->channels * in_pixels + nnd_end_row(t->y, row + rows) * t->x.size;
+    const nnd_size tiles = nnd_pointwise_tiles(s, rows * width), next = nnd_end_row(t->y, row + rows);
+    const float *in = (const float *)d->in + image * t->channels * in_pixels + next * t->x.size;
     ahead = (struct nnd_prefetch){(const char *)in, NND_LANES * in_pixels * 4, in_pixels * 4,
                                   (int)nnd_ceil_div(lines, tiles)};
   }

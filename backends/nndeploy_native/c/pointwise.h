@@ -19,7 +19,7 @@ struct nnd_pointwise {
   nnd_size panel_channels;      /* input channels of a whole panel: more than in_channels where sums are in parts */
   nnd_size channel;             /* where in its panel a part begins */
   nnd_size in_plane, out_plane; /* elements from one channel block to the next */
-  int planar_in;        /* the input is [in_channels / NND_GROUP][pixels][NND_GROUP], not blocks */
+  int planar_in;                /* the input is [in_channels / NND_GROUP][pixels][NND_GROUP], not blocks */
   struct nnd_end end;
   int stream;           /* store past the caches */
   int prefetch_weights; /* the panels do not fit the second cache */
@@ -267,7 +267,7 @@ NND_INLINE int nnd_has_half(nnd_size channels) {
   return NND_LANES > 4 && held > 0 && held <= NND_LANES / 2;
 }
 
-/* The tiles that some pixels are cut into: `large` of `small` + 1 pixels, then those of `small`: no tiny one is left. */
+/* The tiles that some pixels are cut into: `large` of `small` + 1 pixels, then those of `small`; none is tiny. */
 struct nnd_tiles {
   nnd_size count, small, large;
 };

@@ -23,7 +23,8 @@ struct nnd_stem_step {
 /* Row `y` of the convolution of image `image`, into the ring. */
 NND_INLINE void nnd_stem_row(const struct nnd_stem_step *t, nnd_size image, nnd_size y, const float *in,
                              const float *weights, const float *bias, const float *numbers, nnd_elem *ring) {
-  const nnd_size rows = nnd_window_rows(t->y, t->window_rows), blocks = nnd_blocks(t->channels), full = nnd_full_panels(blocks);
+  const nnd_size rows = nnd_window_rows(t->y, t->window_rows);
+  const nnd_size blocks = nnd_blocks(t->channels), full = nnd_full_panels(blocks);
   const struct nnd_convolution_step wide = {.y = t->wide_y, .x = t->wide_x, .in_channels = t->in_channels,
                                             .out_channels = t->channels, .out_plane = rows * t->x.size * NND_LANES,
                                             .end = t->wide_end};

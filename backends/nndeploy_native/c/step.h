@@ -40,8 +40,8 @@ NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
   return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
 }
 
-/* Rows of the input that `rows` output rows in a row read; the first of them for output row `row`, and the one behind the
- * last for the output rows before `end`. */
+/* Rows of the input that `rows` output rows in a row read; the first of them for output row `row`, and the one behind
+ * the last for the output rows before `end`. */
 NND_INLINE nnd_size nnd_window_rows(struct nnd_axis y, nnd_size rows) {
   return nnd_min(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Machine
+from nndeploy_native.steps.step import Axis, Call, Field, Machine
 from nndeploy_native.tensors import Tensor, padded
 from nndeploy_native.windows import (
     InvertedWindow,
@@ -27,11 +27,6 @@ class InvertedResidual:
     def output(self) -> Tensor:
         """What the step writes."""
         return self.pair.output
-
-    @property
-    def epilogue(self) -> Epilogue:
-        """The end of the last."""
-        return self.pair.epilogue
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
+from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
 from nndeploy_native.windows import SlidingWindow, buffer_capacity, rows_read, shared_rows, window_for
 
@@ -21,11 +21,6 @@ class Stem:
     def output(self) -> Tensor:
         """What the step writes."""
         return self.pair.output
-
-    @property
-    def epilogue(self) -> Epilogue:
-        """The end of the last."""
-        return self.pair.epilogue
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
