@@ -9,24 +9,20 @@ Law: nobody can take the name of one of ours, so a pipeline means the same where
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from nndeploy.errors import DataError, UnavailableError, did_you_mean
+from nndeploy.plugin.registry import own_entry_points
 from nndeploy.processors.parameters import ReadFile, no_files, processor_from_parameters
 from nndeploy.processors.processor import Processor, Step
 
 GROUP = "nndeploy.processors"
-DISTRIBUTION = "nndeploy-toolchain"
 STEP_KEYS = ("use", "in", "out")
 
 
 @cache
 def _own() -> dict[str, EntryPoint]:
-    try:
-        points = distribution(DISTRIBUTION).entry_points.select(group=GROUP)
-    except PackageNotFoundError:
-        return {}
-    return {point.name: point for point in points}
+    return own_entry_points(GROUP)
 
 
 @cache

@@ -10,8 +10,9 @@ from typing import get_type_hints
 
 import pytest
 
+from nndeploy.plugin.registry import DISTRIBUTION
 from nndeploy.processors.parameters import no_files, type_text
-from nndeploy.processors.registry import DISTRIBUTION, _own, processor_class, processor_from_table
+from nndeploy.processors.registry import _own, processor_class, processor_from_table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "processors.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
