@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from nndeploy.errors import InputError
-from nndeploy.stream.queues import Outlet, Tokens
+from nndeploy.stream.queues import Outlet, Producers, Tokens
 from nndeploy.stream.records import Record
 from nndeploy.value_types import Value
 
@@ -25,7 +25,7 @@ class Gatherer:
         self._outlet = outlet
         self._tokens = tokens
         self._lock = Lock()
-        self._num_open = num_producers
+        self._producers = Producers(num_producers)
         self._gathered: dict[int, list[Record]] = {}
 
     def put(self, part: Record) -> None:
@@ -58,10 +58,7 @@ class Gatherer:
 
     def close(self) -> None:
         """Says that one producer will put no more."""
-        with self._lock:
-            self._num_open -= 1
-            is_last = self._num_open == 0
-        if is_last:
+        if self._producers.close():
             self._outlet.close()
 
 
@@ -77,8 +74,7 @@ class Splitter:
         self._outlet = outlet
         self._gatherer = gatherer
         self._tokens = tokens
-        self._lock = Lock()
-        self._num_open = num_producers
+        self._producers = Producers(num_producers)
 
     def put(self, record: Record) -> None:
         """Hands on the parts of a record, or the record itself where it has none."""
@@ -100,10 +96,7 @@ class Splitter:
 
     def close(self) -> None:
         """Says that one producer will put no more."""
-        with self._lock:
-            self._num_open -= 1
-            is_last = self._num_open == 0
-        if is_last:
+        if self._producers.close():
             self._outlet.close()
 
 

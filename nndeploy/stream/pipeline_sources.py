@@ -5,21 +5,21 @@ Most kinds have fixed fields and are `nndeploy.stream.record_sources`'. Arrays a
 names, else the inputs of the first models; values that go straight into a model are read as the model's type.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
 from nndeploy.runtime.plain_data import value_from_plain
-from nndeploy.stream.files import open_regular, safe_stem
 from nndeploy.stream.input_paths import paths_from_texts
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import object_from_line, read_lines
+from nndeploy.stream.json_lines import object_from_line
+from nndeploy.stream.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
 from nndeploy.stream.npz import read_npy_file, read_npz_file
 from nndeploy.stream.pipeline_file import SourceTable
 from nndeploy.stream.record_sources import FIELDS, SUFFIXES, record_source
-from nndeploy.stream.sources import Source
+from nndeploy.stream.sources import Source, source_of_files
 from nndeploy.value_types import Value, ValueType
 
 Types = Mapping[str, ValueType]
@@ -68,8 +68,7 @@ def _arrays(texts: Sequence[str], names: Sequence[str], types: Types) -> Source:
         raise UsageError("this pipeline reads files, not standard input")
     paths = paths_from_texts(texts, SUFFIXES["arrays"])
     items = [Item(i, str(path), path.stem, _array_loader(path, names, types)) for i, path in enumerate(paths)]
-    is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source(items, len(items), is_one, tuple(paths))
+    return source_of_files(items, paths, texts)
 
 
 def _array_loader(path: Path, names: Sequence[str], types: Types) -> Callable[[], dict[str, Value]]:
@@ -87,30 +86,13 @@ def _only(values: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]
     return {name: values[name] for name in names}
 
 
-def _json_lines(texts: Sequence[str], fields_of: Callable[[bytes | None], dict[str, Value]], stdin: Stdin) -> Source:
+def _json_lines(texts: Sequence[str], read: ReadLine, stdin: Stdin) -> Source:
     if "-" in texts:
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
-        return Source(_items_of_lines(stdin(), "stdin", 0, fields_of), None, is_one=False)
+        return Source(items_of_lines(stdin(), "stdin", 0, read), None, is_one=False)
     paths = tuple(paths_from_texts(texts, SUFFIXES["json-lines"]))
-    return Source(_items_of_files(paths, fields_of), None, is_one=False, paths=paths)
-
-
-def _items_of_files(paths: Sequence[Path], fields_of: Callable[[bytes | None], dict[str, Value]]) -> Iterator[Item]:
-    index = 0
-    for path in paths:
-        with open_regular(path, max_bytes=1 << 62) as file:
-            for item in _items_of_lines(file, str(path), index, fields_of):
-                yield item
-                index = item.index + 1
-
-
-def _items_of_lines(
-    file: BinaryIO, origin: str, start: int, fields_of: Callable[[bytes | None], dict[str, Value]]
-) -> Iterator[Item]:
-    stem = safe_stem(Path(origin).stem)
-    for index, (number, line) in enumerate(read_lines(file), start):
-        yield Item(index, f"{origin}, line {number}", f"{stem}-{number}", partial(fields_of, line))
+    return Source(items_of_each(paths, partial(items_of_line_file, read=read)), None, is_one=False, paths=paths)
 
 
 def _json_fields(names: Sequence[str], types: Types, allow_nan: bool, line: bytes | None) -> dict[str, Value]:

@@ -160,6 +160,21 @@ class BasicQueue(Generic[_T]):
         )  # fmt: skip
 
 
+class Producers:
+    """Counts who still puts into something that holds nothing itself."""
+
+    def __init__(self, count: int) -> None:
+        self._lock = Lock()
+        self._num_open = count
+
+    def close(self) -> bool:
+        """Counts one producer less; returns whether it was the last one."""
+        with self._lock:
+            self._num_open -= 1
+            assert self._num_open >= 0
+            return self._num_open == 0
+
+
 class CopyQueue:
     """Gives each record to every outlet, as a branch of its own, in the same order to all of them."""
 
@@ -168,7 +183,7 @@ class CopyQueue:
         self.name = name
         self._outlets = tuple(outlets)
         self._lock = Lock()
-        self._num_open = num_producers
+        self._producers = Producers(num_producers)
         self._num_put = 0
         self._put_wait_ns = 0
 
@@ -185,11 +200,7 @@ class CopyQueue:
 
     def close(self) -> None:
         """Says that one producer will put no more."""
-        with self._lock:
-            self._num_open -= 1
-            assert self._num_open >= 0
-            is_last = self._num_open == 0
-        if is_last:
+        if self._producers.close():
             for outlet in self._outlets:
                 outlet.close()
 

@@ -8,7 +8,7 @@ it, so several read at once.
 Law: every file, line or frame is one record, or one error, whatever is in it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
@@ -17,12 +17,13 @@ from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
 from nndeploy.processors.image_files import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.wav_files import mono, sound_from_bytes
-from nndeploy.stream.files import open_regular, read_regular, safe_stem
+from nndeploy.stream.files import read_regular
 from nndeploy.stream.input_paths import paths_from_texts
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import MAX_LINE_BYTES, object_from_line, read_lines
+from nndeploy.stream.json_lines import MAX_LINE_BYTES, object_from_line
+from nndeploy.stream.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
 from nndeploy.stream.npz import read_npy_file, read_npz_file
-from nndeploy.stream.sources import JSON_SUFFIXES, Source
+from nndeploy.stream.sources import JSON_SUFFIXES, Source, source_of_files
 from nndeploy.stream.video_source import SUFFIXES as VIDEO_SUFFIXES
 from nndeploy.stream.video_source import frames_of, require_av
 from nndeploy.value_types import TensorType, Value
@@ -69,7 +70,7 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
     if "-" in texts:
         if len(texts) > 1 or kind not in ("json-lines", "lines"):
             raise UsageError("--input - goes alone, with json-lines or lines")
-        return Source(_of_lines(kind, stdin(), "stdin", 0), None, is_one=False)
+        return Source(items_of_lines(stdin(), "stdin", 0, _line_reader(kind)), None, is_one=False)
     if kind == "images":
         require_pillow()
     if kind == "video":
@@ -77,34 +78,21 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
     paths = paths_from_texts(texts, SUFFIXES[kind])
     if kind in ("json-lines", "lines", "video"):
         return Source(_of_many(kind, paths), None, is_one=False, paths=tuple(paths))
-    is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source(_of_files(kind, paths), len(paths), is_one, tuple(paths))
+    return source_of_files(_of_files(kind, paths), paths, texts)
 
 
-def _of_files(kind: str, paths: Sequence[Path]) -> Iterable[Item]:
+def _of_files(kind: str, paths: Sequence[Path]) -> list[Item]:
     load = {"files": _bytes, "images": _bytes, "wav": _sound, "arrays": _arrays}[kind]
     return [Item(i, str(path), path.stem, partial(load, path)) for i, path in enumerate(paths)]
 
 
 def _of_many(kind: str, paths: Sequence[Path]) -> Iterator[Item]:
     """Yields the records of files that hold many each."""
-    index = 0
-    for path in paths:
-        for item in frames_of(path, index) if kind == "video" else _of_line_file(kind, path, index):
-            yield item
-            index = item.index + 1
+    return items_of_each(paths, frames_of if kind == "video" else partial(items_of_line_file, read=_line_reader(kind)))
 
 
-def _of_line_file(kind: str, path: Path, start: int) -> Iterator[Item]:
-    with open_regular(path, max_bytes=1 << 62) as file:
-        yield from _of_lines(kind, file, str(path), start)
-
-
-def _of_lines(kind: str, file: BinaryIO, origin: str, start: int) -> Iterator[Item]:
-    read = partial(object_from_line, allow_nan=False) if kind == "json-lines" else _text
-    stem = safe_stem(Path(origin).stem)
-    for index, (number, line) in enumerate(read_lines(file), start):
-        yield Item(index, f"{origin}, line {number}", f"{stem}-{number}", partial(read, line))
+def _line_reader(kind: str) -> ReadLine:
+    return partial(object_from_line, allow_nan=False) if kind == "json-lines" else _text
 
 
 def _bytes(path: Path) -> dict[str, Value]:

@@ -8,11 +8,8 @@ the order given, folders and globs sorted as people count (a2 before a10).
 What is missing is found before anything runs; what is inside a file is read when its turn comes.
 """
 
-import glob
 import json
-import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,11 +18,12 @@ from typing import BinaryIO
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.plain_data import value_from_plain
-from nndeploy.stream.files import open_regular, safe_stem
 from nndeploy.stream.images import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.stream.images import read_image, require_pillow
+from nndeploy.stream.input_paths import paths_from_texts
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import read_lines, values_from_line
+from nndeploy.stream.json_lines import values_from_line
+from nndeploy.stream.line_items import items_of_each, items_of_line_file, items_of_lines
 from nndeploy.stream.npz import read_npy_file, read_npz_file
 from nndeploy.value_types import TensorType, Value, ValueType
 
@@ -68,53 +66,23 @@ def source_from_texts(
     if "-" in texts:
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
-        return Source(reader.lines(stdin(), "stdin"), None, is_one=False)
+        return Source(items_of_lines(stdin(), "stdin", 0, reader.values_of_line), None, is_one=False)
     return _source_from_paths(texts, reader)
 
 
+def source_of_files(items: Sequence[Item], paths: Sequence[Path], texts: Sequence[str]) -> Source:
+    """Returns the source of items that are one file each; `texts` are what the user called the files."""
+    is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
+    return Source(items, len(items), is_one, tuple(paths))
+
+
 def _source_from_paths(texts: Sequence[str], reader: "_Reader") -> Source:
-    paths: list[Path] = []
-    for text in texts:
-        paths += _paths_of(text)
+    paths = paths_from_texts(texts, SUFFIXES, lambda path: path.suffix.lower() in (*SUFFIXES, *JSON_SUFFIXES))
     for path in paths:
         reader.check_kind(path)
     if any(path.suffix.lower() in JSON_SUFFIXES for path in paths):
-        return Source(reader.items_with_lines(paths), None, is_one=False, paths=tuple(paths))
-    is_one = len(paths) == 1 and str(paths[0]) == str(Path(texts[0]))
-    return Source([reader.file_item(i, path) for i, path in enumerate(paths)], len(paths), is_one, tuple(paths))
-
-
-def _paths_of(text: str) -> list[Path]:
-    """Returns the files that a text stands for, at least one."""
-    path = Path(text)
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as err:
-        return _globbed(text, err)
-    if not stat.S_ISDIR(mode):
-        return [path]
-    try:
-        files = [child for child in path.iterdir() if _is_taken(child)]
-    except OSError as err:
-        raise MissingInputError(f"the folder cannot be read: {err.strerror}", where=text) from err
-    if not files:
-        raise MissingInputError(f"holds no {', '.join(SUFFIXES)} files", where=text)
-    return sorted(files, key=lambda child: natural_key(child.name))
-
-
-def _globbed(text: str, err: Exception) -> list[Path]:
-    if not glob.has_magic(text):
-        reason = "no such file or folder" if isinstance(err, FileNotFoundError) else f"cannot be read: {err}"
-        raise MissingInputError(reason, where=text) from err
-    files = [Path(found) for found in glob.glob(text, recursive=True)]  # noqa: PTH207 - the text may be absolute
-    files = [path for path in files if path.suffix.lower() in (*SUFFIXES, *JSON_SUFFIXES)]
-    if not files:
-        raise MissingInputError(f"matches no {', '.join(SUFFIXES)} files", where=text)
-    return sorted(files, key=lambda path: natural_key(str(path)))
-
-
-def _is_taken(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+        return Source(items_of_each(paths, reader.items_of), None, is_one=False, paths=tuple(paths))
+    return source_of_files([reader.file_item(i, path) for i, path in enumerate(paths)], paths, texts)
 
 
 def _exists(path: Path) -> bool:
@@ -122,12 +90,6 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):  # too long, or not a path at all
         return False
-
-
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Returns a key that sorts a2 before a10."""
-    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
-    return [(0, int(digits), digits) if digits else (1, 0, text) for digits, text in parts]
 
 
 class _Reader:
@@ -182,24 +144,15 @@ class _Reader:
             load = partial(read_npz_file, path, self._types)
         return Item(index, str(path), path.stem, load)
 
-    def lines(self, file: BinaryIO, origin: str, start: int = 0) -> Iterator[Item]:
-        """Yields an item for each line."""
-        for index, (number, line) in enumerate(read_lines(file), start):
-            load = partial(values_from_line, line, self._types, allow_nan=self._allow_nan)
-            yield Item(index, f"{origin}, line {number}", f"{safe_stem(Path(origin).stem)}-{number}", load)
+    def items_of(self, path: Path, start: int) -> Iterable[Item]:
+        """Returns the items of a file, of which JSON lines hold many."""
+        if path.suffix.lower() in JSON_SUFFIXES:
+            return items_of_line_file(path, start, self.values_of_line)
+        return [self.file_item(start, path)]
 
-    def items_with_lines(self, paths: Sequence[Path]) -> Iterator[Item]:
-        """Yields the items of files of which some hold many."""
-        index = 0
-        for path in paths:
-            if path.suffix.lower() not in JSON_SUFFIXES:
-                yield self.file_item(index, path)
-                index += 1
-                continue
-            with open_regular(path, max_bytes=1 << 62) as file:
-                for item in self.lines(file, str(path), index):
-                    yield item
-                    index = item.index + 1
+    def values_of_line(self, line: bytes | None) -> dict[str, Value]:
+        """Returns the values of the inputs that a line holds."""
+        return values_from_line(line, self._types, allow_nan=self._allow_nan)
 
     def _check_images(self) -> None:
         if self._image is None:
