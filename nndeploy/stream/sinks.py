@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TextIO, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import CannotCreateError, DataError, UsageError
-from nndeploy.stream.files import NewFile, OutputFolder, safe_stem, sync_folder, wrapped_io
+from nndeploy.stream.files import OutputFolder, new_file, safe_stem, sync_folder, wrapped_io
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record, line_from_outcome
@@ -171,7 +171,7 @@ class NpzSink:
     """One npz file with the outputs of the only item."""
 
     def __init__(self, path: Path) -> None:
-        self._new = _new_file(path)
+        self._new = new_file(path)
         self._num_written = 0
 
     def write(self, outcome: Outcome) -> None:
@@ -220,7 +220,7 @@ class JsonFileSink:
 
     def __init__(self, manifest: Manifest | None, path: Path) -> None:
         self._manifest = manifest
-        self._new = _new_file(path)
+        self._new = new_file(path)
 
     def write(self, outcome: Outcome) -> None:
         """Writes one line."""
@@ -364,14 +364,6 @@ class FolderSink:
 
 def _write_json(record: object, file: BinaryIO) -> None:
     file.write((json.dumps(record) + "\n").encode("ascii"))
-
-
-def _new_file(path: Path) -> NewFile:
-    folder = OutputFolder(path.parent)
-    try:
-        return folder.create(path.name)
-    finally:
-        folder.close()
 
 
 def _line(manifest: Manifest | None, outcome: Outcome) -> str:
