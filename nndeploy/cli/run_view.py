@@ -96,7 +96,7 @@ class RunView:
             self._say("nndeploy: stopped before the end")
         if self._is_verbose:
             for stage in summary.stages:
-                self._say(f"nndeploy: stage {stage.name}: {_busy_text(stage, summary.seconds)}")
+                self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
 
     def to_json(self, summary: Summary) -> dict[str, Any]:
         """Returns the summary that `--json` prints."""
@@ -155,8 +155,8 @@ class RunView:
             self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s{self._limit_text()}")
 
     def _limit_text(self) -> str:
-        """Returns which stage was busiest since the last time, and how full the queues are."""
-        now, stages = time.perf_counter_ns(), self._stream.stages()
+        """Returns what was busiest since the last time, a stage or the cores, and how full the queues are."""
+        now, stages = time.perf_counter_ns(), [*self._stream.stages(), self._stream.cores()]
         passed_ns = now - self._looked_ns
         shares = {
             stage.name: (stage.busy_ns - self._busy_ns.get(stage.name, 0)) / (passed_ns * stage.num_workers)
@@ -165,7 +165,7 @@ class RunView:
         self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
         name, share = max(shares.items(), key=lambda item: item[1])
         depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
-        return f"; {name} limits ({min(share, 1.0):.0%} busy); queues {depths}"
+        return f"; {name} limit{'s' * (name != 'cores')} ({min(share, 1.0):.0%} busy); queues {depths}"
 
     def _say(self, text: str) -> None:
         if self._bar is not None:

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams the items of a source through a plan into sinks: exactly one outcome for each item, in order.
 
-A reader thread takes the items; the assembly's threads work on them; the thread that calls `stream` puts outcomes into
-order and writes them. Only so many records are on their way at once, however slow one of them or the sink is, so memory
-stays constant and a slow sink slows the source.
+The schedule's threads read the items, work on them and write the outcomes in order. Only so many records are on their
+way at once, however slow one of them or the sink is, so memory stays constant and a slow sink slows the source.
 
 An item that cannot be read or does not fit becomes an error record and the stream goes on; what would hit every item
 alike (a damaged bundle, a full disk, a bug) aborts the stream and is raised here with its own traceback.
 """
 
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.assembly import Assembly, Programs
-from nndeploy.stream.description import StreamPlan
+from nndeploy.stream.description import StreamPlan, default_in_flight
+from nndeploy.stream.ends import Exit, Source
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.non_finite import NanPolicy
-from nndeploy.stream.queues import AbortedError
 from nndeploy.stream.records import Record
+from nndeploy.stream.schedule import Schedule
 from nndeploy.stream.sinks import Sink
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Stage, StageFigures, Tracer
@@ -74,7 +75,7 @@ class Stream:
         stop: Stop | None = None,
         tracer: Tracer | None = None,
     ) -> None:
-        """Builds queues and threads; nothing runs yet.
+        """Builds queues and workers; nothing runs yet.
 
         Raises:
             UsageError: a runner does not fit its model.
@@ -84,88 +85,67 @@ class Stream:
         self._options = options
         self._stop = stop or Stop()
         self._tracer = tracer
-        self._assembly = Assembly(plan, programs, options.nan, tracer)
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
+        self._schedule = Schedule(_num_cores(), plan.in_flight or default_in_flight(plan))
+        self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None)
+        self._schedule.add(self._exit)
+        self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer)
         self.queues = self._assembly.queues
 
     def stages(self) -> list[StageFigures]:
         """Returns what the workers did so far, from the source to the sink."""
         return [self._reading.figures(), *self._assembly.stages(), self._writing.figures()]
 
+    def cores(self) -> StageFigures:
+        """Returns for how long the stream's threads kept cores busy; threads of libraries are not in it."""
+        schedule = self._schedule
+        return StageFigures("cores", schedule.num_cores, self.summary.num_items, schedule.busy_ns)
+
     def run(self, items: Iterable[Item], sink: Sink, on_outcome: Callable[[Outcome], None] | None = None) -> Summary:
         """Returns what was done; `on_outcome` sees each outcome after the sink took it.
 
-        The sink is finished, or discarded where the stream was stopped or failed.
+        Both are called from the stream's threads, by one at a time. The sink is finished, or discarded where the
+        stream was stopped or failed.
 
         Raises:
             BundleError: a submodel is not what the manifest says.
             InputOutputError: an outcome could not be written.
         """
-        assembly, crew = self._assembly, self._assembly.crew
-        crew.add("source", lambda: self._read(items))
-        began_ns = time.perf_counter_ns()
+        schedule, began_ns = self._schedule, time.perf_counter_ns()
+
+        def write(record: Record) -> None:
+            outcome = record.outcome(self._plan.fields, with_stage=self._plan.is_named)
+            self._write(outcome, sink)
+            self.summary.seconds = (time.perf_counter_ns() - began_ns) / 1e9
+            if on_outcome is not None:
+                on_outcome(outcome)
+            if outcome.error is not None and self._options.stop_on_error:
+                schedule.stop()
+
+        self._exit.write = write
+        schedule.add(Source(items, schedule, self._assembly.entry, self._stop, self._reading.clocks()[0]))
         try:
-            crew.start()
-            for outcome in self._outcomes():
-                self._write(outcome, sink)
-                self.summary.seconds = (time.perf_counter_ns() - began_ns) / 1e9
-                if on_outcome is not None:
-                    on_outcome(outcome)
-                if outcome.error is not None and self._options.stop_on_error:
-                    assembly.abort()
-                    break
+            schedule.run()
             self._end(sink)
-        except BaseException as err:
-            assembly.abort()
+        except BaseException:
+            schedule.abort()
+            self._exit.close(END_SECONDS)
             sink.discard()
-            crew.join(END_SECONDS)
-            if isinstance(err, AbortedError) and crew.failure is not None:
-                raise crew.failure from None
+            schedule.join(END_SECONDS)
             raise
         return self.summary
 
     def _end(self, sink: Sink) -> None:
         self.summary.is_stopped = self._stop.is_requested
-        self.summary.stages = self.stages()
+        self.summary.stages = [*self.stages(), self.cores()]
         if self._stop.is_requested:
             sink.discard()
         else:
             sink.finish()
-        self._assembly.crew.join(END_SECONDS)
+        self._schedule.join(END_SECONDS)
         if self._tracer is not None:
             self._tracer.finish()
-
-    def _read(self, items: Iterable[Item]) -> None:
-        """Puts records in at the front until the source ends or a stop is asked for."""
-        assembly, clock, stop = self._assembly, self._reading.clocks()[0], self._stop
-        source = iter(items)
-        while not stop.is_requested:
-            assembly.tokens.take()
-            began_ns = time.perf_counter_ns()
-            item = next(source, None)
-            if item is None or stop.is_requested:
-                break
-            record = Record(item.index, item.origin, item.stem, item)
-            clock.add(began_ns, (item.index,))
-            assembly.entry.put(record)
-        assembly.entry.close()
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        """Yields outcomes, in order if that is wanted; a new record may come in once one was written."""
-        done, tokens, fields = self._assembly.done, self._assembly.tokens, self._plan.fields
-        waiting: dict[int, Record] = {}  # never more than have tokens
-        next_index = self._options.first_index
-        while taken := done.get(self._assembly.in_flight):
-            for record in taken:
-                if not self._options.is_ordered:
-                    next_index = record.index
-                waiting[record.index] = record
-                while (ready := waiting.pop(next_index, None)) is not None:
-                    yield ready.outcome(fields, with_stage=self._plan.is_named)
-                    tokens.give_back()
-                    next_index += 1
-        assert not waiting, "records are missing"
 
     def _write(self, outcome: Outcome, sink: Sink) -> None:
         began_ns = time.perf_counter_ns()
@@ -178,6 +158,10 @@ class Stream:
         else:
             summary.latencies.add(outcome.run_ns)
         self._writing.clocks()[0].add(began_ns, (outcome.index,))
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def after(items: Iterable[Item], count: int) -> Iterable[Item]:

@@ -4,14 +4,15 @@
 `Splitter` stands before the first stage of a pipeline with `each`, `Gatherer` behind its last one; `Keeper` lets
 fields end where nobody needs them any more. Laws: the results of parts come back as lists in the parts' order; a
 record without parts goes on with empty lists; one part that fails makes the record fail, once. Only so many parts are
-on their way at once, however many a record has.
+on their way at once, however many a record has; the others wait in the splitter as elements of their list.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from threading import Lock
 
 from nndeploy.errors import InputError
-from nndeploy.stream.queues import Outlet, Producers, Tokens
+from nndeploy.stream.queues import Outlet, Siblings
 from nndeploy.stream.records import Record
 from nndeploy.value_types import Value
 
@@ -19,31 +20,23 @@ from nndeploy.value_types import Value
 class Gatherer:
     """Collects the parts of records and hands each record on when its last part has come."""
 
-    def __init__(self, names: Sequence[str], outlet: Outlet[Record], tokens: Tokens, num_producers: int) -> None:
-        """Gathers the fields of these names; one of `tokens` is given back for each part."""
+    splitter: "Splitter"
+
+    def __init__(self, names: Sequence[str], outlet: Outlet) -> None:
+        """Gathers the fields of these names."""
         self._names = tuple(names)
         self._outlet = outlet
-        self._tokens = tokens
-        self._lock = Lock()
-        self._producers = Producers(num_producers)
-        self._gathered: dict[int, list[Record]] = {}
+        self._siblings = Siblings()
 
     def put(self, part: Record) -> None:
         """Takes one part."""
-        record = part.parent
-        assert record is not None
         part.fields = {}  # what the part was made of is not needed any more
         part.made = {name: part.made[name] for name in self._names} if part.error is None else {}
-        with self._lock:
-            parts = self._gathered.setdefault(id(record), [])
-            parts.append(part)
-            is_last = len(parts) == part.num_places
-            if is_last:
-                del self._gathered[id(record)]
-        self._tokens.give_back()
-        if is_last:
-            parts.sort(key=lambda other: other.place)
-            self.put_whole(record, parts)
+        parts = self._siblings.add(part)
+        if parts is not None:
+            assert part.parent is not None
+            self.put_whole(part.parent, parts)
+        self.splitter.go_on()
 
     def put_whole(self, record: Record, parts: Sequence[Record]) -> None:
         """Hands on a record of which all parts have come."""
@@ -56,25 +49,22 @@ class Gatherer:
             record.take_notes(part)
         self._outlet.put(record)
 
-    def close(self) -> None:
-        """Says that one producer will put no more."""
-        if self._producers.close():
-            self._outlet.close()
-
 
 class Splitter:
     """Takes each record apart into the elements of one of its fields."""
 
-    def __init__(
-        self, each: str, part: str, outlet: Outlet[Record], gatherer: Gatherer, tokens: Tokens, num_producers: int
-    ) -> None:
-        """Splits the field `each`; in a part, `part` is the name of the element."""
+    def __init__(self, each: str, part: str, outlet: Outlet, gatherer: Gatherer, most: int) -> None:
+        """Splits the field `each`; in a part, `part` is the name of the element. `most` are on their way at once."""
+        assert most > 0
         self._each = each
         self._part = part
         self._outlet = outlet
         self._gatherer = gatherer
-        self._tokens = tokens
-        self._producers = Producers(num_producers)
+        self._lock = Lock()
+        self._num_free = most
+        self._waiting: deque[Record] = deque()
+        self._next_place = 0  # of the first record that waits
+        gatherer.splitter = self
 
     def put(self, record: Record) -> None:
         """Hands on the parts of a record, or the record itself where it has none."""
@@ -85,29 +75,41 @@ class Splitter:
         if record.error is not None or not values:
             self._gatherer.put_whole(record, ())
             return
-        for place, value in enumerate(values):
-            self._tokens.take()
-            self._outlet.put(self._made_part(record, place, len(values), value))
+        with self._lock:
+            self._waiting.append(record)
+            self._put_parts()
+
+    def go_on(self) -> None:
+        """Hands on the next part: one has come back."""
+        with self._lock:
+            self._num_free += 1
+            self._put_parts()
+
+    def _put_parts(self) -> None:
+        while self._num_free and self._waiting:
+            record, place = self._waiting[0], self._next_place
+            values = record.fields[self._each]
+            assert isinstance(values, Sequence)
+            self._num_free -= 1
+            self._next_place += 1
+            if self._next_place == len(values):
+                self._waiting.popleft()
+                self._next_place = 0
+            self._outlet.put(self._made_part(record, place, len(values), values[place]))
 
     def _made_part(self, record: Record, place: int, count: int, value: Value) -> Record:
         fields = {**record.fields, self._part: value}
         origin = f"{record.origin}, part {place}"
         return Record(record.index, origin, record.stem, None, fields, parent=record, place=place, num_places=count)
 
-    def close(self) -> None:
-        """Says that one producer will put no more."""
-        if self._producers.close():
-            self._outlet.close()
-
 
 class Keeper:
     """Drops the fields of a record that nobody needs any more."""
 
-    def __init__(self, names: Sequence[str], outlet: Outlet[Record]) -> None:
+    def __init__(self, names: Sequence[str], outlet: Outlet) -> None:
         """Keeps the fields of these names."""
         self._names = tuple(names)
         self._outlet = outlet
-        self.close = outlet.close
 
     def put(self, record: Record) -> None:
         """Hands the record on."""

@@ -27,8 +27,7 @@ class Record:
     """One record, or one branch or part of one.
 
     `fields` holds all values by name, `made` those that were made since the record was branched off. `item` is what
-    the fields are still to be read from. `serial` orders the branches of one copy queue, `num_places` says how many
-    siblings there are.
+    the fields are still to be read from. `num_places` says how many siblings there are.
     """
 
     index: int
@@ -44,7 +43,6 @@ class Record:
     parent: "Record | None" = None
     place: int = 0
     num_places: int = 1
-    serial: int = 0
 
     def load(self) -> None:
         """Reads the fields from the item, the first time."""
@@ -74,11 +72,11 @@ class Record:
         self.fields.update(made)
         self.made.update(made)
 
-    def branch(self, place: int, num_places: int, serial: int) -> "Record":
+    def branch(self, place: int, num_places: int) -> "Record":
         """Returns a record of its own with the same fields, for one of several different workers."""
         return Record(
             self.index, self.origin, self.stem, None, dict(self.fields), {}, self.error, self.stage,
-            parent=self, place=place, num_places=num_places, serial=serial,
+            parent=self, place=place, num_places=num_places,
         )  # fmt: skip
 
     def join(self, branches: Iterable["Record"]) -> None:

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The threads of a stream: what a worker does with a record, and how long it took.
+"""The workers of a stream: what one does with a record, and how long it took.
 
-A worker takes records from its queue, works on them one after the other and puts each on. An error of a record stays
-with the record; anything else is a bug or the end of the stream, and aborts it. A worker that has nothing to do waits
-in its queue and uses no time.
+A worker is called with the records that it gets from its queue, works on them and puts each on. An error of a record
+stays with the record; anything else is a bug or the end of the stream, and aborts it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from threading import Lock, Thread
 from typing import Protocol
 
 from nndeploy.errors import NndeployError
 from nndeploy.stream.description import Step
-from nndeploy.stream.queues import AbortedError, BasicQueue, Outlet
+from nndeploy.stream.queues import Outlet
 from nndeploy.stream.records import Record
 from nndeploy.stream.runner import Carry, Runner
 
@@ -60,7 +58,7 @@ class Stage:
 
 
 class Clock:
-    """Adds up what one worker does; used by its thread alone."""
+    """Adds up what one worker does."""
 
     def __init__(self, stage: Stage, worker: str, tracer: Tracer | None) -> None:
         self.worker = worker
@@ -76,43 +74,6 @@ class Clock:
         self.num_done += len(indices)
         if self._tracer is not None:
             self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
-
-
-class Crew:
-    """The threads of one stream; the first failure of any of them aborts all."""
-
-    def __init__(self, abort: Callable[[], None]) -> None:
-        self._abort = abort
-        self._lock = Lock()
-        self._threads: list[Thread] = []
-        self.failure: BaseException | None = None
-
-    def add(self, name: str, work: Callable[[], None]) -> None:
-        """Adds a thread that does `work`."""
-        self._threads.append(Thread(target=self._guarded, args=(work,), name=f"nndeploy {name}", daemon=True))
-
-    def start(self) -> None:
-        """Starts all threads."""
-        for thread in self._threads:
-            thread.start()
-
-    def join(self, seconds: float | None = None) -> bool:
-        """Waits for all threads, at most `seconds`; returns whether all have ended."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except AbortedError:
-            return
-        except BaseException as err:  # the thread that started the stream raises it
-            with self._lock:
-                self.failure = self.failure or err
-            self._abort()
 
 
 def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
@@ -131,51 +92,52 @@ def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
             return
 
 
-def work_on_steps(
-    queue: BasicQueue[Record], steps: Sequence[Step], outlet: Outlet[Record], clock: Clock, prepare: Runner | None
-) -> None:
-    """Does the steps on every record of a queue; `prepare` is the runner behind them, if it alone is."""
-    while taken := queue.get():
-        record = taken[0]
+@dataclass(frozen=True, slots=True)
+class StepsWorker:
+    """Does the steps of a stage on a record; `prepare` is the runner behind it, if it alone is."""
+
+    steps: Sequence[Step]
+    outlet: Outlet
+    clock: Clock
+    prepare: Runner | None
+
+    def __call__(self, records: list[Record]) -> None:
+        """Works on one record."""
+        (record,) = records
         began_ns = time.perf_counter_ns()
         record.load()
-        do_steps(record, steps, clock.stage)
-        if prepare is not None:
-            prepare.prepare(record)
-        clock.add(began_ns, (record.index,))
-        outlet.put(record)
-    outlet.close()
+        do_steps(record, self.steps, self.clock.stage)
+        if self.prepare is not None:
+            self.prepare.prepare(record)
+        self.clock.add(began_ns, (record.index,))
+        self.outlet.put(record)
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerWork:
-    """What a runner's thread needs."""
+class RunnerWorker:
+    """Runs records through a model, those that come together in one batch."""
 
-    queue: BasicQueue[Record]
     runner: Runner
-    outlet: Outlet[Record]
+    outlet: Outlet
     clock: Clock
-    batch: int
-    delay_ns: int
     is_prepared: bool
     carry: Carry | None
 
-    def __call__(self) -> None:
-        """Runs every record of the queue."""
-        while taken := self.queue.get(self.batch, self.delay_ns):
-            began_ns = time.perf_counter_ns()
-            for record in taken:
-                record.load()
-                if not self.is_prepared:
-                    self.runner.prepare(record)
-            if self.carry is not None:
-                self._carried(taken[0], self.carry)
-                continue
-            self.runner.run(taken)
-            self.clock.add(began_ns, [record.index for record in taken])
-            for record in taken:
-                self.outlet.put(record)
-        self.outlet.close()
+    def __call__(self, records: list[Record]) -> None:
+        """Works on some records."""
+        began_ns = time.perf_counter_ns()
+        for record in records:
+            record.load()
+            if not self.is_prepared:
+                self.runner.prepare(record)
+        if self.carry is not None:
+            for record in records:
+                self._carried(record, self.carry)
+            return
+        self.runner.run(records)
+        self.clock.add(began_ns, [record.index for record in records])
+        for record in records:
+            self.outlet.put(record)
 
     def _carried(self, part: Record, carry: Carry) -> None:
         began_ns = time.perf_counter_ns()

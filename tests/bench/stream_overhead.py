@@ -7,7 +7,6 @@ of the stream itself: its records, its queues, its threads. `queue_alone` measur
 
 import hashlib
 import resource
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from nndeploy.stream.engine import Stream
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.queues import BasicQueue, CopyQueue, SyncQueue
 from nndeploy.stream.records import Record
+from nndeploy.stream.schedule import Schedule
 from nndeploy.value_types import TensorType
 
 Inputs = Mapping[str, Array]
@@ -215,36 +215,17 @@ def _record(index: int) -> Record:
     return Record(index, "", "", None, {"x": X})
 
 
-def _one_thread(count: int) -> None:
-    queue: BasicQueue[Record] = BasicQueue("q", 8)
+class _Nowhere:
+    def put(self, record: Record) -> None:
+        pass
+
+
+def _basic(count: int) -> None:
+    queue = BasicQueue("q", Schedule(1, 8), [lambda records: None], 8)
     record = _record(0)
     for _ in range(count):
         queue.put(record)
-        queue.get()
-
-
-def _two_threads(count: int) -> None:
-    queue: BasicQueue[Record] = BasicQueue("q", 8)
-    record = _record(0)
-
-    def put() -> None:
-        for _ in range(count):
-            queue.put(record)
-        queue.close()
-
-    producer = threading.Thread(target=put)
-    producer.start()
-    while queue.get():
-        pass
-    producer.join()
-
-
-class _Nowhere:
-    def put(self, item: Record) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+        queue.take()
 
 
 def _copied(count: int) -> None:
@@ -254,15 +235,14 @@ def _copied(count: int) -> None:
 
 
 def _copied_and_joined(count: int) -> None:
-    joined = SyncQueue("s", _Nowhere(), 8, 2)
+    joined = SyncQueue("s", _Nowhere(), 8)
     queue = CopyQueue("c", [joined, joined])
     for index in range(count):
         queue.put(_record(index))
 
 
 _QUEUES: dict[str, Callable[[int], None]] = {
-    "basic, put and get in one thread": _one_thread,
-    "basic, from thread to thread": _two_threads,
+    "basic": _basic,
     "copy to two": _copied,
     "copy to two, sync": _copied_and_joined,
 }

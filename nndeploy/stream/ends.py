@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ends of a stream, as stations of its schedule: items come in at one, outcomes go out at the other.
+
+Each has one worker, so a source and a sink are never used by two threads at once, and a sink gets outcomes in order.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from threading import Lock
+
+from nndeploy.stream.items import Item
+from nndeploy.stream.queues import Outlet
+from nndeploy.stream.records import Record
+from nndeploy.stream.schedule import AbortedError, Habits, Schedule, Worker
+from nndeploy.stream.stopping import Stop
+from nndeploy.stream.workers import Clock
+
+
+class _NoLoad(Habits):
+    """Of a source, which may wait for ever and must not keep anybody from working meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(1, share=0.0)
+
+    def learn(self, busy_ns: int, wall_ns: int) -> None:
+        """Takes note of one task; the share stays."""
+        super().learn(busy_ns, wall_ns)
+        self.share = 0.0
+
+
+class Source:
+    """Lets items in, one after the other, as long as there is room and no stop is asked for."""
+
+    def __init__(self, items: Iterable[Item], schedule: Schedule, entry: Outlet, stop: Stop, clock: Clock) -> None:
+        self.idle: list[Worker] = [self._read]
+        self.habits = _NoLoad()
+        self._items = iter(items)
+        self._schedule = schedule
+        self._entry = entry
+        self._stop = stop
+        self._clock = clock
+
+    def is_ready(self) -> bool:
+        """Returns whether one more record may be on its way."""
+        return self._schedule.has_room()
+
+    def deadline_ns(self) -> None:
+        """Nothing waits here."""
+
+    def take(self) -> list[Record]:
+        """Counts a record that is still to be read."""
+        self._schedule.let_in()
+        return []
+
+    def _read(self, _: list[Record]) -> None:
+        began_ns = time.perf_counter_ns()
+        item = None if self._stop.is_requested else next(self._items, None)
+        if item is None or self._stop.is_requested:
+            self._schedule.end()
+            return
+        record = Record(item.index, item.origin, item.stem, item)
+        self._clock.add(began_ns, (item.index,))
+        self._entry.put(record)
+
+
+class Exit:
+    """Hands records to `write`, in the order of their indices or as they come."""
+
+    write: Callable[[Record], None]
+
+    def __init__(self, schedule: Schedule, first_index: int | None) -> None:
+        """The first index is the one that is written first; None where order does not matter."""
+        self.idle: list[Worker] = [self._write]
+        self.habits = Habits(1)
+        self._schedule = schedule
+        self._next_index = first_index
+        self._waiting: dict[int, Record] = {}  # never more than are let in
+        self._is_writing = Lock()
+
+    def put(self, record: Record) -> None:
+        """Takes a record that is done."""
+        with self._schedule.lock:
+            if self._schedule.is_aborted:
+                raise AbortedError
+            self._waiting[record.index] = record
+
+    def is_ready(self) -> bool:
+        """Returns whether the next record is there."""
+        return bool(self._waiting) if self._next_index is None else self._next_index in self._waiting
+
+    def deadline_ns(self) -> None:
+        """Nothing that is here waits for more of its kind."""
+
+    def take(self) -> list[Record]:
+        """Returns the next records."""
+        if self._next_index is None:
+            taken, self._waiting = list(self._waiting.values()), {}
+            return taken
+        taken = []
+        while (record := self._waiting.pop(self._next_index, None)) is not None:
+            taken.append(record)
+            self._next_index += 1
+        return taken
+
+    def close(self, seconds: float) -> None:
+        """Sees to it that nothing is written any more once the schedule was aborted; waits at most `seconds`."""
+        self._is_writing.acquire(timeout=seconds)
+
+    def _write(self, records: list[Record]) -> None:
+        for record in records:
+            with self._is_writing:
+                if self._schedule.is_over:
+                    return
+                self.write(record)
+            self._schedule.let_out(is_held=self.habits.is_short)

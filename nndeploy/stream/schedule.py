@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who works on what next: threads that take work wherever it is, and stay with a record as long as they can.
+
+A thread that has done one piece of work takes the one that is nearest to the sink, so it goes on with its own record
+into the next stage where that has a free worker: the record stays in its core's caches, and no thread must be woken. A
+stage's workers say how many may be in it at once, not which threads. Work far from the sink, at last the source, is
+taken by whoever finds nothing else.
+
+No more threads compute than there are cores: more would only take the cores and Python's lock from each other. What a
+thread does counts by the share of time for which its stage kept a core busy so far, so stages that wait for a device,
+a disk or a clock overlap as often as their workers allow. And nobody is woken while work is short: who does it is
+back sooner than another thread has come.
+
+Where a single stage limits, and not the cores, its work comes before all other: it must never wait.
+
+Laws: only so many records may be on their way, and no queue is ever full, so nobody waits for anybody downstream and
+nothing can deadlock. The first failure of any thread aborts all.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Lock, Thread
+from typing import Protocol, TypeAlias
+
+from nndeploy.stream.records import Record
+
+ROOM = 0.5
+"""Of a core, by which what runs may exceed the cores: shares are estimates."""
+
+SHORT_NS = 50_000
+"""A task that usually takes less is over before a thread that is woken has begun."""
+
+HOLD_NS = 5_000_000
+"""If one that should have been short is not over by then, another thread takes what waits."""
+
+WEIGHT = 0.25
+"""Of a new measurement in what is usual."""
+
+LIMITING = 0.9
+"""Of the time that the cores need for all work of a record; a stage that takes longer, over its workers, limits."""
+
+LOOK_EVERY = 32
+"""Tasks, after which it is decided anew which stage limits."""
+
+FADING = 0.9
+"""What is left then of what was before."""
+
+Worker: TypeAlias = Callable[[list[Record]], None]
+"""Works on records that were waiting and hands on what becomes of them; is called by one thread at a time."""
+
+
+class AbortedError(Exception):
+    """The stream was aborted; the thread that gets this ends."""
+
+
+class Habits:
+    """What the tasks of a station usually take: their `share` of a core, 0 to 1, and their time."""
+
+    def __init__(self, num_workers: int, share: float = 1.0) -> None:
+        self.share = share
+        self.wall_ns = float("inf")
+        self.sum_busy_ns = self.sum_wall_ns = 0.0  # of all tasks, the older ones faded
+        self._num_workers = num_workers
+
+    @property
+    def is_short(self) -> bool:
+        """Whether nobody else need be woken meanwhile."""
+        return self.wall_ns < SHORT_NS
+
+    def learn(self, busy_ns: int, wall_ns: int) -> None:
+        """Takes note of one task; the first one is all we know."""
+        self.sum_busy_ns += busy_ns
+        self.sum_wall_ns += wall_ns
+        share = min(1.0, busy_ns / max(1, wall_ns))
+        if self.wall_ns == float("inf"):
+            self.share, self.wall_ns = share, wall_ns
+            return
+        self.share += WEIGHT * (share - self.share)
+        self.wall_ns += WEIGHT * (wall_ns - self.wall_ns)
+
+    def stage_ns(self) -> float:
+        """Returns the time of its tasks, spread over its workers."""
+        return self.sum_wall_ns / self._num_workers
+
+    def fade(self) -> None:
+        """Makes what was so far count less."""
+        self.sum_busy_ns *= FADING
+        self.sum_wall_ns *= FADING
+
+
+class Station(Protocol):
+    """A place where work waits for workers. Everything here is used under the schedule's lock."""
+
+    idle: list[Worker]
+    """The workers that have nothing to do."""
+
+    @property
+    def habits(self) -> Habits:
+        """What its tasks usually take."""
+
+    def is_ready(self) -> bool:
+        """Returns whether there is work that should be done now."""
+
+    def deadline_ns(self) -> int | None:
+        """Returns until when work waits for more of its kind, None where there is none."""
+
+    def take(self) -> list[Record]:
+        """Returns the records of the next piece of work."""
+
+
+@dataclass(slots=True)
+class _Task:
+    """A worker of a station with its work; once done, how long that took."""
+
+    station: Station
+    worker: Worker
+    records: list[Record]
+    share: float
+    busy_ns: int = 0
+    wall_ns: int = 0
+
+    def do(self) -> None:
+        began_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+        self.worker(self.records)
+        self.busy_ns = time.thread_time_ns() - cpu_ns
+        self.wall_ns = time.perf_counter_ns() - began_ns
+
+
+class Schedule:
+    """Hands out the work of stations to threads, and counts the records that are on their way.
+
+    `lock` guards what the stations hold.
+    """
+
+    def __init__(self, num_cores: int, in_flight: int) -> None:
+        """Makes a schedule for records of which `in_flight` may be on their way at once."""
+        assert num_cores > 0
+        assert in_flight > 0
+        self.lock = Lock()
+        self.in_flight = in_flight
+        self.is_aborted = False
+        self.busy_ns = 0
+        self.num_cores = num_cores
+        self._failure: BaseException | None = None
+        self._stations: list[Station] = []  # in the order in which work is looked for
+        self._place: dict[int, int] = {}  # of each station before the sink
+        self._num_tasks = 0
+        self._threads: list[Thread] = []
+        self._most_threads = self._num_asleep = self._num_working = 0
+        self._load = 0.0
+        self._wakes_ns: int | None = None  # when a thread that sleeps wakes by itself
+        self._held_until_ns = 0  # who sleeps leaves work alone
+        self._work = Condition(self.lock)
+        self._over = Condition(self.lock)
+        self._num_in = self._num_out = 0
+        self._is_ended = self.is_over = False
+
+    def add(self, station: Station) -> None:
+        """Adds a station that stands before all those that were added so far."""
+        self._place[id(station)] = len(self._stations)
+        self._stations.append(station)
+        self._most_threads += len(station.idle)
+
+    # Records come in and go out
+
+    def has_room(self) -> bool:
+        """Returns whether one more record may be let in; under the lock."""
+        return not self._is_ended and self._num_in - self._num_out < self.in_flight
+
+    def let_in(self) -> None:
+        """Counts one record in; under the lock."""
+        self._num_in += 1
+
+    def end(self) -> None:
+        """Says that there is no record for the place that was let in last, and that no more will come."""
+        with self.lock:
+            self._num_in -= 1
+            self._is_ended = True
+            if self._num_in == self._num_out:
+                self._stop()
+
+    def let_out(self, *, is_held: bool) -> None:
+        """Says that a record was written, so that another one may be let in.
+
+        Who sleeps is called once there is room for several, later if that `is_held`.
+        """
+        with self.lock:
+            self._num_out += 1
+            if self._is_ended and self._num_in == self._num_out:
+                self._stop()
+            elif 2 * (self._num_in - self._num_out) <= self.in_flight:
+                self._call_another(is_held=is_held)
+
+    def stop(self) -> None:
+        """Ends the stream as if the source had; what is still on its way is dropped."""
+        with self.lock:
+            self._stop()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        self._work.notify_all()
+        self._over.notify_all()
+
+    # Threads
+
+    def run(self) -> None:
+        """Starts the first thread, which starts others where there is work for them; waits for the end.
+
+        Raises:
+            BaseException: what a worker raised first.
+        """
+        with self.lock:
+            self._add_thread()
+            while not self.is_over and not self.is_aborted:
+                self._over.wait()
+            if self._failure is not None:
+                raise self._failure
+
+    def abort(self) -> None:
+        """Wakes everybody; each thread ends as soon as it is back from what it does."""
+        with self.lock:
+            self.is_aborted = True
+            self._stop()
+
+    def join(self, seconds: float) -> bool:
+        """Waits at most `seconds` for all threads; returns whether all have ended."""
+        deadline = time.monotonic() + seconds
+        threads = tuple(self._threads)
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
+
+    def _add_thread(self) -> None:
+        name = f"nndeploy stream {len(self._threads) + 1}"
+        thread = Thread(target=self._guarded, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guarded(self) -> None:
+        try:
+            own: dict[int, Worker] = {}  # by station: what this thread used last is in its core's caches
+            task = self._next(None, own)
+            while task is not None:
+                task.do()
+                task = self._next(task, own)
+        except AbortedError:
+            return
+        except BaseException as err:  # the thread that runs the schedule raises it
+            with self.lock:
+                self._failure = self._failure or err
+            self.abort()
+
+    def _next(self, done: _Task | None, own: dict[int, Worker]) -> _Task | None:
+        """Returns the next task for the thread that has `done` one; waits for it. None at the end."""
+        is_called = done is None
+        with self.lock:
+            if done is not None:
+                self._put_back(done)
+            while not self.is_over and not self.is_aborted:
+                station, deadline_ns = self._find()
+                if is_called and station is not None and self._held_until_ns > time.perf_counter_ns():
+                    station, deadline_ns = None, self._held_until_ns
+                if station is None:
+                    self._sleep(deadline_ns)
+                    is_called = True
+                    continue
+                self._num_working += 1
+                self._load += station.habits.share
+                worker = own.get(id(station))
+                if worker not in station.idle:
+                    worker = own[id(station)] = station.idle[-1]
+                station.idle.remove(worker)
+                task = _Task(station, worker, station.take(), station.habits.share)
+                self._call_another(is_held=station.habits.is_short)
+                return task
+        return None
+
+    def _put_back(self, done: _Task) -> None:
+        done.station.idle.append(done.worker)
+        done.station.habits.learn(done.busy_ns, done.wall_ns)
+        self.busy_ns += done.busy_ns
+        self._num_working -= 1
+        self._load = self._load - done.share if self._num_working else 0.0
+        self._num_tasks += 1
+        if self._num_tasks % LOOK_EVERY == 0:
+            self._put_limit_first()
+
+    def _put_limit_first(self) -> None:
+        """Sorts the stations from the sink to the source; one that limits, and not the cores, comes first."""
+        stations = self._stations
+        stations.sort(key=lambda station: self._place[id(station)])
+        limit = max(range(len(stations)), key=lambda i: stations[i].habits.stage_ns())
+        cores_ns = sum(station.habits.sum_busy_ns for station in stations) / self.num_cores
+        if stations[limit].habits.stage_ns() > LIMITING * cores_ns:
+            stations.insert(0, stations.pop(limit))
+        for station in stations:
+            station.habits.fade()
+
+    def _find(self) -> tuple[Station | None, int | None]:
+        """Returns the ready station that comes first, else when one will be ready by itself.
+
+        Work that waits for more of its kind, for no set time, is done where there is nothing else to do.
+        """
+        free = self.num_cores + ROOM - self._load if self._num_working else float("inf")
+        stations = [station for station in self._stations if station.idle and station.habits.share <= free]
+        for station in stations:
+            if station.is_ready():
+                return station, None
+        first_ns = None
+        for station in stations:
+            deadline_ns = station.deadline_ns()
+            if deadline_ns is None:
+                continue
+            if deadline_ns <= time.perf_counter_ns() or (self._is_ended and not self._num_working):
+                return station, None
+            first_ns = deadline_ns if first_ns is None else min(first_ns, deadline_ns)
+        return None, first_ns
+
+    def _call_another(self, *, is_held: bool = False) -> None:
+        """Wakes or starts one more thread where there is work for it, now or later; later too if that `is_held`."""
+        if self.is_aborted or (not self._num_asleep and len(self._threads) >= self._most_threads):
+            return
+        self._held_until_ns = time.perf_counter_ns() + HOLD_NS if is_held else 0
+        if is_held and self._wakes_ns is not None:
+            return
+        station, first_ns = self._find()
+        if station is None and (first_ns is None or (self._wakes_ns is not None and self._wakes_ns <= first_ns)):
+            return
+        if self._num_asleep:
+            self._work.notify()
+        else:
+            self._add_thread()
+
+    def _sleep(self, deadline_ns: int | None) -> None:
+        """Waits until there may be work."""
+        is_stuck = self._is_ended and not self._num_working and deadline_ns is None
+        assert not is_stuck, "records are missing"
+        self._num_asleep += 1
+        if deadline_ns is None:
+            self._work.wait()
+        else:
+            self._wakes_ns = deadline_ns if self._wakes_ns is None else min(self._wakes_ns, deadline_ns)
+            self._work.wait(max(0.0, (deadline_ns - time.perf_counter_ns()) / 1e9))
+            self._wakes_ns = None
+        self._num_asleep -= 1

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schedule: a record stays with its thread, no more threads compute than there are cores, all wake at the end."""
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+from streaming import within_limit
+
+from nndeploy.stream.ends import Exit, Source
+from nndeploy.stream.items import Item
+from nndeploy.stream.queues import BasicQueue
+from nndeploy.stream.schedule import Habits, Schedule
+from nndeploy.stream.stopping import Stop
+from nndeploy.stream.workers import Stage
+
+
+class Line:
+    """Stages one after the other between a source and an exit; a stage is (function of an index, workers, options)."""
+
+    def __init__(self, stages, num_cores=2, in_flight=8) -> None:
+        self.schedule = Schedule(num_cores, in_flight)
+        self.written, self.threads = [], []
+        self.exit = Exit(self.schedule, 0)
+        self.exit.write = lambda record: self.written.append(record.index)
+        self.schedule.add(self.exit)
+        self.queues, outlet = [], self.exit
+        for work, workers, options in reversed(stages):
+            workers = [self._worker(work, outlet) for _ in range(workers)]
+            outlet = BasicQueue("stage", self.schedule, workers, in_flight, **options)
+            self.schedule.add(outlet)
+            self.queues.insert(0, outlet)
+        self.entry = outlet
+
+    def known_to_compute(self):
+        """Nothing is learned: another process on this machine must not look like waiting."""
+        for queue in self.queues:
+            queue.habits.learn(1_000_000, 1_000_000)
+            queue.habits.learn = lambda *_: None
+        return self
+
+    def _worker(self, work, outlet):
+        def do(records) -> None:
+            for record in records:
+                self.threads.append((record.index, threading.current_thread().name))
+            work([record.index for record in records])
+            for record in records:
+                outlet.put(record)
+
+        return do
+
+    def run(self, count, read=lambda index: None):
+        def items():
+            for index in range(count):
+                read(index)
+                yield Item(index, "made up", str(index), dict)
+
+        source = Source(items(), self.schedule, self.entry, Stop(), Stage("source", 1).clocks()[0])
+        self.schedule.add(source)
+        within_limit(self.schedule.run)
+        assert self.schedule.join(10)
+        assert self.written == list(range(count))
+
+
+def compute(seconds):
+    """Keeps a core busy, as far as this thread goes."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_a_record_stays_with_one_thread_where_the_next_stage_is_free() -> None:
+    line = Line([(lambda _: compute(0.0005), 2, {})] * 3).known_to_compute()
+    line.run(100)
+    by_record = Counter(index for index, _ in set(line.threads))
+    assert sum(count == 1 for count in by_record.values()) > 40  # a thread for each stage would leave none
+
+
+def test_no_more_stages_compute_than_there_are_cores() -> None:
+    working, most, lock = [0], [0], threading.Lock()
+
+    def work(_):
+        with lock:
+            working[0] += 1
+            most[0] = max(most[0], working[0])
+        compute(0.001)
+        with lock:
+            working[0] -= 1
+
+    Line([(work, 4, {}), (work, 4, {})], num_cores=1, in_flight=30).known_to_compute().run(60)
+    assert most[0] == 1
+
+
+def test_stages_that_wait_overlap_as_often_as_their_workers_allow() -> None:
+    working, most, lock = [0], [0], threading.Lock()
+
+    def work(_):
+        with lock:
+            working[0] += 1
+            most[0] = max(most[0], working[0])
+        time.sleep(0.005)
+        with lock:
+            working[0] -= 1
+
+    Line([(work, 6, {})], num_cores=1, in_flight=30).run(60)
+    assert most[0] == 6
+
+
+def test_a_source_that_waits_keeps_nobody_from_working() -> None:
+    line = Line([(lambda _: None, 1, {})], num_cores=1)
+
+    def read(index):
+        if index:
+            deadline = time.monotonic() + 20
+            while len(line.written) < index:  # the next item comes once the one before it is written
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+
+    line.run(5, read)
+
+
+def test_a_short_task_that_lasts_does_not_hold_up_the_others() -> None:
+    done = threading.Event()
+
+    def work(indices):
+        if indices == [50]:  # until then it took no time
+            assert done.wait(20)
+        elif indices[0] > 50:
+            done.set()
+
+    Line([(work, 2, {})], num_cores=2).run(100)
+
+
+@pytest.mark.parametrize("delay_ns", [0, 1_000_000_000_000])
+def test_batches_fill_while_there_is_more_to_do_and_the_last_one_does_not_wait(delay_ns) -> None:
+    sizes = []
+    line = Line([(lambda indices: sizes.append(len(indices)), 1, {"batch": 4, "delay_ns": delay_ns})], in_flight=12)
+    line.run(30)
+    assert sum(sizes) == 30
+    assert sizes.count(4) >= 6
+
+
+def test_a_batch_goes_when_its_time_is_over_though_the_source_waits() -> None:
+    sizes = []
+    line = Line([(lambda indices: sizes.append(len(indices)), 1, {"batch": 4, "delay_ns": 20_000_000})])
+
+    def read(index):
+        deadline = time.monotonic() + 20
+        while index == 2 and not sizes:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    line.run(4, read)
+    assert sizes[0] == 2
+
+
+def test_the_stage_that_limits_comes_first() -> None:
+    line = Line([(None, 1, {}), (None, 1, {}), (None, 2, {})], num_cores=2)
+    schedule, (load, limit, post) = line.schedule, line.queues
+    for queue, wall_ns in ((load, 1000), (limit, 4000), (post, 2000)):
+        queue.habits.learn(wall_ns // 2, wall_ns)
+    schedule._put_limit_first()
+    assert schedule._stations == [limit, line.exit, post, load]
+    for queue, wall_ns in ((load, 10**6), (limit, 10**6), (post, 10**6)):
+        queue.habits.learn(wall_ns, wall_ns)
+    schedule._put_limit_first()  # the cores limit now
+    assert schedule._stations == [line.exit, post, limit, load]
+
+
+def test_the_first_failure_ends_all_and_is_raised() -> None:
+    def work(indices):
+        if indices == [20]:
+            raise ZeroDivisionError
+        time.sleep(0.001)
+
+    line = Line([(work, 3, {}), (work, 1, {})])
+    with pytest.raises(ZeroDivisionError):
+        line.run(1000)
+    assert line.schedule.join(10)
+    assert len(line.written) < 40
+
+
+def test_a_record_that_is_lost_is_found_out() -> None:
+    line = Line([(lambda _: None, 1, {})])
+    line.exit.put = lambda record: None
+    with pytest.raises(AssertionError, match="records are missing"):
+        line.run(3)
+
+
+def test_habits_follow_what_is_measured() -> None:
+    habits = Habits(2)
+    assert not habits.is_short
+    habits.learn(10_000, 40_000)
+    assert (habits.share, habits.is_short, habits.stage_ns()) == (0.25, True, 20_000)
+    for _ in range(50):
+        habits.learn(10**6, 10**6)
+    assert habits.share == pytest.approx(1, abs=1e-3)
+    assert not habits.is_short
