@@ -22,6 +22,7 @@ EXAMPLES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "faces-and-objects": ({"faces": "ultraface_rfb320", "objects": "fastestdet"}, ("objects_street.jpg",)),
     "read-text": ({"find": "ppocr_det_mobile_v2", "read": "ppocr_rec_en_mobile_v2"}, ("text_line.png",)),
     "speech": ({"": "silero_vad_v5"}, ("speech_yes.wav",)),
+    "speech-fsmn": ({"": "fsmn_vad_online"}, ("speech_yes.wav",)),
     "file-type": ({"": "magika_standard_v3_3"}, ("file_code.py", "face_16.jpg", "file_magika_test.pdf")),
 }
 
@@ -67,7 +68,7 @@ def test_an_example(name: str, tmp_path: Path, models_folder: Path) -> None:
             assert len(found[0]["faces"]) == 4
         case "read-text":
             assert any(len(text) > 5 for text in found[0]["text"])
-        case "speech":
+        case "speech" | "speech-fsmn":
             ((begin, end),) = found[0]["segments"]
             assert 0 < begin < end < 1
         case "file-type":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""normalise: uint8 pixels -> float32, (pixel / divide-by - mean) / std, channel by channel."""
+"""normalise: pixels or features -> float32, (value / divide-by - mean) / std, channel by channel."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -14,9 +14,10 @@ from nndeploy.processors.parameters import Range
 
 @dataclass(frozen=True)
 class Normalise:
-    """Gives (pixel / `divide-by` - `mean`) / `std` as float32 (H, W, C); one number goes for all channels.
+    """Gives (value / `divide-by` - `mean`) / `std` as float32 of the same shape; one number goes for all channels.
 
-    The numbers are in the order of the image's channels, RGB unless a step before changed it.
+    Channels are the last axis of an image (H, W, C) or of frames of features (N, C); the numbers are in their order,
+    which is RGB in an image unless a step before changed it.
     """
 
     name: ClassVar[str] = "normalise"
@@ -34,13 +35,14 @@ class Normalise:
 
     def __call__(self, image: Array) -> npt.NDArray[np.float32]:
         """Returns the numbers."""
-        if not isinstance(image, np.ndarray) or image.ndim != 3 or image.dtype.kind not in "uif":
-            raise InputError(f"an image is (H, W, C) of numbers, this is {shape_text(image)}")
+        if not isinstance(image, np.ndarray) or image.ndim not in (2, 3) or image.dtype.kind not in "uif":
+            raise InputError(f"what is normalised is (H, W, C) or (N, C) of numbers, this is {shape_text(image)}")
         scale = 1 / (np.asarray(self.std, np.float64) * self.divide_by)
         shift = -np.asarray(self.mean, np.float64) / np.asarray(self.std, np.float64)
         for key, numbers in (("mean", self.mean), ("std", self.std)):
-            if len(numbers) not in (1, image.shape[2]):
-                raise InputError(f"{key} has {len(numbers)} numbers, the image {image.shape[2]} channels")
+            if len(numbers) not in (1, image.shape[-1]):
+                what = "image" if image.ndim == 3 else "frames"
+                raise InputError(f"{key} has {len(numbers)} numbers, the {what} {image.shape[-1]} channels")
         found = np.multiply(image, scale.astype(np.float32), dtype=np.float32)
         found += shift.astype(np.float32)
         return found

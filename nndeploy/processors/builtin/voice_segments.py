@@ -19,7 +19,8 @@ class VoiceSegments:
     """Speech begins at a window above `threshold`, ends when windows stay below `end-threshold` for `min-silence-ms`.
 
     Segments shorter than `min-speech-ms` are dropped; each of the others is widened by `pad-ms` on both sides, not
-    beyond half way to its neighbour, nor beyond the sound. `hop-ms` is the time from one window to the next.
+    beyond half way to its neighbour, nor beyond the sound. `hop-ms` is the time from one window to the next. A list
+    of probabilities, such as a model gives window by window, is one behind the other.
     """
 
     name: ClassVar[str] = "voice-segments"
@@ -39,7 +40,9 @@ class VoiceSegments:
 
     def __call__(self, probabilities: object) -> npt.NDArray[np.float64]:
         """Returns begin and end of each segment in seconds, (N, 2)."""
-        speech = vector_from_value(probabilities, "probabilities")
+        parts = probabilities if isinstance(probabilities, list) else [probabilities]
+        vectors = [vector_from_value(part, "probabilities") for part in parts]
+        speech = np.concatenate([np.zeros(0, np.float32), *vectors])
         if np.isnan(speech).any():
             raise InputError("probabilities hold NaN")
         runs = [run for run in self._runs(speech.tolist()) if (run[1] - run[0]) * self.hop_ms >= self.min_speech_ms]

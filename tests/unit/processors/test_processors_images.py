@@ -152,6 +152,17 @@ def test_normalise_is_the_formula(step) -> None:
         step("normalise", mean=[1, 2])({"image": image})
 
 
+def test_normalise_takes_frames_of_features(step) -> None:
+    frames = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = step("normalise", mean=[1, 2, 3], std=[2, 4, 8])({"image": frames})["tensor"]
+    np.testing.assert_allclose(found, (frames - [1, 2, 3]) / [2, 4, 8])
+    assert step("normalise")({"image": frames[:0]})["tensor"].shape == (0, 3)
+    with pytest.raises(InputError, match="std has 2 numbers, the frames 3 channels"):
+        step("normalise", std=[1, 2])({"image": frames})
+    with pytest.raises(InputError, match=r"is \(H, W, C\) or \(N, C\) of numbers, this is float32 \(3\)"):
+        step("normalise")({"image": frames[0]})
+
+
 def test_layout_moves_axes_and_channels(step) -> None:
     image = picture()
     made = step("layout", **{"in": ["image"]})({"image": image})["tensor"]

@@ -28,6 +28,18 @@ def test_softmax_and_sigmoid_do_not_overflow(step) -> None:
         step("softmax")({"scores": [np.inf]})
 
 
+def test_class_probability_is_that_of_one_class_or_of_all_others(step) -> None:
+    probabilities = np.array([[[0.25, 0.5, 0.25], [1, 0, 0]]], np.float32)
+    found = step("class-probability", index=0)({"probabilities": probabilities})["probability"]
+    assert found.tolist() == [[0.25, 1]]
+    others = step("class-probability", index=0, others=True)({"probabilities": probabilities})["probability"]
+    assert others.tolist() == [[0.75, 0]]
+    with pytest.raises(InputError, match=r"probabilities float32 \(1, 2, 3\) have no class 3"):
+        step("class-probability", index=3)({"probabilities": probabilities})
+    with pytest.raises(InputError, match=r"probabilities float32 \(\) have no class 0"):
+        step("class-probability", index=0)({"probabilities": np.float32(1)})
+
+
 def test_top_k_is_best_first_and_equal_ones_by_number(step) -> None:
     fields = {"probabilities": np.array([[0.1, 0.4, 0.4, 0.1]], np.float32)}
     found = step("top-k", k=3, labels=["w", "x", "y", "z"])(fields)

@@ -185,6 +185,13 @@ def test_speech_begins_and_ends_by_the_thresholds(text, want) -> None:
     assert segments(text) == want
 
 
+def test_what_comes_window_by_window_is_one_behind_the_other() -> None:
+    parts = [np.array([[0.1, 0.9]]), np.array([[0.9, 0.9]]), np.array([[0.1]])]
+    assert VoiceSegments(100, min_silence_ms=100, pad_ms=0)(parts).round(6).tolist() == [[0.1, 0.4]]
+    with pytest.raises(InputError, match=r"probabilities must be \(N,\), this is float64 \(2, 2\)"):
+        VoiceSegments(100)([np.zeros((2, 2))])
+
+
 def test_segments_are_widened_to_half_way_and_not_beyond_the_sound() -> None:
     assert segments("##..##", pad_ms=500) == [[0, 0.3], [0.3, 0.6]]
     assert segments("..##....", pad_ms=50) == [[0.15, 0.45]]
