@@ -202,9 +202,10 @@ def _sink(
 ) -> tuple["Sink", "Progress"]:
     """Returns where the outcomes go, and how far an earlier run had come."""
     from nndeploy.cli.run_models import fingerprint
-    from nndeploy.stream.pipeline_sinks import is_one_file, pipeline_sink
+    from nndeploy.stream.pipeline_sinks import check_resumable, is_one_file, pipeline_sink
+    from nndeploy.stream.resumable import Resumables
     from nndeploy.stream.resume import Journal, Progress, ResumedSink, journal_path
-    from nndeploy.stream.sinks import Resumables, sink_from_text
+    from nndeploy.stream.sinks import sink_from_text
 
     def made(resumables: Resumables | None) -> "Sink":
         if loaded.file is None:
@@ -219,10 +220,8 @@ def _sink(
         raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
     if source.paths is None:
         raise UsageError("--resume needs inputs that can be read again, not standard input")
-    tables = loaded.file.sinks if loaded.file is not None else ()
-    if output in (None, "-") or (not tables and Path(output or "").suffix == ".npz"):
-        made([])  # says why not
-    assert output is not None
+    tables, where = (loaded.file.sinks, loaded.file.where) if loaded.file is not None else ((), "")
+    output = check_resumable(tables, where, output)
     path = journal_path(Path(output), is_file=is_one_file(tables, output))
     journal = Journal(path, fingerprint(loaded, source, inputs, output, options))
     resumables: Resumables = []

@@ -12,22 +12,27 @@ except one whose lists are empty.
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.stream.files import new_file, wrapped_io
+from nndeploy.stream.files import wrapped_io
 from nndeploy.stream.items import Outcome
+from nndeploy.stream.resumable import Resumables, output_file
 from nndeploy.value_types import Value
 
 
 class CsvSink:
     """A CSV file that appears when the stream ends."""
 
-    def __init__(self, path: Path, fields: Sequence[str], each: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: Path, fields: Sequence[str], each: Sequence[str] = (), resumables: Resumables | None = None
+    ) -> None:
         """Begins the file; `each` names those of `fields` whose elements make rows, side by side.
+
+        With `resumables` it may be resumed, and is appended to them.
 
         Raises:
             UsageError: `each` names what is not among the fields.
@@ -37,9 +42,11 @@ class CsvSink:
             raise UsageError(f"each names {', '.join(others)}, which is not among the fields of the csv")
         self._fields = tuple(fields)
         self._each = frozenset(each)
-        self._new = new_file(path)
         part = ("part",) if self._each else ()
-        self._write_rows([("index", "origin", *part, *self._fields, "error")])
+        head = _text_of([("index", "origin", *part, *self._fields, "error")])
+        self._output = output_file(path, resumables, head)
+        self.finish = self._output.finish
+        self.discard = self._output.discard
 
     def write(self, outcome: Outcome) -> None:
         """Writes the rows of one record.
@@ -47,19 +54,17 @@ class CsvSink:
         Raises:
             DataError: a field is missing, or lists that stand side by side differ in length.
         """
+        text = _text_of(self._rows(outcome))
+        with wrapped_io(self._output.path):
+            self._output.file.write(text)
+
+    def _rows(self, outcome: Outcome) -> Iterator[Sequence[object]]:
         if outcome.outputs is None:
             empty = [""] * (len(self._fields) + bool(self._each))
-            self._write_rows([(outcome.index, outcome.origin, *empty, str(outcome.error))])
+            yield outcome.index, outcome.origin, *empty, str(outcome.error)
             return
-        self._write_rows((outcome.index, outcome.origin, *cells, "") for cells in self._cells(outcome.outputs))
-
-    def finish(self) -> None:
-        """Gives the file its name."""
-        self._new.finish()
-
-    def discard(self) -> None:
-        """Removes the file."""
-        self._new.discard()
+        for cells in self._cells(outcome.outputs):
+            yield outcome.index, outcome.origin, *cells, ""
 
     def _cells(self, outputs: Mapping[str, Value]) -> Iterator[Sequence[object]]:
         values = {}
@@ -80,13 +85,11 @@ class CsvSink:
             raise DataError(f"fields that make rows must be lists of one length ({text})", where="sink of csv")
         return next(iter(lengths.values())) or 0
 
-    def _write_rows(
-        self, rows: "Iterator[Sequence[object]] | list[tuple[str, ...]] | list[tuple[object, ...]]"
-    ) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\r\n").writerows(rows)
-        with wrapped_io(self._new.path):
-            self._new.file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+
+def _text_of(rows: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _length(value: Value) -> int | None:

@@ -14,6 +14,7 @@ from typing import BinaryIO, ClassVar
 from nndeploy.errors import DataError
 from nndeploy.processors.arrays import image_from_value
 from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels, require_pillow
+from nndeploy.stream.resumable import Resumables
 from nndeploy.stream.sinks import FolderSink
 from nndeploy.value_types import Value
 
@@ -27,9 +28,14 @@ class ImageSink(FolderSink):
     SUFFIXES: ClassVar[tuple[str, ...]] = tuple(SUFFIX_OF.values())
 
     def __init__(
-        self, path: Path, field: str = "image", kind: ImageFormat = "png", quality: int = 90, *, is_own: bool = False
+        self,
+        path: Path,
+        field: str = "image",
+        kind: ImageFormat = "png",
+        quality: int = 90,
+        resumables: Resumables | None = None,
     ) -> None:
-        """Opens or makes the folder.
+        """Opens or makes the folder; with `resumables` it may be resumed, and is appended to them.
 
         Raises:
             CannotCreateError: it cannot be made or written to.
@@ -39,7 +45,7 @@ class ImageSink(FolderSink):
         self._field = field
         self._kind: ImageFormat = kind
         self._quality = quality
-        super().__init__(path, is_own=is_own)
+        super().__init__(path, resumables)
 
     def _files(self, outputs: Mapping[str, Value]) -> Iterator[tuple[str, Callable[[BinaryIO], object]]]:
         value = _value(outputs, self._field)

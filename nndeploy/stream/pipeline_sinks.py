@@ -13,15 +13,15 @@ from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.stream.csv_sink import CsvSink
 from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.pipeline_file import SinkTable
+from nndeploy.stream.resumable import Resumables
 from nndeploy.stream.sinks import (
+    FolderSink,
+    JsonFileSink,
     JsonLinesSink,
     NoSink,
-    Resumables,
     SelectedSink,
     SeveralSinks,
     Sink,
-    folder_sink,
-    lines_sink,
     sink_from_text,
 )
 from nndeploy.stream.statistics_sink import StatisticsSink
@@ -31,34 +31,21 @@ from nndeploy.stream.video_sink import VideoSink
 MakeOne = Callable[[Resumables | None], Sink]
 
 
-def _once(table: TomlTable, make: Callable[[], Sink]) -> MakeOne:
-    """Returns what makes a sink whose output is only whole at the end, so that it cannot be resumed."""
-
-    def made(resumables: Resumables | None) -> Sink:
-        if resumables is not None:
-            raise UsageError(
-                "this sink cannot be resumed", where=table.where, hint="--resume goes with json-lines, npz and images"
-            )
-        return make()
-
-    return made
-
-
 def _json_lines(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:  # noqa: ARG001 - no settings
-    return lambda resumables: SelectedSink(fields, lines_sink(None, path, resumables))
+    return lambda resumables: SelectedSink(fields, JsonFileSink(None, path, resumables))
 
 
 def _npz(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:  # noqa: ARG001 - no settings
-    return lambda resumables: SelectedSink(fields, folder_sink(path, resumables))
+    return lambda resumables: SelectedSink(fields, FolderSink(path, resumables))
 
 
 def _csv(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     each = table.texts("each")
-    return _once(table, lambda: CsvSink(path, fields, each))
+    return lambda resumables: CsvSink(path, fields, each, resumables)
 
 
-def _statistics(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
-    return _once(table, lambda: StatisticsSink(path, fields))
+def _statistics(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:  # noqa: ARG001 - no settings
+    return lambda resumables: StatisticsSink(path, fields, resumables)
 
 
 def _images(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
@@ -67,19 +54,12 @@ def _images(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     if form not in ("png", "jpeg"):
         raise DataError(f"format must be 'png' or 'jpeg', is {form!r:.40}", where=table.where)
     kind: Literal["png", "jpeg"] = "png" if form == "png" else "jpeg"
-
-    def made(resumables: Resumables | None) -> Sink:
-        sink = ImageSink(path, field, kind, quality, is_own=resumables is not None)
-        if resumables is not None:
-            resumables.append(sink)
-        return sink
-
-    return made
+    return lambda resumables: ImageSink(path, field, kind, quality, resumables)
 
 
 def _video(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     field, rate_hz = _one_field(table, fields), table.number("rate-hz", 25.0, 0.01, 1000)
-    return _once(table, lambda: VideoSink(path, field, rate_hz))
+    return lambda _: VideoSink(path, field, rate_hz)
 
 
 def _one_field(table: TomlTable, fields: tuple[str, ...]) -> str:
@@ -143,8 +123,6 @@ def pipeline_sink(
     """
     if not tables:
         return SelectedSink(last_fields, sink_from_text(text, None, stdout, resumables))
-    if resumables is not None and text in (None, "-"):
-        raise UsageError("--resume needs an output that stays", hint="--output x.jsonl or a folder")
     if text is None:
         return NoSink()
     if len(tables) == 1:
@@ -163,6 +141,23 @@ def pipeline_sink(
         SeveralSinks(made).discard()
         raise
     return SeveralSinks(made)
+
+
+def check_resumable(tables: Sequence[SinkTable], where: str, text: str | None) -> str:
+    """Returns the text of `--output` if the sinks that it and the tables describe can be resumed; creates nothing.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    if text in (None, "-") or (not tables and Path(text).suffix == ".npz"):
+        raise UsageError("--resume needs an output of many records that stays", hint="--output x.jsonl or a folder")
+    for table in tables:
+        if table.kind == "video":
+            raise UsageError(
+                "a video cannot be resumed, as each frame is encoded with those before it",
+                where=f"{where}: sink {table.name!r}", hint="let --resume write images, and make the video of them",
+            )  # fmt: skip
+    return text
 
 
 def is_one_file(tables: Sequence[SinkTable], text: str) -> bool:

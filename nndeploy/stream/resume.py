@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run --resume`: a run that was killed goes on after its last durable output, and ends with the same files.
 
-The protocol, for outputs that grow record by record (a file of JSON lines, a folder of npz or images):
+The protocol, for outputs that grow record by record (a file of JSON lines or csv, a folder of npz or images), and for
+statistics, whose sums are small:
 
 1. Beside the output stands a journal, `out.jsonl.resume` or `out/.nndeploy-resume`, locked while a run uses it. Its
    first line is the fingerprint of the run: inputs (paths, sizes, times of change), bundles, pipeline, settings. A run
    with another fingerprint is refused and changes nothing.
 2. Records are written in order. About once a second, and when the run is stopped, the output is forced to the disk and
-   then a line is added to the journal, and forced there too: so many records are done, so many bytes are theirs.
-   Each line of the journal ends with its checksum; a torn last line counts as not written.
+   then a line is added to the journal, and forced there too: so many records are done, so many bytes are theirs, these
+   are their sums. Each line of the journal ends with its checksum; a torn last line counts as not written. A journal
+   that became long is replaced by one of the first and the last line, whole or not at all.
 3. A run that goes on believes the last whole line: it cuts the output back to what is said there, removes temporary
    files of the run before it, and begins with the next record. What was written after that line is written again.
 4. At the end a last line says `done`, then the output gets its name, then the journal is removed. A run that finds
    `done` does nothing but that.
 
-Lines grow in `out.jsonl.part`; a file in a folder gets its name when it is whole. So whatever moment a kill or a loss
-of power hits, either the journal is not there (nothing is done, or all is), or it says what of the output is durable.
+A file grows as `out.jsonl.part`; one in a folder gets its name when it is whole. So whatever moment a kill or a loss of
+power hits, either the journal is not there (nothing is done, or all is), or it says what of the output is durable.
 A failed write or fsync ends the run, and is never taken for done.
 """
 
@@ -34,13 +36,15 @@ from typing import Any
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
 from nndeploy.stream.files import sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.sinks import ResumableSink, Sink
+from nndeploy.stream.resumable import Resumable
+from nndeploy.stream.sinks import Sink
 
 VERSION = 1
 CHECKPOINT_SECONDS = 1.0
 FOLDER_JOURNAL = ".nndeploy-resume"
 FILE_SUFFIX = ".resume"
 MAX_JOURNAL_BYTES = 1 << 30
+LONG_JOURNAL_BYTES = 16 << 20
 
 State = Mapping[str, Any]
 
@@ -92,12 +96,17 @@ class Journal:
         self.is_done = self.is_new = False
         self.progress = Progress()
         self.states: list[State] = []
+        self._header = _text_of({"journal": VERSION, "fingerprint": dict(fingerprint)})
+        self._next_path = path.with_name(path.name + ".next")
         self._descriptor = _locked(path)
         try:
+            if self._next_path.exists():  # a run was killed while it replaced its journal
+                with wrapped_io(path):
+                    self._next_path.unlink()
             lines = self._lines()
             self.is_new = not lines
             if self.is_new:
-                self._append({"journal": VERSION, "fingerprint": dict(fingerprint)})
+                self._append(self._header)
                 sync_folder(path.parent)
                 return
             self._check(lines[0], fingerprint)
@@ -146,16 +155,29 @@ class Journal:
             "non_finite": progress.num_non_finite,
             "sinks": [dict(state) for state in states],
         }
-        self._append(line | ({"done": True} if is_done else {}))
+        text = _text_of(line | ({"done": True} if is_done else {}))
+        if os.fstat(self._descriptor).st_size < LONG_JOURNAL_BYTES:
+            self._append(text)
+        else:
+            self._replace_by(self._header + text)
 
-    def _append(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line).encode("ascii")
-        whole = text + f" {zlib.crc32(text):08x}\n".encode("ascii")
+    def _append(self, text: bytes) -> None:
         with wrapped_io(self.path):
             end = os.fstat(self._descriptor).st_size
-            if os.pwrite(self._descriptor, whole, end) != len(whole):
+            if os.pwrite(self._descriptor, text, end) != len(text):
                 raise InputOutputError("writing failed: the disk is full", where=str(self.path))
             os.fsync(self._descriptor)
+
+    def _replace_by(self, text: bytes) -> None:
+        """Puts another journal in place of this one; it is locked before it has the name."""
+        before, self._descriptor = self._descriptor, _locked(self._next_path)
+        try:
+            self._append(text)
+            with wrapped_io(self.path):
+                self._next_path.replace(self.path)
+                sync_folder(self.path.parent)
+        finally:
+            os.close(before)
 
     def remove(self) -> None:
         """Removes the journal: the output is finished."""
@@ -175,6 +197,11 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _text_of(line: Mapping[str, Any]) -> bytes:
+    text = json.dumps(line).encode("ascii")
+    return text + f" {zlib.crc32(text):08x}\n".encode("ascii")
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -204,24 +231,24 @@ def _locked(path: Path) -> int:
 
 
 class ResumedSink:
-    """Writes into resumable sinks, and into the journal how far that is durable."""
+    """Writes into a sink whose outputs are resumable, and into the journal how far they are durable."""
 
-    def __init__(self, journal: Journal, sinks: Sequence[ResumableSink], sink: Sink) -> None:
-        """`sink` hands on to all of `sinks`. Cuts their outputs back to what the journal says.
+    def __init__(self, journal: Journal, outputs: Sequence[Resumable], sink: Sink) -> None:
+        """`sink` writes all of `outputs`, which are cut back to what the journal says.
 
         Raises:
             DataError: an output is not what the journal says.
         """
         self._journal = journal
-        self._sinks = tuple(sinks)
+        self._outputs = tuple(outputs)
         self._sink = sink
         self._progress = journal.progress
         self._is_sound = True
         self._next = time.monotonic() + CHECKPOINT_SECONDS
         if journal.is_done:
             return
-        for number, one in enumerate(self._sinks):
-            one.resume(journal.states[number] if number < len(journal.states) else {})
+        for one, state in zip(self._outputs, journal.states or [{}] * len(self._outputs), strict=True):
+            one.resume(state)
 
     def write(self, outcome: Outcome) -> None:
         """Writes an outcome, and now and then makes all so far durable."""
@@ -240,14 +267,14 @@ class ResumedSink:
 
     def _checkpoint(self, *, is_done: bool = False) -> None:
         self._is_sound = False  # a failure is never tried again
-        self._journal.write(self._progress, [one.checkpoint() for one in self._sinks], is_done=is_done)
+        self._journal.write(self._progress, [one.checkpoint() for one in self._outputs], is_done=is_done)
         self._is_sound = True
 
     def finish(self) -> None:
         """Gives the output its name, and removes the journal."""
         if self._journal.is_done:
-            for one in self._sinks:
-                one.finish_again()
+            for one, state in zip(self._outputs, self._journal.states, strict=True):
+                one.finish_again(state)
         else:
             self._checkpoint(is_done=True)
             self._is_sound = False  # nothing may follow `done`

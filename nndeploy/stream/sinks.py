@@ -7,20 +7,20 @@ the index and a cleaned stem, so no input can choose where its result is written
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, TextIO, TypeAlias
+from typing import Any, BinaryIO, ClassVar, Protocol, TextIO
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.errors import CannotCreateError, DataError, UsageError
-from nndeploy.stream.files import OutputFolder, new_file, safe_stem, sync_folder, wrapped_io
+from nndeploy.errors import UsageError
+from nndeploy.stream.files import OutputFolder, new_file, safe_stem, wrapped_io
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record, line_from_outcome
 from nndeploy.stream.npz import write_npz
+from nndeploy.stream.resumable import Resumables, output_file
 from nndeploy.value_types import Value
 
 
@@ -41,44 +41,17 @@ class Sink(Protocol):
         """Leaves nothing half written."""
 
 
-class ResumableSink(Sink, Protocol):
-    """A sink whose output can be cut back to a checkpoint; see `nndeploy.stream.resume`."""
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Cuts the output back to a state that `checkpoint` returned; an empty one is the beginning.
-
-        Raises:
-            DataError: the output is not what the state says.
-        """
-
-    def checkpoint(self) -> Mapping[str, Any]:
-        """Forces what was written to the disk, and returns what `resume` needs, as plain data.
-
-        Raises:
-            InputOutputError: it could not be forced.
-        """
-
-    def finish_again(self) -> None:
-        """Does what is left of `finish` after a kill in the middle of it."""
-
-
-Resumables: TypeAlias = list[ResumableSink]
-"""Takes the sinks that are made so that they may be resumed."""
-
-
 def sink_from_text(
     text: str | None, manifest: Manifest | None, stdout: TextIO, resumables: Resumables | None = None
 ) -> Sink:
     """Returns the sink that `--output` describes; None is one that forgets. The manifest may name classes.
 
-    With `resumables` it is one that may be resumed, and is appended to them.
+    With `resumables` it is one that may be resumed, and is appended to them: a file of lines, or a folder.
 
     Raises:
         CannotCreateError: the file or folder cannot be created.
-        UsageError: the text has no meaning, or the sink cannot be resumed.
+        UsageError: the text has no meaning.
     """
-    if resumables is not None and (text in (None, "-") or Path(text or "").suffix == ".npz"):
-        raise UsageError("--resume needs an output of many records that stays", hint="--output x.jsonl or a folder")
     if text is None:
         return NoSink()
     if text == "-":
@@ -87,28 +60,12 @@ def sink_from_text(
     if path.suffix == ".npz" and not path.is_dir():
         return NpzSink(path)
     if path.suffix in (".jsonl", ".ndjson") and not path.is_dir():
-        return lines_sink(manifest, path, resumables)
+        return JsonFileSink(manifest, path, resumables)
     if path.suffix and not path.is_dir() and not text.endswith("/"):
         raise UsageError(
             f"cannot tell what {text!r} should be", hint="x.npz, x.jsonl, - or a folder (with a / at the end)"
         )
-    return folder_sink(path, resumables)
-
-
-def lines_sink(manifest: Manifest | None, path: Path, resumables: Resumables | None = None) -> Sink:
-    """Returns a sink of JSON lines in a file, one that may be resumed if `resumables` is there to take it."""
-    if resumables is None:
-        return JsonFileSink(manifest, path)
-    resumables.append(made := GrowingLinesSink(manifest, path))
-    return made
-
-
-def folder_sink(path: Path, resumables: Resumables | None = None) -> Sink:
-    """Returns a sink of a folder, one that may be resumed if `resumables` is there to take it."""
-    made = FolderSink(path, is_own=resumables is not None)
-    if resumables is not None:
-        resumables.append(made)
-    return made
+    return FolderSink(path, resumables)
 
 
 class SelectedSink:
@@ -218,97 +175,21 @@ class JsonLinesSink:
 class JsonFileSink:
     """JSON lines in a file that appears when the stream ends."""
 
-    def __init__(self, manifest: Manifest | None, path: Path) -> None:
-        self._manifest = manifest
-        self._new = new_file(path)
-
-    def write(self, outcome: Outcome) -> None:
-        """Writes one line."""
-        with wrapped_io(self._new.path):
-            self._new.file.write(_line(self._manifest, outcome).encode("ascii"))
-
-    def finish(self) -> None:
-        """Gives the file its name."""
-        self._new.finish()
-
-    def discard(self) -> None:
-        """Removes the file."""
-        self._new.discard()
-
-
-class GrowingLinesSink:
-    """JSON lines in a file that grows as `NAME.part` and may be resumed; it gets its name when the stream ends."""
-
-    def __init__(self, manifest: Manifest | None, path: Path) -> None:
-        """Opens the file that grows; `resume` comes before the first `write`.
+    def __init__(self, manifest: Manifest | None, path: Path, resumables: Resumables | None = None) -> None:
+        """Begins the file; with `resumables` it may be resumed, and is appended to them.
 
         Raises:
             CannotCreateError: it cannot be made.
         """
         self._manifest = manifest
-        self._path = path
-        self._part = path.with_name(f"{path.name}.part")
-        self._num_bytes = 0
-        self._was_there = self._part.exists()
-        if path.is_dir():
-            raise CannotCreateError("cannot be created: is a folder", where=str(path))
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._file = os.fdopen(os.open(self._part, flags, 0o666), "r+b")
-        except OSError as err:
-            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(self._part)) from err
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Cuts the file back to the bytes of a checkpoint.
-
-        Raises:
-            DataError: it is shorter than that.
-        """
-        self._num_bytes = int(state.get("bytes", 0))
-        with wrapped_io(self._part):
-            size = self._file.seek(0, 2)
-            if size < self._num_bytes:
-                raise DataError(
-                    f"has {size} bytes, but {self._num_bytes} were written",
-                    where=str(self._part), hint="remove its .resume file to start again",
-                )  # fmt: skip
-            self._file.truncate(self._num_bytes)
-            self._file.seek(self._num_bytes)
+        self._output = output_file(path, resumables)
+        self.finish = self._output.finish
+        self.discard = self._output.discard
 
     def write(self, outcome: Outcome) -> None:
         """Writes one line."""
-        line = _line(self._manifest, outcome).encode("ascii")
-        with wrapped_io(self._part):
-            self._file.write(line)
-        self._num_bytes += len(line)
-
-    def checkpoint(self) -> Mapping[str, Any]:
-        """Forces the lines to the disk."""
-        with wrapped_io(self._part):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        return {"bytes": self._num_bytes}
-
-    def finish(self) -> None:
-        """Gives the file its name."""
-        self._file.close()
-        with wrapped_io(self._path):
-            self._part.replace(self._path)
-            sync_folder(self._path.parent)
-
-    def finish_again(self) -> None:
-        """Gives the file its name, unless it has it; what opening it again made goes."""
-        self._file.close()
-        with wrapped_io(self._path):
-            if self._was_there:
-                self._part.replace(self._path)
-            else:
-                self._part.unlink()
-            sync_folder(self._path.parent)
-
-    def discard(self) -> None:
-        """Keeps the file for a run that goes on."""
-        self._file.close()
+        with wrapped_io(self._output.path):
+            self._output.file.write(_line(self._manifest, outcome).encode("ascii"))
 
 
 class FolderSink:
@@ -317,10 +198,16 @@ class FolderSink:
     SUFFIXES: ClassVar[tuple[str, ...]] = (".npz",)
     """Of the files of an item."""
 
-    def __init__(self, path: Path, *, is_own: bool = False) -> None:
-        """Opens or makes the folder; `is_own` says that no other run writes into it, so that it may be resumed."""
-        self._folder = OutputFolder(path, is_own=is_own)
+    def __init__(self, path: Path, resumables: Resumables | None = None) -> None:
+        """Opens or makes the folder; with `resumables` it may be resumed, and is appended to them.
+
+        Raises:
+            CannotCreateError: it cannot be made or written to.
+        """
+        self._folder = OutputFolder(path, is_own=resumables is not None)
         self._folder.create("probe").discard()
+        if resumables is not None:
+            resumables.append(self)
 
     def write(self, outcome: Outcome) -> None:
         """Writes the outputs or the error, and removes what an earlier run left of the other kind."""
@@ -356,7 +243,7 @@ class FolderSink:
         self._folder.sync()
         return {}
 
-    def finish_again(self) -> None:
+    def finish_again(self, state: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Does nothing but let go: every file had its name."""
         self._folder.remove_temporary()
         self._folder.close()

@@ -2,17 +2,19 @@
 """What a whole stream came to, as one JSON file at its end: how many records, and of each field what was in it.
 
 Texts (and lists of texts) are counted; numbers (and arrays and lists of them) have count, mean, smallest and largest.
-Memory does not grow with the stream: sums are kept, not values, and beyond `MAX_TEXTS` different texts the rest is
-counted together.
+Memory does not grow with the stream: sums are kept, not values; texts beyond `MAX_TEXTS` different ones, and those
+longer than `MAX_TEXT_LENGTH`, are counted together.
 
-Law: the counts of a field's texts, with `others`, sum to its count.
+Laws: the counts of a field's texts, with `others`, sum to its count. Sums that went through a journal and came back
+are the same to the last bit, so a run that was resumed ends with the same bytes.
 """
 
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +22,11 @@ from nndeploy.errors import DataError
 from nndeploy.processors.arrays import shape_text
 from nndeploy.stream.files import new_file, wrapped_io
 from nndeploy.stream.items import Outcome
+from nndeploy.stream.resumable import GrowingFile, Resumables
 from nndeploy.value_types import Value
 
 MAX_TEXTS = 10_000
+MAX_TEXT_LENGTH = 256
 
 
 class _FieldStatistics:
@@ -54,7 +58,7 @@ class _FieldStatistics:
     def to_json(self) -> dict[str, object]:
         """Returns the sums as plain data; what there was none of is left out."""
         found: dict[str, object] = {}
-        if self._texts:
+        if self._texts or self._num_other_texts:
             found["count"] = self._texts.total() + self._num_other_texts
             found["texts"] = dict(sorted(self._texts.items(), key=lambda pair: (-pair[1], pair[0])))
             if self._num_other_texts:
@@ -66,8 +70,26 @@ class _FieldStatistics:
             found["non_finite"] = self._num_non_finite
         return found
 
+    def state(self) -> dict[str, Any]:
+        """Returns the sums as plain data, of which `restore` makes the same ones: floats are hexadecimal."""
+        return {
+            "texts": dict(self._texts),
+            "others": self._num_other_texts,
+            "numbers": self._num_numbers,
+            "non_finite": self._num_non_finite,
+            "sum_min_max": [number.hex() for number in (self._sum, self._min, self._max)],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes sums from what `state` returned."""
+        self._texts = Counter(state["texts"])
+        self._num_other_texts = state["others"]
+        self._num_numbers = state["numbers"]
+        self._num_non_finite = state["non_finite"]
+        self._sum, self._min, self._max = map(float.fromhex, state["sum_min_max"])
+
     def _add_text(self, text: str) -> None:
-        if text in self._texts or len(self._texts) < MAX_TEXTS:
+        if text in self._texts or (len(self._texts) < MAX_TEXTS and len(text) <= MAX_TEXT_LENGTH):
             self._texts[text] += 1
         else:
             self._num_other_texts += 1
@@ -89,8 +111,8 @@ class _FieldStatistics:
 class StatisticsSink:
     """A JSON file that appears when the stream ends."""
 
-    def __init__(self, path: Path, fields: Sequence[str]) -> None:
-        """Begins the file.
+    def __init__(self, path: Path, fields: Sequence[str], resumables: Resumables | None = None) -> None:
+        """Begins the file; with `resumables` it may be resumed, and is appended to them.
 
         Raises:
             CannotCreateError: it cannot be made.
@@ -98,7 +120,9 @@ class StatisticsSink:
         self._fields = {name: _FieldStatistics() for name in fields}
         self._num_records = 0
         self._errors: Counter[str] = Counter()
-        self._new = new_file(path)
+        self._output = new_file(path) if resumables is None else GrowingFile(path)
+        if resumables is not None:
+            resumables.append(self)  # not the file, which is empty until the end
 
     def write(self, outcome: Outcome) -> None:
         """Adds one record.
@@ -123,10 +147,32 @@ class StatisticsSink:
             "errors": dict(sorted(self._errors.items())),
             "fields": {name: statistics.to_json() for name, statistics in self._fields.items()},
         }
-        with wrapped_io(self._new.path):
-            self._new.file.write((json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8"))
-        self._new.finish()
+        text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        with wrapped_io(self._output.path):
+            self._output.file.truncate(0)  # a run that was killed here may have left some of it
+            self._output.file.write(text.encode("utf-8", "backslashreplace"))
+        self._output.finish()
 
     def discard(self) -> None:
         """Removes the file."""
-        self._new.discard()
+        self._output.discard()
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Goes on with the sums of a checkpoint."""
+        self._num_records = state.get("records", 0)
+        self._errors = Counter(state.get("errors", {}))
+        for name, sums in state.get("fields", {}).items():
+            self._fields[name].restore(sums)
+
+    def checkpoint(self) -> Mapping[str, Any]:
+        """Returns the sums."""
+        return {
+            "records": self._num_records,
+            "errors": dict(self._errors),
+            "fields": {name: statistics.state() for name, statistics in self._fields.items()},
+        }
+
+    def finish_again(self, state: Mapping[str, Any]) -> None:
+        """Writes the file once more."""
+        self.resume(state)
+        self.finish()

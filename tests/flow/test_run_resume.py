@@ -22,6 +22,22 @@ MAIN = "from nndeploy.cli.main import main; main()"
 COMMAND = [sys.executable, "-c", FREQUENT + MAIN, "run", "m.nnd", "--threads", "1"]
 NUM_KILLS = 20
 
+SEVERAL = """
+[source]
+kind = "json-lines"
+[[level]]
+[[level.pipeline]]
+name = "double"
+[[sink]]
+kind = "json-lines"
+[[sink]]
+kind = "csv"
+[[sink]]
+kind = "statistics"
+[[sink]]
+kind = "npz"
+"""
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
@@ -39,7 +55,7 @@ def run(*arguments) -> int:
 
 
 def content(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def killed(arguments, seconds) -> bool:
@@ -55,23 +71,25 @@ def killed(arguments, seconds) -> bool:
     return False
 
 
-@pytest.mark.parametrize("output", ["y.jsonl", "y"])
-def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output) -> None:
+@pytest.mark.parametrize(
+    ("output", "count", "pipeline"), [("y.jsonl", 30_000, []), ("y", 3_000, []), ("y", 3_000, ["--pipeline", "p.toml"])]
+)
+def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output, count, pipeline) -> None:
     """Each run is killed somewhere between its start and a while after its first checkpoint."""
-    count = 30_000 if output == "y.jsonl" else 3_000
     (here / "x.jsonl").write_text(lines(count, bad={7, count - 1}))
+    (here / "p.toml").write_text(SEVERAL)
     dice = random.Random(20261120)  # noqa: S311 - no secret
-    arguments = ["--input", "x.jsonl", "--output", output, "--resume"]
+    arguments = [*pipeline, "--input", "x.jsonl", "--output", output, "--resume"]
     num_killed = sum(killed(arguments, 0.4 + 0.5 * dice.random()) for _ in range(NUM_KILLS // 2))
     assert num_killed >= 3  # it takes seconds in all
     while killed(arguments, 60):
         pass
-    assert run("--input", "x.jsonl", "--output", f"want-{output}") == 1
+    assert run(*pipeline, "--input", "x.jsonl", "--output", f"want-{output}") == 1
     if output == "y":
         assert content(here / "y") == content(here / "want-y")
     else:
         assert (here / "y.jsonl").read_bytes() == (here / "want-y.jsonl").read_bytes()
-    assert {path.name for path in here.iterdir()} == {"m.nnd", "x.jsonl", output, f"want-{output}"}
+    assert {path.name for path in here.iterdir()} == {"m.nnd", "p.toml", "x.jsonl", output, f"want-{output}"}
 
 
 def fails_at(patch, index):
@@ -120,6 +138,23 @@ def test_a_pipeline_with_lines_and_images_goes_on(here, monkeypatch) -> None:
         files = {path.name: path.read_bytes() for path in (here / "want" / part).iterdir() if path.is_file()}
         assert {path.name: path.read_bytes() for path in (here / "y" / part).iterdir() if path.is_file()} == files
     assert len(list((here / "y" / "images").glob("*.png"))) == 5
+
+
+@pytest.mark.parametrize(("kind", "output", "stays"), [("csv", "y.csv", ["y.csv.part"]), ("statistics", "y.json", [])])
+def test_a_single_file_of_a_pipeline_goes_on(here, monkeypatch, kind, output, stays) -> None:
+    (here / "x.jsonl").write_text(lines(10, bad={2}))
+    (here / "p.toml").write_text(SEVERAL.split("[[sink]]")[0] + f'[[sink]]\nkind = "{kind}"\n')
+    arguments = ["--pipeline", "p.toml", "--input", "x.jsonl", "--output"]
+    assert run(*arguments, f"want-{output}") == 1
+    always = ["m.nnd", "p.toml", f"want-{output}", "x.jsonl"]
+    for at in (0, 4, 4, 8):
+        with monkeypatch.context() as patch:
+            fails_at(patch, at)
+            assert run(*arguments, output, "--resume") == 74
+        assert sorted(content(here)) == sorted([*always, f"{output}.resume", *stays])
+    assert run(*arguments, output, "--resume") == 1
+    assert (here / output).read_bytes() == (here / f"want-{output}").read_bytes()
+    assert sorted(content(here)) == sorted([*always, output])
 
 
 def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
@@ -204,6 +239,15 @@ def test_what_cannot_be_resumed_says_so_and_leaves_nothing(here, capsys, argumen
     assert run(*arguments, "--resume") == 2
     assert message in capsys.readouterr().err
     assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl"]
+
+
+def test_a_video_among_the_sinks_says_that_it_cannot_be_resumed_and_leaves_nothing(here, capsys) -> None:
+    (here / "x.jsonl").write_text(lines(4))
+    (here / "p.toml").write_text(SEVERAL + '[[sink]]\nkind = "video"\nfields = ["y"]\n')
+    assert run("--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y", "--resume") == 2
+    assert "p.toml: sink 'video': a video cannot be resumed, as each frame is encoded with" in capsys.readouterr().err
+    assert sorted(content(here)) == ["m.nnd", "p.toml", "x.jsonl"]
+    assert not (here / "y").exists()
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(here) -> None:
