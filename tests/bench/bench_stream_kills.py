@@ -3,11 +3,13 @@
 
     python tests/bench/bench_stream_kills.py [--kills 1000]
 
-A run of 30,000 records is killed 0.3 to 0.9 s after its start and started again until it ends; then the next one.
+A run of 30,000 records is killed 0.3 to 0.9 s after its start and started again until it ends; then the next one. One
+writes JSON lines, the next one JSON lines, csv and statistics, and so on in turn.
 """
 
 import argparse
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,31 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "flow"))
+
+SEVERAL = """
+[source]
+kind = "json-lines"
+[[level]]
+[[level.pipeline]]
+name = "double"
+[[sink]]
+kind = "json-lines"
+[[sink]]
+kind = "csv"
+[[sink]]
+kind = "statistics"
+"""
+CASES = {"y.jsonl": [], "y": ["--pipeline", "p.toml"]}
+
+
+def taken(folder: Path, before: set[Path]) -> dict[str, bytes]:
+    """Returns the files that were not there before, and removes them."""
+    found = {}
+    for path in set(folder.iterdir()) - before:
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            found[str(file.relative_to(folder))] = file.read_bytes()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return found
 
 
 def kill(count: int) -> int:
@@ -30,12 +57,16 @@ def kill(count: int) -> int:
         folder = Path(name)
         write_double(folder / "m.nnd")
         (folder / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(30_000)))
-        command = [sys.executable, "-c", code, "run", "m.nnd", "--threads", "1", "-i", "x.jsonl", "-o"]
+        (folder / "p.toml").write_text(SEVERAL)
+        command = [sys.executable, "-c", code, "run", "m.nnd", "--threads", "1", "-i", "x.jsonl"]
         quiet: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([*command, "want.jsonl"], check=True, **quiet)
-        want, runs = (folder / "want.jsonl").read_bytes(), 0
+        before, runs, want = set(folder.iterdir()), 0, {}
+        for output, options in CASES.items():
+            subprocess.run([*command, *options, "-o", output], check=True, **quiet)
+            want[output] = taken(folder, before)
         while killed < count:
-            process = subprocess.Popen([*command, "y.jsonl", "--resume"], **quiet)
+            output = list(CASES)[runs % len(CASES)]
+            process = subprocess.Popen([*command, *CASES[output], "-o", output, "--resume"], **quiet)
             try:
                 assert process.wait(0.3 + 0.6 * dice.random()) == 0
             except subprocess.TimeoutExpired:
@@ -44,9 +75,7 @@ def kill(count: int) -> int:
                 killed += 1
                 continue
             runs += 1
-            assert (folder / "y.jsonl").read_bytes() == want
-            assert sorted(path.name for path in folder.iterdir()) == ["m.nnd", "want.jsonl", "x.jsonl", "y.jsonl"]
-            (folder / "y.jsonl").unlink()
+            assert taken(folder, before) == want[output]
         print(f"{killed} kills, {runs} runs ended in between, each with the same bytes as one that was never killed")
     return 0
 
