@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 
 from nndeploy.stream.items import Item
-from nndeploy.stream.queues import Outlet
+from nndeploy.stream.queues import Outlet, QueueFigures
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import AbortedError, Habits, Schedule, Worker
 from nndeploy.stream.stopping import Stop
@@ -75,6 +75,7 @@ class Exit:
         self._schedule = schedule
         self._next_index = first_index
         self._waiting: dict[int, Record] = {}  # never more than are let in
+        self._max_depth = self._num_passed = 0
         self._is_writing = Lock()
 
     def put(self, record: Record) -> None:
@@ -83,6 +84,7 @@ class Exit:
             if self._schedule.is_aborted:
                 raise AbortedError
             self._waiting[record.index] = record
+            self._max_depth = max(self._max_depth, len(self._waiting))
 
     def is_ready(self) -> bool:
         """Returns whether the next record is there."""
@@ -102,6 +104,10 @@ class Exit:
             self._next_index += 1
         return taken
 
+    def figures(self) -> QueueFigures:
+        """Returns how many records wait for their turn, and did."""
+        return QueueFigures("sink", len(self._waiting), self._max_depth, self._schedule.in_flight, self._num_passed)
+
     def close(self, seconds: float) -> None:
         """Sees to it that nothing is written any more once the schedule was aborted; waits at most `seconds`."""
         self._is_writing.acquire(timeout=seconds)
@@ -112,4 +118,5 @@ class Exit:
                 if self._schedule.is_over:
                     return
                 self.write(record)
+            self._num_passed += 1
             self._schedule.let_out(is_held=self.habits.is_short)

@@ -19,6 +19,7 @@ from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.ends import Exit, Source
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.non_finite import NanPolicy
+from nndeploy.stream.queues import QueueFigures
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import Schedule
 from nndeploy.stream.sinks import Sink
@@ -91,7 +92,10 @@ class Stream:
         self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None)
         self._schedule.add(self._exit)
         self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer)
-        self.queues = self._assembly.queues
+
+    def queues(self) -> list[QueueFigures]:
+        """Returns what the queues did so far, from the source to the sink."""
+        return [*self._assembly.queues(), self._exit.figures()]
 
     def stages(self) -> list[StageFigures]:
         """Returns what the workers did so far, from the source to the sink."""

@@ -23,14 +23,13 @@ from nndeploy.stream.schedule import AbortedError, Habits, Schedule, Worker
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """What a queue did so far: `wait_ns` is what all records together waited in it, `max_depth` the most it held."""
+    """What a queue did so far; `max_depth` is the most records that it ever held."""
 
     name: str
     depth: int
     max_depth: int
     capacity: int
     num_passed: int
-    wait_ns: int
 
 
 class Outlet(Protocol):
@@ -64,8 +63,8 @@ class BasicQueue:
         self._lock = schedule.lock
         self._batch = batch
         self._delay_ns = delay_ns
-        self._waiting: deque[tuple[Record, int]] = deque()
-        self._num_passed = self._max_depth = self._wait_ns = 0
+        self._waiting: deque[tuple[Record, int]] = deque()  # and when each came
+        self._num_passed = self._max_depth = 0
 
     def put(self, record: Record) -> None:
         """Appends one record."""
@@ -91,20 +90,14 @@ class BasicQueue:
 
     def take(self) -> list[Record]:
         """Returns the next records, at least one."""
-        waiting, now_ns = self._waiting, time.perf_counter_ns()
-        taken = []
-        for _ in range(min(self._batch, len(waiting))):
-            record, came_ns = waiting.popleft()
-            self._wait_ns += now_ns - came_ns
-            taken.append(record)
+        waiting = self._waiting
+        taken = [waiting.popleft()[0] for _ in range(min(self._batch, len(waiting)))]
         self._num_passed += len(taken)
         return taken
 
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far."""
-        return QueueFigures(
-            self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed, self._wait_ns
-        )
+        return QueueFigures(self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed)
 
 
 class CopyQueue:
@@ -126,7 +119,7 @@ class CopyQueue:
 
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far; it holds nothing itself."""
-        return QueueFigures(self.name, 0, 0, len(self._outlets), self._num_put, 0)
+        return QueueFigures(self.name, 0, 0, len(self._outlets), self._num_put)
 
 
 class Siblings:
@@ -183,4 +176,4 @@ class SyncQueue:
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far; depth counts records of which branches are missing."""
         found = self._siblings
-        return QueueFigures(self.name, len(found), found.max_depth, self.capacity, found.num_complete, 0)
+        return QueueFigures(self.name, len(found), found.max_depth, self.capacity, found.num_complete)

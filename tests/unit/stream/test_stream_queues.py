@@ -56,14 +56,12 @@ def test_a_basic_queue_gives_each_record_once_in_order_and_counts() -> None:
     for one in records:
         queue.put(one)
     assert queue.figures().depth == 3
-    time.sleep(0.01)
     taken = []
     while queue.is_ready():
         taken += queue.take()
     assert taken == records
     figures = queue.figures()
     assert (figures.depth, figures.max_depth, figures.capacity, figures.num_passed) == (0, 3, 3, 3)
-    assert figures.wait_ns >= 3 * 10_000_000  # all together
 
 
 def test_more_than_may_be_on_their_way_is_a_bug() -> None:
