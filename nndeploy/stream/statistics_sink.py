@@ -103,7 +103,10 @@ class _FieldStatistics:
         self._num_non_finite += numbers.size - finite.size
         if finite.size:
             self._num_numbers += finite.size
-            self._sum = math.fsum((self._sum, *finite))
+            try:
+                self._sum = math.fsum((self._sum, *finite))
+            except OverflowError as err:
+                raise DataError("the sum of these numbers is too large for statistics") from err
             self._min = min(self._min, float(finite.min()))
             self._max = max(self._max, float(finite.max()))
 

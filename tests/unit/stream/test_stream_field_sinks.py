@@ -175,3 +175,10 @@ def test_statistics_refuse_other_values(tmp_path) -> None:
         sink.write(done(0))
     sink.discard()
     assert names(tmp_path) == []
+
+
+def test_statistics_refuse_numbers_whose_sum_is_none(tmp_path) -> None:
+    sink = StatisticsSink(tmp_path / "s.json", ["x"])
+    with pytest.raises(DataError, match="the sum of these numbers is too large"):
+        sink.write(done(0, x=np.array([1.7e308, 1.7e308])))
+    sink.discard()
