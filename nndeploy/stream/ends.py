@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable
 from threading import Lock
 
+from nndeploy.stream.habits import Habits
 from nndeploy.stream.items import Item
 from nndeploy.stream.queues import Outlet, QueueFigures
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import AbortedError, Habits, Schedule, Worker
+from nndeploy.stream.schedule import AbortedError, Schedule, Worker
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Clock
 

@@ -23,19 +23,14 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Protocol, TypeAlias
 
+from nndeploy.stream.habits import Habits
 from nndeploy.stream.records import Record
 
 ROOM = 0.5
 """Of a core, by which what runs may exceed the cores: shares are estimates."""
 
-SHORT_NS = 50_000
-"""A task that usually takes less is over before a thread that is woken has begun."""
-
 HOLD_NS = 5_000_000
 """If one that should have been short is not over by then, another thread takes what waits."""
-
-WEIGHT = 0.25
-"""Of a new measurement in what is usual."""
 
 LIMITING = 0.9
 """Of the time that the cores need for all work of a record; a stage that takes longer, over its workers, limits."""
@@ -43,50 +38,12 @@ LIMITING = 0.9
 LOOK_EVERY = 32
 """Tasks, after which it is decided anew which stage limits."""
 
-FADING = 0.9
-"""What is left then of what was before."""
-
 Worker: TypeAlias = Callable[[list[Record]], None]
 """Works on records that were waiting and hands on what becomes of them; is called by one thread at a time."""
 
 
 class AbortedError(Exception):
     """The stream was aborted; the thread that gets this ends."""
-
-
-class Habits:
-    """What the tasks of a station usually take: their `share` of a core, 0 to 1, and their time."""
-
-    def __init__(self, num_workers: int, share: float = 1.0) -> None:
-        self.share = share
-        self.wall_ns = float("inf")
-        self.sum_busy_ns = self.sum_wall_ns = 0.0  # of all tasks, the older ones faded
-        self._num_workers = num_workers
-
-    @property
-    def is_short(self) -> bool:
-        """Whether nobody else need be woken meanwhile."""
-        return self.wall_ns < SHORT_NS
-
-    def learn(self, busy_ns: int, wall_ns: int) -> None:
-        """Takes note of one task; the first one is all we know."""
-        self.sum_busy_ns += busy_ns
-        self.sum_wall_ns += wall_ns
-        share = min(1.0, busy_ns / max(1, wall_ns))
-        if self.wall_ns == float("inf"):
-            self.share, self.wall_ns = share, wall_ns
-            return
-        self.share += WEIGHT * (share - self.share)
-        self.wall_ns += WEIGHT * (wall_ns - self.wall_ns)
-
-    def stage_ns(self) -> float:
-        """Returns the time of its tasks, spread over its workers."""
-        return self.sum_wall_ns / self._num_workers
-
-    def fade(self) -> None:
-        """Makes what was so far count less."""
-        self.sum_busy_ns *= FADING
-        self.sum_wall_ns *= FADING
 
 
 class Station(Protocol):

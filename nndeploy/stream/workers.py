@@ -92,7 +92,7 @@ def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
             return
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepsWorker:
     """Does the steps of a stage on a record; `prepare` is the runner behind it, if it alone is."""
 
@@ -113,7 +113,7 @@ class StepsWorker:
         self.outlet.put(record)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunnerWorker:
     """Runs records through a model, those that come together in one batch."""
 

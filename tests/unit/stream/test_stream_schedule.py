@@ -9,9 +9,10 @@ import pytest
 from streaming import within_limit
 
 from nndeploy.stream.ends import Exit, Source
+from nndeploy.stream.habits import Habits
 from nndeploy.stream.items import Item
 from nndeploy.stream.queues import BasicQueue
-from nndeploy.stream.schedule import Habits, Schedule
+from nndeploy.stream.schedule import Schedule
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Stage
 
