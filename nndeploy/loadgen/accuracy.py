@@ -13,7 +13,7 @@ from pathlib import Path
 from nndeploy.bundle.values import decode_values
 from nndeploy.compare import Comparison, compare_values, tolerance_for
 from nndeploy.errors import DataError, InputOutputError
-from nndeploy.loadgen.batching import Runs, Sample
+from nndeploy.runtime.batching import JoinedCalls, Sample
 from nndeploy.value_types import Value
 
 
@@ -39,8 +39,8 @@ class Accuracy:
         return not any(output.num_failed for output in self.outputs)
 
 
-def accuracy_from_log(folder: Path, program: Runs, samples: Sequence[Sample]) -> Accuracy:
-    """Returns how the logged answers compare with `program.run`, within the bundle's tolerances.
+def accuracy_from_log(folder: Path, calls: JoinedCalls, samples: Sequence[Sample]) -> Accuracy:
+    """Returns how the logged answers compare with calls of one sample, within the bundle's tolerances.
 
     Raises:
         InputOutputError: the log cannot be read, or a sample is not in it.
@@ -49,11 +49,11 @@ def accuracy_from_log(folder: Path, program: Runs, samples: Sequence[Sample]) ->
     worst: dict[str, OutputAccuracy] = {}
     num_answers, seen = 0, set()
     for index, got in logged:
-        want = program.run(samples[index])
+        (want,) = calls.run([samples[index]])
         num_answers += 1
         seen.add(index)
-        for item in program.manifest.outputs:
-            tolerance = tolerance_for(item.type, program.manifest.tolerances)
+        for item in calls.manifest.outputs:
+            tolerance = tolerance_for(item.type, calls.manifest.tolerances)
             comparison = compare_values(got.get(item.name), want[item.name], tolerance)
             worst[item.name] = _worse(worst.get(item.name), item.name, index, comparison)
     if missing := sorted(set(range(len(samples))) - seen):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from nndeploy.errors import NndeployError
-from nndeploy.loadgen.batching import JoinedCalls, Sample
+from nndeploy.runtime.batching import JoinedCalls, Sample
 from nndeploy.value_types import Value
 
 

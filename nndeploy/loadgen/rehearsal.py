@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 
 from nndeploy.loadgen.answering import Answering, Answers, Question
-from nndeploy.loadgen.batching import JoinedCalls, Sample
 from nndeploy.loadgen.settings import Pace, Request
+from nndeploy.runtime.batching import JoinedCalls, Sample
 
 MOST_SECONDS = 1.0
 """A rehearsal that has asked at least once ends after this."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests_flow_bundles import write_branches, write_double
+from tests_flow_bundles import write_branches, write_double, write_fours, write_sums
 
 from nndeploy.cli.main import run_command
 
@@ -107,6 +107,28 @@ def test_samples_are_joined_as_far_as_the_bundle_allows(bundle, capsys) -> None:
     )
     assert json.loads(out)["settings"]["batch"] == 8
     assert "warning: --batch 64: 8 a call" in err
+
+
+def test_rows_that_touch_each_other_are_not_joined(here, capsys) -> None:
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    write_sums(here / "m.nnd")
+    code, out, err = call(
+        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "--batch", 4, "--threads", "1", "--json"
+    )
+    assert (code, json.loads(out)["settings"]["batch"]) == (0, 1)
+    assert "warning: --batch 4: 1 a call: the model's output 'y' of one record depends on the others" in err
+
+
+def test_a_batch_that_is_always_the_same_is_filled_up(here, capsys) -> None:
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    write_fours(here / "m.nnd")
+    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
+    code, out, _ = call(
+        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "-i", "x.jsonl", "--threads", "1", "--json"
+    )
+    report = json.loads(out)
+    assert (code, report["settings"]["batch"], report["samples"]) == (0, 4, 6)
+    assert [(output["failed"], output["max_abs"]) for output in report["outputs"]] == [(0, 0.0)]
 
 
 def test_a_bundle_of_several_submodels_on_made_up_inputs(here, capsys) -> None:

@@ -9,9 +9,9 @@ from loadgen_programs import FakeProgram, samples
 
 from nndeploy.errors import InputError
 from nndeploy.loadgen.answering import Answering, Question
-from nndeploy.loadgen.batching import JoinedCalls
 from nndeploy.loadgen.rehearsal import rehearse
 from nndeploy.loadgen.settings import Request, Scenario
+from nndeploy.runtime.batching import JoinedCalls
 
 
 def questions(count: int, of: int) -> list[Question]:
@@ -57,18 +57,20 @@ def test_after_an_error_everything_is_answered_with_nothing(num_workers) -> None
         return x
 
     given = [{"x": np.full((1, 3), i, np.float32)} for i in range(5)]
-    answers, told = [], []
+    answers, told, failed = [], [], threading.Event()
     answering = Answering(
         JoinedCalls(FakeProgram(refuse_third), 1), given, answers.extend, num_workers=num_workers,
-        on_error=lambda: told.append(1),
+        on_error=lambda: (told.append(1), failed.set()),
     )  # fmt: skip
     answering.issue(questions(20, of=5))
-    answering.issue(questions(20, of=5))
+    failed.wait()
+    later = [Question(2000 + i, 0) for i in range(20)]
+    answering.issue(later)
     answering.close()
     assert str(answering.error) == "sample 3: three is not allowed"
     assert len(answers) == 40
     assert told == [1]
-    assert answers[-1][1] is None
+    assert [answer for question, answer in answers if question in later] == [None] * 20
 
 
 def test_an_error_of_the_other_side_is_kept_too() -> None:
