@@ -17,6 +17,7 @@ from nndeploy.loadgen.accuracy import Accuracy, accuracy_from_log
 from nndeploy.loadgen.driver import drive, log_folder
 from nndeploy.loadgen.library import loadgen
 from nndeploy.loadgen.rehearsal import rehearse
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import (
     DEFAULT_SECONDS,
     SUBMISSION_SECONDS,
@@ -26,7 +27,7 @@ from nndeploy.loadgen.settings import (
     settings_from_request,
 )
 from nndeploy.loadgen.verdict import Verdict, verdict_from_log, version_from_log
-from nndeploy.runtime.batching import JoinedCalls, Sample
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.runtime.program import Program
 
 MAX_SAMPLES = 1024
@@ -92,14 +93,14 @@ def _request(scenario: Scenario, options: dict[str, Any], seconds: float | None)
     return Request(scenario=scenario, seconds=seconds or DEFAULT_SECONDS, **given)
 
 
-def _joined(program: Program, request: Request, samples: Sequence[Sample]) -> JoinedCalls:
+def _joined(program: Program, request: Request, samples: Sequence[NamedSample]) -> JoinedCalls:
     """Returns the calls, as large as the bundle allows; where the user asked for larger ones, a warning says why not.
 
     Raises:
         NndeployError: the program cannot run a sample.
     """
     calls = JoinedCalls(program, request.most_rows)
-    reason = calls.check(samples)
+    reason = calls.check([sample.values for sample in samples])
     if request.batch is not None and calls.most_rows < request.batch:
         reason = reason or "the model takes no more"
         warn(f"--batch {request.batch}: {calls.most_rows} a call: {reason}")

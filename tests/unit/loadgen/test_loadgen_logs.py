@@ -75,7 +75,7 @@ def write_answers(folder, answers) -> None:
 
 
 def answer(sample) -> bytes:
-    return encode_values({"y": 2 * sample["x"]})
+    return encode_values({"y": 2 * sample.values["x"]})
 
 
 def test_answers_agree_with_direct_calls(tmp_path) -> None:
@@ -92,7 +92,7 @@ def test_answers_that_belong_to_another_sample_are_found(tmp_path) -> None:
     accuracy = accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), given)
     assert not accuracy.ok
     assert accuracy.outputs[0].num_failed == 2
-    assert accuracy.outputs[0].worst.max_abs == np.max(np.abs(2 * given[1]["x"] - 2 * given[0]["x"]))
+    assert accuracy.outputs[0].worst.max_abs == np.max(np.abs(2 * given[1].values["x"] - 2 * given[0].values["x"]))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 40])
@@ -105,5 +105,5 @@ def test_answers_that_are_no_values_are_an_error(tmp_path, data) -> None:
 def test_a_sample_without_an_answer_is_an_error(tmp_path) -> None:
     given = samples(2)
     write_answers(tmp_path, [(0, answer(given[0]))])
-    with pytest.raises(InputOutputError, match="no answer for sample 1"):
+    with pytest.raises(InputOutputError, match=r"no answer for x\.jsonl, line 1"):
         accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), given)
