@@ -199,15 +199,24 @@ def plan_of_file(file: PipelineFile, manifests: Mapping[str, Manifest], source_f
     Raises:
         DataError: a field is taken that nothing gives, or given twice; or a model does not fit.
     """
-    levels = tuple(
-        tuple(_with_model(file.where, number, one, manifests) for one in level)
-        for number, level in enumerate(file.levels, 1)
-    )
+    levels = levels_with_models(file, manifests)
     fields = _FieldsInOrder(file.where, source_fields)
     for number, level in enumerate(levels, 1):
         fields.follow_level(number, level)
     wanted = _wanted(file, levels, fields)
     return StreamPlan(_kept(file, levels, wanted), wanted, file.in_flight)
+
+
+def levels_with_models(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[tuple[PipelinePlan, ...], ...]:
+    """Returns the levels; pipelines whose manifest is there have all inputs and outputs of their model.
+
+    Raises:
+        DataError: one does not fit its model.
+    """
+    return tuple(
+        tuple(_with_model(file.where, number, one, manifests) if one.name in manifests else one for one in level)
+        for number, level in enumerate(file.levels, 1)
+    )
 
 
 def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[str, Manifest]) -> PipelinePlan:
