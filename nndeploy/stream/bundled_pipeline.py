@@ -15,6 +15,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError, MissingInputError
+from nndeploy.shipped_configs import config_files
 from nndeploy.stream.checked_plan import check_carried
 from nndeploy.stream.files import read_regular
 from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml
@@ -37,7 +38,16 @@ def pipeline_of_path(path: Path, where: str = "") -> PipelineFile:
     def read(name: str) -> bytes:
         return read_regular(path.parent / name, MAX_NAMED_BYTES)
 
-    return pipeline_from_toml(read_regular(path, MAX_NAMED_BYTES), where or str(path), read)
+    try:
+        data = read_regular(path, MAX_NAMED_BYTES)
+    except MissingInputError as err:
+        raise MissingInputError("no such pipeline", where=where or str(path), hint=_examples()) from err
+    return pipeline_from_toml(data, where or str(path), read)
+
+
+def _examples() -> str:
+    files = config_files("pipelines")
+    return f"examples in {files[0].parent}: {', '.join(path.name for path in files)}" if files else ""
 
 
 @dataclass(frozen=True, slots=True)

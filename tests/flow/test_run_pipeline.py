@@ -225,6 +225,16 @@ def test_a_pipeline_that_does_not_fit_the_model_is_refused_before_it_is_built(
     assert [path.name for path in here.iterdir()] == ["p.toml"]
 
 
+@pytest.mark.parametrize("command", [["run"], ["compile", str(DIGITS / "digits.onnx"), "-o", "d.nnd"]])
+def test_a_pipeline_that_is_not_there_leads_to_the_examples(command, here, capsys) -> None:
+    assert run_command([*command, "--pipeline", "facs.toml"]) == 66
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("nndeploy: error[no-input]: facs.toml: no such pipeline (hint: examples in ")
+    folder, _, files = line.partition("examples in ")[2].partition(": ")
+    assert "faces.toml" in files
+    assert all((Path(folder) / name).is_file() for name in files.rstrip(")").split(", "))
+
+
 def test_fields_and_sinks_of_a_pipeline_are_checked_before_it_is_built(here, capsys) -> None:
     (here / "p.toml").write_text('[[level]]\n[[level.pipeline]]\n[[sink]]\nkind = "json-lines"\nfields = ["nothing"]\n')
     assert run_command(["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]) == 65
