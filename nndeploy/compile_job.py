@@ -6,7 +6,6 @@ and reads the report. The child (`python -m nndeploy.compile_job FOLDER`) runs t
 in a child of its own. A crash of the ONNX library on a hostile model is then one line that names the stage.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -80,6 +79,7 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keyword arguments of `compile_model` for a request."""
     from nndeploy.bundle.manifest import ImageInput
     from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
+    from nndeploy.stream.bundled_pipeline import carried_pipeline
     from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)
@@ -94,7 +94,9 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if keywords["image_input"] is not None:
         image: dict[str, Any] = keywords["image_input"]
         keywords["image_input"] = ImageInput(**{k: _frozen(v) for k, v in image.items()})
-    keywords["pipeline"] = {name: base64.b64decode(data) for name, data in arguments["pipeline"].items()}
+    if keywords["pipeline"] is not None:
+        path, where = keywords["pipeline"]
+        keywords["pipeline"] = carried_pipeline(Path(path), where)
     keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
     return keywords
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
-from nndeploy.bundle.manifest import ImageInput
+from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import CheckError, UsageError, did_you_mean
 from nndeploy.frontend.load import LoadedModel, load_model
@@ -27,7 +27,7 @@ from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
 from nndeploy.objective import fastest
-from nndeploy.options import CompileOptions
+from nndeploy.options import Carried, CompileOptions
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
@@ -82,7 +82,7 @@ def compile_model(
     pins: Sequence[tuple[str, str]] = (),
     custom_op_libraries: Sequence[str | PathLike[str]] = (),
     image_input: ImageInput | None = None,
-    pipeline: Mapping[str, bytes] | None = None,
+    pipeline: Carried | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     require: Mapping[str, float] | None = None,
@@ -100,12 +100,13 @@ def compile_model(
     ("openvino,onnxruntime"). `samples` is a list of {input name: array}; without it inputs are generated. `shapes`
     maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
     backends' libraries run (in this process by default; the command uses children). With `dry_run` nothing is built
-    or written and `out` may be None.
+    or written and `out` may be None. `pipeline` is one for the bundle to carry.
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
         CheckError: the outputs are not the original's within tolerance, or a gate (`require`, `max_fallback`) failed.
         UsageError: options contradict each other or the model.
+        DataError: the pipeline does not fit the model.
         CannotCreateError: `out` cannot be created.
     """
     options = CompileOptions(
@@ -120,7 +121,7 @@ def compile_model(
         shapes=dict(shapes or {}),
         custom_op_libraries=tuple(fspath(path) for path in custom_op_libraries),
         image_input=image_input,
-        pipeline=dict(pipeline or {}),
+        pipeline=dict(pipeline.members) if pipeline is not None else {},
         rtol=rtol,
         atol=atol,
         require=dict(require or {}),
@@ -133,7 +134,7 @@ def compile_model(
     if out is None and not dry_run:
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
     here = _target(host_target(), cache_buffer)
-    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here)
+    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here, pipeline)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
@@ -145,6 +146,7 @@ class _Flow:
     workers: Workers
     events: Events
     here: Target
+    pipeline: Carried | None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
@@ -162,6 +164,8 @@ class _Flow:
                 source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
             )
             _check_image_input(self.options.image_input, loaded)
+            if self.pipeline is not None:
+                self.pipeline.check(_outside(loaded))
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes = optimise(loaded.model) if self.options.optimise else ()
@@ -387,6 +391,11 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
     found = target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
     return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
+
+
+def _outside(loaded: LoadedModel) -> Manifest:
+    """Returns the manifest that the bundle will have, as far as its user meets it: inputs, outputs and ranges."""
+    return Manifest(loaded.name, loaded.sha256, loaded.inputs, loaded.outputs, (), {}, ranges=loaded.ranges)
 
 
 def _check_image_input(image: ImageInput | None, loaded: LoadedModel) -> None:

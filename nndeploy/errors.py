@@ -39,6 +39,10 @@ class NndeployError(Exception):
         self.where = f"{where}: {self.where}" if self.where else where
         return self
 
+    def about(self, origin: str) -> "NndeployError":
+        """Returns the same error, `within` what it came up with unless it names that already."""
+        return self if origin in self.where else self.within(origin)
+
 
 class UsageError(NndeployError):
     """The command line or a call was put together wrongly."""

@@ -5,17 +5,13 @@ from functools import cache
 from pathlib import Path
 
 from nndeploy.errors import UsageError, did_you_mean
-
-_HERE = Path(__file__).resolve().parent
-_FOLDERS = (_HERE / "targets", _HERE.parent / "configs" / "targets")
-"""In an installed package, and in the tree of the project."""
+from nndeploy.shipped_configs import config_files
 
 
 @cache
 def known_targets() -> dict[str, Path]:
     """Returns name -> target file of every known box, sorted by name."""
-    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
-    return {} if folder is None else {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in config_files("targets")}
 
 
 def target_file(text: str) -> Path:

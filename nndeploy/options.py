@@ -4,15 +4,30 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from nndeploy.bundle.manifest import ImageInput
+from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.target import Target
 
 OBJECTIVES = ("priority", "latency", "throughput")
 MAX_CACHE_BUFFER = 1 << 30
+
+
+class Carried(Protocol):
+    """A pipeline for the bundle to carry, as `nndeploy.stream.bundled_pipeline` reads it."""
+
+    @property
+    def members(self) -> Mapping[str, bytes]:
+        """The members that hold it."""
+
+    def check(self, manifest: Manifest) -> None:
+        """Checks it against the inputs, outputs and ranges of the bundle.
+
+        Raises:
+            DataError: it does not fit.
+        """
 
 
 @dataclass(frozen=True, slots=True)

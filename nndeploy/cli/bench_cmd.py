@@ -16,10 +16,10 @@ from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
-from nndeploy.errors import UsageError
+from nndeploy.errors import NndeployError, UsageError
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.latency import Latencies
 from nndeploy.runtime.program import Program
-from nndeploy.value_types import Value
 
 MAX_INPUTS = 64
 DEFAULT_SECONDS = 3.0
@@ -166,25 +166,28 @@ def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
                 raise UsageError(f"--{name.replace('_', '-')} has no meaning with --accuracy: nothing is timed")
 
 
-def _timed_ns(program: Program, sample: dict[str, Value]) -> int:
+def _timed_ns(program: Program, sample: NamedSample) -> int:
     began = time.perf_counter_ns()
-    program.run(sample)
+    try:
+        program.run(sample.values)
+    except NndeployError as err:
+        raise err.about(sample.origin) from err
     return time.perf_counter_ns() - began
 
 
 def _warm_up(
-    program: Program, samples: Sequence[dict[str, Value]], count: int, first_ms: float, duration: float | None
+    program: Program, samples: Sequence[NamedSample], count: int, first_ms: float, duration: float | None
 ) -> None:
     """Runs `count` calls, fewer where they would take longer than the measurement itself."""
     if duration is not None and count * first_ms > duration * 1000:
         print(f"nndeploy: one call takes {first_ms:.0f} ms: fewer calls to warm up", file=sys.stderr)
         count = int(duration * 1000 / first_ms)
     for i in range(count):
-        program.run(samples[i % len(samples)])
+        _timed_ns(program, samples[i % len(samples)])
 
 
 def _measure(
-    program: Program, samples: Sequence[dict[str, Value]], iterations: int | None, duration: float | None
+    program: Program, samples: Sequence[NamedSample], iterations: int | None, duration: float | None
 ) -> tuple[Latencies, float]:
     """Returns the latencies of the calls, at least one, and the seconds that they took together."""
     latencies = Latencies()

@@ -8,19 +8,19 @@ from itertools import islice
 import numpy as np
 
 from nndeploy.cli.standard_streams import binary_stdin
-from nndeploy.errors import MissingInputError
+from nndeploy.errors import MissingInputError, NndeployError
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.program import Program
-from nndeploy.value_types import Value
 
 
 def bench_inputs(
     program: Program, texts: Sequence[str], *, most: int, most_bytes: int | None = None, num_made_up: int = 1
-) -> tuple[list[dict[str, Value]], str]:
+) -> tuple[list[NamedSample], str]:
     """Returns what to run, loaded, and what it is in words; at most `most` samples and about `most_bytes`.
 
     Raises:
         MissingInputError: there is nothing to run.
-        NndeployError: an input cannot be read.
+        NndeployError: an input cannot be read; it names the file and the place in it.
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.runtime.sample_inputs import sample_inputs
@@ -28,11 +28,14 @@ def bench_inputs(
 
     if texts:
         source = source_from_texts(texts, program.manifest, binary_stdin)
-        samples: list[dict[str, Value]] = []
+        samples: list[NamedSample] = []
         num_bytes = 0
         for item in islice(source.items, most):
-            samples.append(item.load())
-            num_bytes += sum(value.nbytes for value in samples[-1].values() if isinstance(value, np.ndarray))
+            try:
+                samples.append(NamedSample(item.origin, item.load()))
+            except NndeployError as err:
+                raise err.about(item.origin) from err
+            num_bytes += sum(value.nbytes for value in samples[-1].values.values() if isinstance(value, np.ndarray))
             if most_bytes is not None and num_bytes > most_bytes:
                 break
         if not samples:
@@ -42,6 +45,12 @@ def bench_inputs(
         return samples, f"{len(samples)} inputs of {', '.join(texts)}"
     if program.manifest.goldens:
         with open_bundle(program.path) as opened:
-            samples = [opened.values(golden.inputs) for golden in opened.manifest.goldens]
+            samples = [
+                NamedSample(f"golden {i}", opened.values(golden.inputs))
+                for i, golden in enumerate(opened.manifest.goldens)
+            ]
         return samples, f"{len(samples)} golden inputs"
-    return [sample_inputs(program.manifest, seed) for seed in range(num_made_up)], "made-up inputs"
+    made_up = [
+        NamedSample(f"made-up input {seed}", sample_inputs(program.manifest, seed)) for seed in range(num_made_up)
+    ]
+    return made_up, "made-up inputs"

@@ -14,10 +14,10 @@ from nndeploy.cli.load_options import load
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import CheckError
 from nndeploy.loadgen.accuracy import Accuracy, accuracy_from_log
-from nndeploy.loadgen.batching import JoinedCalls, Sample
 from nndeploy.loadgen.driver import drive, log_folder
 from nndeploy.loadgen.library import loadgen
 from nndeploy.loadgen.rehearsal import rehearse
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import (
     DEFAULT_SECONDS,
     SUBMISSION_SECONDS,
@@ -27,6 +27,7 @@ from nndeploy.loadgen.settings import (
     settings_from_request,
 )
 from nndeploy.loadgen.verdict import Verdict, verdict_from_log, version_from_log
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.runtime.program import Program
 
 MAX_SAMPLES = 1024
@@ -75,7 +76,7 @@ def bench_scenario(
             "log_folder": None if options["output"] is None else str(options["output"]),
         }
         if settings.accuracy:
-            accuracy = accuracy_from_log(folder, program, samples)
+            accuracy = accuracy_from_log(folder, calls, samples)
             report["loadgen_version"] = version_from_log(folder)
         else:
             verdict = verdict_from_log(folder, settings.scenario)
@@ -92,16 +93,16 @@ def _request(scenario: Scenario, options: dict[str, Any], seconds: float | None)
     return Request(scenario=scenario, seconds=seconds or DEFAULT_SECONDS, **given)
 
 
-def _joined(program: Program, request: Request, samples: Sequence[Sample]) -> JoinedCalls:
+def _joined(program: Program, request: Request, samples: Sequence[NamedSample]) -> JoinedCalls:
     """Returns the calls, as large as the bundle allows; where the user asked for larger ones, a warning says why not.
 
     Raises:
         NndeployError: the program cannot run a sample.
     """
     calls = JoinedCalls(program, request.most_rows)
-    reason = calls.check(samples)
+    reason = calls.check([sample.values for sample in samples])
     if request.batch is not None and calls.most_rows < request.batch:
-        reason = reason or "the bundle has no axis that all inputs and outputs share, or its range ends there"
+        reason = reason or "the model takes no more"
         warn(f"--batch {request.batch}: {calls.most_rows} a call: {reason}")
     return calls
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy compile`: options -> a compile in a child process -> progress by stage -> the table at the end."""
 
-import base64
 import json
 import os
 import re
@@ -137,6 +136,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options as the plain data that `nndeploy.compile_job` takes."""
     from nndeploy.known_targets import target_file
 
+    pipeline = options["pipeline"]
     return {
         "source": str(options["model"].absolute()),
         "out": None if options["output"] is None else str(options["output"].absolute()),
@@ -153,7 +153,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "pins": [_pin(text) for text in options["pin"]],
         "custom_op_libraries": [_existing(path) for path in options["custom_ops"]],
         "image_input": None if options["image"] is None else _image_input(options["image"]),
-        "pipeline": {} if options["pipeline"] is None else _pipeline(options["pipeline"]),
+        "pipeline": None if pipeline is None else [str(pipeline.absolute()), str(pipeline)],
         "rtol": options["rtol"],
         "atol": options["atol"],
         "require": dict(_requirement(text) for text in options["require"]),
@@ -204,13 +204,6 @@ def _existing(path: Path) -> str:
     if not path.is_file():
         raise MissingInputError("no such library of operators", where=str(path))
     return str(path.absolute())
-
-
-def _pipeline(path: Path) -> dict[str, str]:
-    """Returns the members that carry a pipeline, as text that JSON can hold."""
-    from nndeploy.stream.bundled_pipeline import members_of_pipeline
-
-    return {name: base64.b64encode(data).decode("ascii") for name, data in members_of_pipeline(path).items()}
 
 
 def _image_input(path: Path) -> dict[str, Any]:

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy import __version__
-from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.cli.load_options import load
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.program import Program
+from nndeploy.stream.checked_plan import checked_plan
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
-from nndeploy.stream.pipeline_file import PipelineFile, last_fields, plan_of_file
-from nndeploy.stream.pipeline_sinks import check_sinks
-from nndeploy.stream.pipeline_sources import source_fields
+from nndeploy.stream.pipeline_file import PipelineFile, last_fields
 from nndeploy.stream.resume import digest, digest_of_files
 from nndeploy.stream.sources import Source
 from nndeploy.target import host_target
@@ -77,9 +75,7 @@ def load_pipeline(
         for name, runner in with_runner.items()
     }
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
-    types = _first_types(file, manifests)
-    plan = plan_of_file(file, manifests, source_fields(file.source, types, file.where))
-    check_sinks(file.sinks, last_fields(plan.levels), file.where)
+    plan, types = checked_plan(file, manifests)
     return Loaded(plan, programs, file, types)
 
 
@@ -111,19 +107,6 @@ def _path_of(file: PipelineFile, name: str, runner: RunnerPlan, bundle: Path | N
             f"the pipeline {name!r} names no model", where=file.where, hint=f"name a BUNDLE, or --model {name}=FILE.nnd"
         )
     return bundle
-
-
-def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest]) -> dict[str, ValueType]:
-    """Returns the types of what the models of the first level take, by field."""
-    types: dict[str, ValueType] = {}
-    for one in file.levels[0]:
-        if one.runner is None:
-            continue
-        carried, renamed = set(one.runner.carry.values()), one.runner.inputs or {}
-        for item in manifests[one.name].inputs:
-            if item.name not in carried:
-                types.setdefault(renamed.get(item.name, item.name), item.type)
-    return types
 
 
 def fingerprint(

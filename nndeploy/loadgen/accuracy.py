@@ -13,7 +13,8 @@ from pathlib import Path
 from nndeploy.bundle.values import decode_values
 from nndeploy.compare import Comparison, compare_values, tolerance_for
 from nndeploy.errors import DataError, InputOutputError
-from nndeploy.loadgen.batching import Runs, Sample
+from nndeploy.loadgen.samples import NamedSample
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.value_types import Value
 
 
@@ -39,8 +40,8 @@ class Accuracy:
         return not any(output.num_failed for output in self.outputs)
 
 
-def accuracy_from_log(folder: Path, program: Runs, samples: Sequence[Sample]) -> Accuracy:
-    """Returns how the logged answers compare with `program.run`, within the bundle's tolerances.
+def accuracy_from_log(folder: Path, calls: JoinedCalls, samples: Sequence[NamedSample]) -> Accuracy:
+    """Returns how the logged answers compare with calls of one sample, within the bundle's tolerances.
 
     Raises:
         InputOutputError: the log cannot be read, or a sample is not in it.
@@ -49,15 +50,15 @@ def accuracy_from_log(folder: Path, program: Runs, samples: Sequence[Sample]) ->
     worst: dict[str, OutputAccuracy] = {}
     num_answers, seen = 0, set()
     for index, got in logged:
-        want = program.run(samples[index])
+        (want,) = calls.run([samples[index].values])
         num_answers += 1
         seen.add(index)
-        for item in program.manifest.outputs:
-            tolerance = tolerance_for(item.type, program.manifest.tolerances)
+        for item in calls.manifest.outputs:
+            tolerance = tolerance_for(item.type, calls.manifest.tolerances)
             comparison = compare_values(got.get(item.name), want[item.name], tolerance)
-            worst[item.name] = _worse(worst.get(item.name), item.name, index, comparison)
+            worst[item.name] = _worse(worst.get(item.name), item.name, samples[index].origin, comparison)
     if missing := sorted(set(range(len(samples))) - seen):
-        raise InputOutputError(f"LoadGen's log has no answer for sample {missing[0]}", where=str(folder))
+        raise InputOutputError(f"LoadGen's log has no answer for {samples[missing[0]].origin}", where=str(folder))
     return Accuracy(num_answers, tuple(worst.values()))
 
 
@@ -73,10 +74,10 @@ def _answers(path: Path) -> Iterator[tuple[int, dict[str, Value]]]:
         raise InputOutputError(f"LoadGen's log cannot be read: {err}", where=str(path)) from err
 
 
-def _worse(before: OutputAccuracy | None, name: str, index: int, comparison: Comparison) -> OutputAccuracy:
+def _worse(before: OutputAccuracy | None, name: str, origin: str, comparison: Comparison) -> OutputAccuracy:
     if before is None:
         before = OutputAccuracy(name, 0, comparison)
     is_worse = (not comparison.ok, comparison.max_abs or 0.0) > (not before.worst.ok, before.worst.max_abs or 0.0)
     if is_worse and comparison.note:
-        comparison = replace(comparison, note=f"sample {index}: {comparison.note}")
+        comparison = replace(comparison, note=f"{origin}: {comparison.note}")
     return OutputAccuracy(name, before.num_failed + (not comparison.ok), comparison if is_worse else before.worst)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from nndeploy.errors import NndeployError
-from nndeploy.loadgen.batching import JoinedCalls, Sample
+from nndeploy.loadgen.samples import NamedSample
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.value_types import Value
 
 
@@ -37,7 +38,7 @@ class Answering:
     def __init__(
         self,
         calls: JoinedCalls,
-        samples: Sequence[Sample],
+        samples: Sequence[NamedSample],
         complete: Callable[[Answers], None],
         *,
         num_workers: int,
@@ -94,7 +95,7 @@ class Answering:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_closed)
             first = list(islice(self._waiting, self._calls.most_rows))
-            count = self._calls.num_joined([self._samples[question.index] for question in first])
+            count = self._calls.num_joined([self._samples[question.index].values for question in first])
             return [self._waiting.popleft() for _ in first[:count]]
 
     def _answer(self, questions: Sequence[Question]) -> None:
@@ -112,8 +113,16 @@ class Answering:
             self.num_answered += len(questions)
 
     def _outputs(self, questions: Sequence[Question]) -> Sequence[Mapping[str, Value]]:
+        """Returns the outputs of each question, from one call.
+
+        Raises:
+            NndeployError: as `Program.run`, of the first sample that fails by itself, if one does.
+        """
+        samples = [self._samples[question.index] for question in questions]
         try:
-            return self._calls.run([self._samples[question.index] for question in questions])
+            return self._calls.run([sample.values for sample in samples])
         except NndeployError as err:
-            names = ", ".join(str(question.index) for question in questions)
-            raise err.within(f"sample {names}" if len(questions) == 1 else f"samples {names}") from err
+            for question in questions if len(questions) > 1 else ():
+                self._outputs([question])
+            others = f" and {len(samples) - 1} more in one call" if len(samples) > 1 else ""
+            raise err.about(samples[0].origin + others) from err

@@ -17,9 +17,10 @@ from pathlib import Path
 from nndeploy.bundle.values import encode_values
 from nndeploy.errors import BusyError, CannotCreateError, InputOutputError
 from nndeploy.loadgen.answering import Answering, Answers
-from nndeploy.loadgen.batching import JoinedCalls, Sample
 from nndeploy.loadgen.library import LOG_NAMES, complete, loadgen, run_test
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Settings
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.value_types import Value
 
 DRAIN_SECONDS = 1.0
@@ -30,7 +31,7 @@ _one_test = threading.Lock()  # LoadGen keeps its state in globals
 
 def drive(
     calls: JoinedCalls,
-    samples: Sequence[Sample],
+    samples: Sequence[NamedSample],
     settings: Settings,
     folder: Path,
     *,

@@ -9,14 +9,15 @@ import time
 from collections.abc import Sequence
 
 from nndeploy.loadgen.answering import Answering, Answers, Question
-from nndeploy.loadgen.batching import JoinedCalls, Sample
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Pace, Request
+from nndeploy.runtime.batching import JoinedCalls
 
 MOST_SECONDS = 1.0
 """A rehearsal that has asked at least once ends after this."""
 
 
-def rehearse(calls: JoinedCalls, samples: Sequence[Sample], request: Request, num_queries: int) -> Pace:
+def rehearse(calls: JoinedCalls, samples: Sequence[NamedSample], request: Request, num_queries: int) -> Pace:
     """Returns the pace over `num_queries` queries, at least one.
 
     Raises:

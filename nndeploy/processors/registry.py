@@ -9,31 +9,21 @@ Law: nobody can take the name of one of ours, so a pipeline means the same where
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
-from nndeploy.errors import DataError, UnavailableError, did_you_mean
-from nndeploy.plugin.registry import own_entry_points
+from nndeploy.errors import DataError, UnavailableError
+from nndeploy.plugin.entry_points import Plugins
 from nndeploy.processors.parameters import ReadFile, no_files, processor_from_parameters
 from nndeploy.processors.processor import Processor, Step
 
 GROUP = "nndeploy.processors"
+PLUGINS = Plugins(GROUP, "processor", DataError)
 STEP_KEYS = ("use", "in", "out")
-
-
-@cache
-def _own() -> dict[str, EntryPoint]:
-    return own_entry_points(GROUP)
-
-
-@cache
-def _entry_points() -> dict[str, EntryPoint]:
-    found = {point.name: point for point in entry_points(group=GROUP)} | _own()
-    return dict(sorted(found.items()))
 
 
 def processor_names() -> list[str]:
     """Returns the names of all installed processors, sorted; none is loaded."""
-    return list(_entry_points())
+    return PLUGINS.names()
 
 
 @cache
@@ -42,18 +32,15 @@ def processor_class(name: str) -> type:
 
     Raises:
         DataError: no processor of that name is installed.
-        UnavailableError: it cannot be imported, or is no processor.
+        UnavailableError: two packages bring it, it cannot be imported, or is no processor.
     """
-    point = _own().get(name) or _entry_points().get(name)
-    if point is None:
-        raise DataError(f"no processor is called {name!r}", hint=did_you_mean(name, _entry_points()))
-    try:
-        kind = point.load()
-    except Exception as err:  # a third party's import may fail in any way; its processor is then unavailable
-        raise UnavailableError(f"processor {name!r} cannot be loaded: {err}", where=point.value) from err
-    if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
-        raise UnavailableError(f"processor {name!r} is no dataclass that can be called", where=point.value)
-    return kind
+
+    def checked(kind: Any) -> type:
+        if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
+            raise TypeError("it is no dataclass that can be called")
+        return kind
+
+    return PLUGINS.load(name, checked)
 
 
 def processor_from_table(table: Mapping[str, object], where: str, read_file: ReadFile = no_files) -> Step:

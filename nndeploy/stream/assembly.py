@@ -12,16 +12,18 @@ this file reads backwards, as the records do not flow; the schedule prefers what
 
 from collections.abc import Mapping, Sequence
 
-from nndeploy.errors import UsageError
+from nndeploy.runtime.batching import Proof, Runs
+from nndeploy.stream.carry import Carry
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan, default_in_flight
+from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.non_finite import NanPolicy
 from nndeploy.stream.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
-from nndeploy.stream.runner import Carry, Runner, RunsValues
+from nndeploy.stream.runner import Runner
 from nndeploy.stream.schedule import Schedule, Worker
 from nndeploy.stream.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 
-Programs = Mapping[str, Sequence[RunsValues]]
+Programs = Mapping[str, Sequence[Runs]]
 """The programs of each pipeline that has a runner, one for each of its devices."""
 
 
@@ -102,10 +104,10 @@ class Assembly:
         """Returns the queue of the runners of a pipeline, and the runners."""
         programs, name = self._programs[plan.name], f"{plan.name}: runner"
         assert len(programs) == len(how.devices)
-        if how.carry and not plan.each:
-            raise UsageError("carry needs each: it leads from one part of a record to the next", where=name)
+        check_fits(plan, programs[0].manifest, name)
         carry = Carry(how, programs[0].manifest) if how.carry else None
-        runners = [Runner(program, how, self._nan, name) for program in programs]
+        proof = Proof()
+        runners = [Runner(program, how, self._nan, name, proof) for program in programs]
         clocks, is_prepared = self._stage(name, len(runners)).clocks(), len(plan.loaders) == 1
         workers = [
             RunnerWorker(runner, outlet, clock, is_prepared, carry)

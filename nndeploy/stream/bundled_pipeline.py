@@ -7,11 +7,16 @@ nothing of pipelines leaves them alone. Processors are named, never shipped. Pip
 itself; other models are looked for beside it.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError, MissingInputError
+from nndeploy.shipped_configs import config_files
+from nndeploy.stream.checked_plan import check_carried
 from nndeploy.stream.files import read_regular
 from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml
 
@@ -22,8 +27,8 @@ MAX_NAMED_BYTES = 64 << 20
 MAX_FILES_JSON = 1 << 20
 
 
-def pipeline_of_path(path: Path) -> PipelineFile:
-    """Returns the pipeline in a TOML file; the files that it names are relative to it.
+def pipeline_of_path(path: Path, where: str = "") -> PipelineFile:
+    """Returns the pipeline in a TOML file, which messages call `where`; the files that it names are relative to it.
 
     Raises:
         MissingInputError: there is no such file, or one that it names is missing.
@@ -33,27 +38,52 @@ def pipeline_of_path(path: Path) -> PipelineFile:
     def read(name: str) -> bytes:
         return read_regular(path.parent / name, MAX_NAMED_BYTES)
 
-    return pipeline_from_toml(read_regular(path, MAX_NAMED_BYTES), str(path), read)
+    try:
+        data = read_regular(path, MAX_NAMED_BYTES)
+    except MissingInputError as err:
+        raise MissingInputError("no such pipeline", where=where or str(path), hint=_examples()) from err
+    return pipeline_from_toml(data, where or str(path), read)
 
 
-def members_of_pipeline(path: Path) -> dict[str, bytes]:
-    """Returns the members with which a bundle carries the pipeline at `path`.
+def _examples() -> str:
+    files = config_files("pipelines")
+    return f"examples in {files[0].parent}: {', '.join(path.name for path in files)}" if files else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedPipeline:
+    """A pipeline for a bundle to carry: what `compile_model` takes."""
+
+    file: PipelineFile
+    members: Mapping[str, bytes]
+
+    def check(self, manifest: Manifest) -> None:
+        """Checks it against the bundle's inputs, outputs and ranges.
+
+        Raises:
+            DataError: it does not fit; the message names the file and the place in it.
+        """
+        check_carried(self.file, manifest)
+
+
+def carried_pipeline(path: Path, where: str = "") -> CarriedPipeline:
+    """Returns the pipeline at `path`, which messages call `where`, with all that a bundle needs to carry it.
 
     Raises:
         MissingInputError: there is no such file, or one that it names is missing.
         DataError: it is malformed, or names a model that cannot stand beside the bundle.
     """
-    file = pipeline_of_path(path)
+    file = pipeline_of_path(path, where)
     for one in file.pipelines:
         model = PurePosixPath(one.runner.model) if one.runner is not None else PurePosixPath()
         if model.is_absolute() or ".." in model.parts:
             hint = "name it as it stands beside the bundle, or leave model out for the bundle itself"
-            raise DataError(f"the model {str(model)!r} lies elsewhere", where=f"{path}: {one.name!r}", hint=hint)
+            raise DataError(f"the model {str(model)!r} lies elsewhere", where=f"{file.where}: {one.name!r}", hint=hint)
     if all(one.runner is None or one.runner.model for one in file.pipelines):
-        raise DataError("no pipeline runs the bundle itself", where=str(path), hint="leave out its model")
+        raise DataError("no pipeline runs the bundle itself", where=file.where, hint="leave out its model")
     names = {name: f"pipeline/files/{number}" for number, name in enumerate(sorted(file.named))}
     members = {member: file.named[name] for name, member in names.items()}
-    return {TOML: file.data, FILES: canonical_json(names), **members}
+    return CarriedPipeline(file, {TOML: file.data, FILES: canonical_json(names), **members})
 
 
 def pipeline_of_bundle(path: Path) -> PipelineFile | None:

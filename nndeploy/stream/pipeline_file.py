@@ -16,7 +16,7 @@ from typing import Any
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, Step, StreamPlan
-from nndeploy.stream.runner import check_names, fixed_rows
+from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.toml_table import TomlTable, parsed_toml
 from nndeploy.value_types import OptionalType
 
@@ -199,15 +199,24 @@ def plan_of_file(file: PipelineFile, manifests: Mapping[str, Manifest], source_f
     Raises:
         DataError: a field is taken that nothing gives, or given twice; or a model does not fit.
     """
-    levels = tuple(
-        tuple(_with_model(file.where, number, one, manifests) for one in level)
-        for number, level in enumerate(file.levels, 1)
-    )
+    levels = levels_with_models(file, manifests)
     fields = _FieldsInOrder(file.where, source_fields)
     for number, level in enumerate(levels, 1):
         fields.follow_level(number, level)
     wanted = _wanted(file, levels, fields)
     return StreamPlan(_kept(file, levels, wanted), wanted, file.in_flight)
+
+
+def levels_with_models(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[tuple[PipelinePlan, ...], ...]:
+    """Returns the levels; pipelines whose manifest is there have all inputs and outputs of their model.
+
+    Raises:
+        DataError: one does not fit its model.
+    """
+    return tuple(
+        tuple(_with_model(file.where, number, one, manifests) if one.name in manifests else one for one in level)
+        for number, level in enumerate(file.levels, 1)
+    )
 
 
 def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[str, Manifest]) -> PipelinePlan:
@@ -219,16 +228,12 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
     needed = [item.name for item in manifest.inputs if not isinstance(item.type, OptionalType)]
     inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
-    made = replace(runner, inputs=inputs, outputs=outputs)
-    place = f"{where}: {_place(number, plan)}"
+    made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))
     try:
-        check_names(made, manifest, place)
-        fixed_rows(made, manifest, place)
+        check_fits(made, manifest, f"{where}: {_place(number, plan)}")
     except NndeployError as err:  # the same words, but it is the file that is wrong
         raise DataError(err.what, where=err.where, hint=err.hint) from err
-    if made.carry and not plan.each:
-        raise DataError("carry needs each: it leads from one part of a record to the next", where=place)
-    return replace(plan, runner=made)
+    return made
 
 
 def _place(number: int, plan: PipelinePlan) -> str:

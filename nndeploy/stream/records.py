@@ -62,9 +62,7 @@ class Record:
         """
         if not is_of_one_record(error):
             raise error
-        if self.origin not in error.where:
-            error.within(self.origin)
-        self.error, self.stage = error, stage
+        self.error, self.stage = error.about(self.origin), stage
         self.fields, self.made = {}, {}
 
     def add(self, made: Mapping[str, Value]) -> None:

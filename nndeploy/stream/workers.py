@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nndeploy.errors import NndeployError
+from nndeploy.stream.carry import Carry
 from nndeploy.stream.description import Step
 from nndeploy.stream.queues import Outlet
 from nndeploy.stream.records import Record
-from nndeploy.stream.runner import Carry, Runner
+from nndeploy.stream.runner import Runner
 
 
 class Tracer(Protocol):

@@ -177,12 +177,13 @@ SHAPES = tuple(_SHAPES)
 
 def same_calls(inputs: Inputs, count: int) -> Ready:
     """What every record costs without queues and threads: the same calls in one thread."""
+    from nndeploy.runtime.batching import Proof
     from nndeploy.stream.runner import Runner
     from nndeploy.stream.workers import Stage, do_steps
 
     plan, programs = _plain()
     ((pipeline,),) = plan.levels
-    runner = Runner(programs["p"][0], pipeline.runner, "flag", "p")
+    runner = Runner(programs["p"][0], pipeline.runner, "flag", "p", Proof())
     clock = Stage("p", 1).clocks()[0]
 
     def call() -> None:

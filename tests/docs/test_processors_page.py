@@ -10,9 +10,8 @@ from typing import get_type_hints
 
 import pytest
 
-from nndeploy.plugin.registry import DISTRIBUTION
 from nndeploy.processors.parameters import no_files, type_text
-from nndeploy.processors.registry import _own, processor_class, processor_from_table
+from nndeploy.processors.registry import PLUGINS, processor_class, processor_from_table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "processors.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
@@ -53,10 +52,10 @@ def toml(value: object) -> str:
 
 
 def test_every_processor_has_a_section_and_no_other_has() -> None:
-    assert [name for name, _ in SECTION.findall(PAGE)] == sorted(_own()), DISTRIBUTION
+    assert [name for name, _ in SECTION.findall(PAGE)] == PLUGINS.own_names()
 
 
-@pytest.mark.parametrize("name", sorted(_own()))
+@pytest.mark.parametrize("name", PLUGINS.own_names())
 def test_a_section_says_what_the_code_says(name: str) -> None:
     assert dict(SECTION.findall(PAGE))[name].strip() == section(processor_class(name)).strip()
 
@@ -68,5 +67,5 @@ def test_examples_are_steps(block: str) -> None:
 
 
 if __name__ == "__main__":  # python tests/docs/test_processors_page.py prints the sections
-    for known in sorted(_own()):
+    for known in PLUGINS.own_names():
         print(f"### {known}\n\n{section(processor_class(known))}")

@@ -78,7 +78,7 @@ def choosy_backend(name: str, tier: int, *operators: str) -> type:
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Returns a function that puts backend classes beside the installed ones for this test."""
-    real = registry._entry_points()
+    real = registry.PLUGINS._all
     extra: dict[str, Any] = {}
 
     class Point:
@@ -91,9 +91,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
             return self._backend
 
     def add(*backends: Any) -> None:
-        extra.update({backend.name: Point(backend) for backend in backends})
+        extra.update({backend.name: (Point(backend),) for backend in backends})
+        monkeypatch.setattr(registry.PLUGINS, "_all", {**real, **extra})
         registry.backend.cache_clear()
 
-    monkeypatch.setattr(registry, "_entry_points", lambda: {**real, **extra})
     yield add
     registry.backend.cache_clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests_flow_bundles import write_branches, write_double
+from tests_flow_bundles import write_branches, write_double, write_fours, write_sums
 
 from nndeploy.cli.main import run_command
 
@@ -109,6 +109,28 @@ def test_samples_are_joined_as_far_as_the_bundle_allows(bundle, capsys) -> None:
     assert "warning: --batch 64: 8 a call" in err
 
 
+def test_rows_that_touch_each_other_are_not_joined(here, capsys) -> None:
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    write_sums(here / "m.nnd")
+    code, out, err = call(
+        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "--batch", 4, "--threads", "1", "--json"
+    )
+    assert (code, json.loads(out)["settings"]["batch"]) == (0, 1)
+    assert "warning: --batch 4: 1 a call: the model's output 'y' of one record depends on the others" in err
+
+
+def test_a_batch_that_is_always_the_same_is_filled_up(here, capsys) -> None:
+    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
+    write_fours(here / "m.nnd")
+    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
+    code, out, _ = call(
+        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "-i", "x.jsonl", "--threads", "1", "--json"
+    )
+    report = json.loads(out)
+    assert (code, report["settings"]["batch"], report["samples"]) == (0, 4, 6)
+    assert [(output["failed"], output["max_abs"]) for output in report["outputs"]] == [(0, 0.0)]
+
+
 def test_a_bundle_of_several_submodels_on_made_up_inputs(here, capsys) -> None:
     pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
     write_branches(here / "m.nnd")
@@ -160,11 +182,22 @@ def test_an_input_that_does_not_fit_ends_with_its_own_code(bundle, here, capsys)
     for scenario in ("single-stream", "offline"):
         code, out, err = call(capsys, "bench", "m.nnd", "--scenario", scenario, "-i", "in", *SHORT, "-o", "logs")
         assert (code, out) == (65, "")
-        assert "sample" in err.splitlines()[-1]
-        assert "9" in err.splitlines()[-1]
+        assert "error[bad-input]: in/3.npz: input 'image': axis 0 (N) is 9" in err.splitlines()[-1]
         assert names("logs") == []
     assert call(capsys, "bench", "m.nnd", "--scenario", "offline", "-i", "nowhere.npz")[0] == 66
     assert call(capsys, "bench", "m.nnd", "--scenario", "offline", "-o", "/proc/nowhere")[0] == 73
+
+
+def test_what_is_wrong_with_a_sample_names_the_file_and_the_line(bundle, here, capsys) -> None:
+    lines = ['{"image": [[1, 2, 3]]}'] * 5
+    lines[3] = '{"image": [[1, 2, 3, 4]]}'
+    (here / "x.jsonl").write_text("\n".join(lines))
+    (here / "y.jsonl").write_text('{"image": [[1, 2, 3]]}\n{"imag": 1}\n')
+    for options in (["--scenario", "offline", *SHORT], ["--scenario", "single-stream", *SHORT], ["--iterations", "9"]):
+        code, _, err = call(capsys, "bench", "m.nnd", *options, "-i", "x.jsonl")
+        assert (code, "error[bad-input]: x.jsonl, line 4: input 'image'" in err.splitlines()[-1]) == (65, True)
+        code, _, err = call(capsys, "bench", "m.nnd", *options, "-i", "y.jsonl")
+        assert (code, "error[bad-input]: y.jsonl, line 2: no input is called 'imag'" in err) == (65, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -191,5 +224,5 @@ def test_an_error_in_server_does_not_wait_for_the_schedule(bundle, here) -> None
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (65, "")
     assert "for at least 60 s" in done.stderr
-    assert "error[bad-input]: sample 39: input 'image': axis 0 (N) is 9" in done.stderr.splitlines()[-1]
+    assert "error[bad-input]: in/39.npz: input 'image': axis 0 (N) is 9" in done.stderr.splitlines()[-1]
     assert names("logs") == []

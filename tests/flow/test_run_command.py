@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from tests_flow_bundles import write_branches, write_double, write_picture
+from tests_flow_bundles import write_branches, write_double, write_fours, write_picture, write_sums
 
 from nndeploy.cli.main import run_command
 
@@ -92,6 +92,26 @@ def test_json_lines_in_and_out(double, here, capsys, monkeypatch) -> None:
     }
     assert third["non_finite"] == ["image"]
     assert third["outputs"] == {"y": [["Infinity", 0, 0]]}
+
+
+def test_a_batch_of_records_that_touch_each_other_is_refused_before_a_result(here, capsys) -> None:
+    write_sums(here / "m.nnd")
+    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
+    arguments = ("--input", "x.jsonl", "--output", "y.jsonl")
+    assert run(*arguments, "--batch", 4, "--batch-delay-ms", 1000) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("nndeploy: error[usage]: model: runner: the model's output 'y' of one record depends on the")
+    assert line.endswith("(hint: leave out batch)")
+    assert names(here) == ["m.nnd", "x.jsonl"]
+    assert run(*arguments) == 0
+
+
+def test_a_batch_that_is_always_the_same_is_filled_up(here) -> None:
+    write_fours(here / "m.nnd")
+    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
+    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--batch", 4) == 0
+    records = [json.loads(line) for line in (here / "y.jsonl").read_text().splitlines()]
+    assert [record["outputs"]["y"] for record in records] == [[[2 * i, 4, 6]] for i in range(6)]
 
 
 def test_images_are_read_and_named(here, capsys) -> None:

@@ -195,4 +195,53 @@ def test_a_pipeline_that_a_bundle_cannot_carry_is_refused(here, capsys) -> None:
         (here / "p.toml").write_text(text)
         assert run_command(compile_it) == 65
         assert message in capsys.readouterr().err
+    (here / "p.toml").unlink()
+    assert run_command(compile_it) == 66
     assert not (here / "d.nnd").exists()
+
+
+@pytest.mark.parametrize("other", ["", "[[level]]\n[[level.pipeline]]\nname = 'other'\nmodel = 'other.nnd'\n"])
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('inputs = { imagge = "x" }', "inputs: the model has no input 'imagge' (hint: did you mean 'image'?)"),
+        ('outputs = { zzz = "x" }', "outputs: the model has no output 'zzz'"),
+        ('each = "list"\npart = "image"\ncarry = { zzz = "image" }', "carry: the model has no output 'zzz'"),
+        ('each = "list"\npart = "image"\ncarry = { probabilities = "y" }', "carry: the model has no input 'y'"),
+        ('carry = { probabilities = "image" }', "carry needs each"),
+        ("batch = 300", "batch is 300, the model's batch is 1..64"),
+    ],
+)
+def test_a_pipeline_that_does_not_fit_the_model_is_refused_before_it_is_built(
+    other, keys, message, here, capsys
+) -> None:
+    """Names, state and batch are looked at even where other models of the pipeline are not here yet."""
+    (here / "p.toml").write_text(f"[[level]]\n[[level.pipeline]]\nname = 'read'\n{keys}\n{other}")
+    compile_it = ["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]
+    assert run_command([*compile_it, "--shape", "image=1..64,1,8,8"]) == 65
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("nndeploy: error[bad-data]: p.toml: level 1, pipeline 'read'")
+    assert message in line
+    assert [path.name for path in here.iterdir()] == ["p.toml"]
+
+
+@pytest.mark.parametrize("command", [["run"], ["compile", str(DIGITS / "digits.onnx"), "-o", "d.nnd"]])
+def test_a_pipeline_that_is_not_there_leads_to_the_examples(command, here, capsys) -> None:
+    assert run_command([*command, "--pipeline", "facs.toml"]) == 66
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("nndeploy: error[no-input]: facs.toml: no such pipeline (hint: examples in ")
+    folder, _, files = line.partition("examples in ")[2].partition(": ")
+    assert "faces.toml" in files
+    assert all((Path(folder) / name).is_file() for name in files.rstrip(")").split(", "))
+
+
+def test_fields_and_sinks_of_a_pipeline_are_checked_before_it_is_built(here, capsys) -> None:
+    (here / "p.toml").write_text('[[level]]\n[[level.pipeline]]\n[[sink]]\nkind = "json-lines"\nfields = ["nothing"]\n')
+    assert run_command(["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]) == 65
+    assert "p.toml" in (line := capsys.readouterr().err.splitlines()[-1])
+    assert "'image'" in line
+    with_source = '[source]\nkind = "arrays"\n' + (here / "p.toml").read_text()
+    (here / "p.toml").write_text(with_source)
+    assert run_command(["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]) == 65
+    assert "p.toml: sink 'json-lines': nothing gives the field 'nothing'" in capsys.readouterr().err
+    assert [path.name for path in here.iterdir()] == ["p.toml"]

@@ -56,8 +56,9 @@ def package_files() -> Iterator[str]:
         for file in folder.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
-    for file in (ROOT / "configs" / "targets").glob("*.toml"):
-        yield f"nndeploy/targets/{file.name}"  # where an installed package looks for them
+    for file in (ROOT / "configs").rglob("*"):
+        if file.is_file():
+            yield f"nndeploy/{file.relative_to(ROOT / 'configs').as_posix()}"  # where an installed package looks
 
 
 def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
@@ -110,6 +111,18 @@ def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
     file, version = done.stdout.splitlines()
     assert Path(file) == unpacked / "nndeploy" / "__init__.py"
     assert email.message_from_string(dist_info(unpacked, "METADATA"))["Version"] in version
+
+
+@pytest.mark.parametrize("name", ["targets", "pipelines"])
+def test_configurations_are_found_in_an_installed_package(name: str, unpacked: Path) -> None:
+    code = f"from nndeploy.shipped_configs import config_files; print(*config_files({name!r}), sep='\\n')"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=unpacked, env={"PYTHONPATH": str(unpacked)}, capture_output=True, text=True, check=True
+    )
+    found = [Path(line) for line in done.stdout.splitlines()]
+    assert [file.name for file in found] == sorted(file.name for file in (ROOT / "configs" / name).glob("*.toml"))
+    assert {file.parent for file in found} == {unpacked / "nndeploy" / name}
 
 
 def test_wheel_built_from_the_source_archive_is_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:

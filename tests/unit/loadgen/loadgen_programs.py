@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType, Tolerance
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.value_types import Dim, DimRange, TensorType, Value
 
 
@@ -35,6 +36,6 @@ class FakeProgram:
         return {"y": self._function(inputs["x"])}
 
 
-def samples(count: int, rows: int = 1) -> list[dict[str, Value]]:
+def samples(count: int, rows: int = 1) -> list[NamedSample]:
     dice = np.random.default_rng(0)
-    return [{"x": dice.random((rows, 3), dtype=np.float32)} for _ in range(count)]
+    return [NamedSample(f"x.jsonl, line {i}", {"x": dice.random((rows, 3), dtype=np.float32)}) for i in range(count)]

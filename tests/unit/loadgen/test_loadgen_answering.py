@@ -9,9 +9,10 @@ from loadgen_programs import FakeProgram, samples
 
 from nndeploy.errors import InputError
 from nndeploy.loadgen.answering import Answering, Question
-from nndeploy.loadgen.batching import JoinedCalls
 from nndeploy.loadgen.rehearsal import rehearse
+from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Request, Scenario
+from nndeploy.runtime.batching import JoinedCalls
 
 
 def questions(count: int, of: int) -> list[Question]:
@@ -30,7 +31,7 @@ def test_every_question_gets_its_own_answer_once(num_workers, rows) -> None:
     assert sorted(question.id for question, _ in answers) == [question.id for question in asked]
     assert answering.num_answered == 100
     for question, outputs in answers:
-        np.testing.assert_array_equal(outputs["y"], 2 * given[question.index]["x"])
+        np.testing.assert_array_equal(outputs["y"], 2 * given[question.index].values["x"])
 
 
 def test_one_worker_answers_in_the_order_of_arrival() -> None:
@@ -56,19 +57,46 @@ def test_after_an_error_everything_is_answered_with_nothing(num_workers) -> None
             raise InputError("three is not allowed")
         return x
 
-    given = [{"x": np.full((1, 3), i, np.float32)} for i in range(5)]
-    answers, told = [], []
+    given = [NamedSample(f"in/{i}.npz", {"x": np.full((1, 3), i, np.float32)}) for i in range(5)]
+    answers, told, failed = [], [], threading.Event()
     answering = Answering(
         JoinedCalls(FakeProgram(refuse_third), 1), given, answers.extend, num_workers=num_workers,
-        on_error=lambda: told.append(1),
+        on_error=lambda: (told.append(1), failed.set()),
     )  # fmt: skip
     answering.issue(questions(20, of=5))
-    answering.issue(questions(20, of=5))
+    failed.wait()
+    later = [Question(2000 + i, 0) for i in range(20)]
+    answering.issue(later)
     answering.close()
-    assert str(answering.error) == "sample 3: three is not allowed"
+    assert str(answering.error) == "in/3.npz: three is not allowed"
     assert len(answers) == 40
     assert told == [1]
-    assert answers[-1][1] is None
+    assert [answer for question, answer in answers if question in later] == [None] * 20
+
+
+def test_the_sample_that_fails_is_named_out_of_those_in_its_call() -> None:
+    def refuse_third(x):
+        if (x[:, 0] == 3).any():
+            raise InputError("three is not allowed")
+        return x
+
+    given = [NamedSample(f"in/{i}.npz", {"x": np.full((1, 3), i, np.float32)}) for i in range(5)]
+    answering = Answering(JoinedCalls(FakeProgram(refuse_third), 8), given, lambda answers: None, num_workers=1)
+    answering.issue(questions(5, of=5))
+    answering.close()
+    assert str(answering.error) == "in/3.npz: three is not allowed"
+
+
+def test_an_error_that_no_sample_has_alone_names_the_call() -> None:
+    def refuse_many(x):
+        if len(x) > 1:
+            raise InputError("too many")
+        return x
+
+    answering = Answering(JoinedCalls(FakeProgram(refuse_many), 8), samples(5), lambda answers: None, num_workers=1)
+    answering.issue(questions(5, of=5))
+    answering.close()
+    assert str(answering.error) == "x.jsonl, line 0 and 4 more in one call: too many"
 
 
 def test_an_error_of_the_other_side_is_kept_too() -> None:

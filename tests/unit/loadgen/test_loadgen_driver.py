@@ -10,11 +10,11 @@ from loadgen_programs import FakeProgram, samples
 
 from nndeploy.errors import BusyError, CannotCreateError, InputError, UnavailableError
 from nndeploy.loadgen.accuracy import accuracy_from_log
-from nndeploy.loadgen.batching import JoinedCalls
 from nndeploy.loadgen.driver import drive, log_folder
 from nndeploy.loadgen.library import LOG_NAMES, loadgen
 from nndeploy.loadgen.settings import Pace, Request, Scenario, Settings, settings_from_request
 from nndeploy.loadgen.verdict import verdict_from_log
+from nndeploy.runtime.batching import JoinedCalls
 
 SECONDS = 0.1
 PACE = Pace(query_s=2e-5, samples_per_s=20_000)
@@ -86,7 +86,7 @@ def test_every_sample_s_bytes_arrive_whole(scenario, count, tmp_path) -> None:
         JoinedCalls(program, request.most_rows), given, settings(scenario, accuracy=True), tmp_path,
         num_workers=request.num_workers,
     )  # fmt: skip
-    accuracy = accuracy_from_log(tmp_path, program, given)
+    accuracy = accuracy_from_log(tmp_path, JoinedCalls(program), given)
     assert accuracy.ok
     assert accuracy.num_answers >= count
     assert accuracy.outputs[0].worst.max_abs == 0

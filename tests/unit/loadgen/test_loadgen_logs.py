@@ -12,6 +12,7 @@ from nndeploy.errors import InputOutputError
 from nndeploy.loadgen.accuracy import accuracy_from_log
 from nndeploy.loadgen.settings import Scenario
 from nndeploy.loadgen.verdict import verdict_from_log
+from nndeploy.runtime.batching import JoinedCalls
 
 VALID = {"loadgen_version": "6.0.17 @ abc", "result_validity": "VALID", "early_stopping_met": True}
 
@@ -74,13 +75,13 @@ def write_answers(folder, answers) -> None:
 
 
 def answer(sample) -> bytes:
-    return encode_values({"y": 2 * sample["x"]})
+    return encode_values({"y": 2 * sample.values["x"]})
 
 
 def test_answers_agree_with_direct_calls(tmp_path) -> None:
     given = samples(3)
     write_answers(tmp_path, [(i, answer(given[i])) for i in (2, 0, 1, 1)])
-    accuracy = accuracy_from_log(tmp_path, FakeProgram(), given)
+    accuracy = accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), given)
     assert (accuracy.ok, accuracy.num_answers) == (True, 4)
     assert accuracy.outputs[0].worst.max_abs == 0
 
@@ -88,21 +89,21 @@ def test_answers_agree_with_direct_calls(tmp_path) -> None:
 def test_answers_that_belong_to_another_sample_are_found(tmp_path) -> None:
     given = samples(3)
     write_answers(tmp_path, [(0, answer(given[1])), (1, answer(given[0])), (2, answer(given[2]))])
-    accuracy = accuracy_from_log(tmp_path, FakeProgram(), given)
+    accuracy = accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), given)
     assert not accuracy.ok
     assert accuracy.outputs[0].num_failed == 2
-    assert accuracy.outputs[0].worst.max_abs == np.max(np.abs(2 * given[1]["x"] - 2 * given[0]["x"]))
+    assert accuracy.outputs[0].worst.max_abs == np.max(np.abs(2 * given[1].values["x"] - 2 * given[0].values["x"]))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 40])
 def test_answers_that_are_no_values_are_an_error(tmp_path, data) -> None:
     write_answers(tmp_path, [(0, data)])
     with pytest.raises(InputOutputError, match="cannot be read"):
-        accuracy_from_log(tmp_path, FakeProgram(), samples(1))
+        accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), samples(1))
 
 
 def test_a_sample_without_an_answer_is_an_error(tmp_path) -> None:
     given = samples(2)
     write_answers(tmp_path, [(0, answer(given[0]))])
-    with pytest.raises(InputOutputError, match="no answer for sample 1"):
-        accuracy_from_log(tmp_path, FakeProgram(), given)
+    with pytest.raises(InputOutputError, match=r"no answer for x\.jsonl, line 1"):
+        accuracy_from_log(tmp_path, JoinedCalls(FakeProgram()), given)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import DataError, UnavailableError
+from nndeploy.plugin import entry_points
+from nndeploy.plugin.entry_points import Plugins
 from nndeploy.processors import registry
 from nndeploy.processors.processor import Step
 from nndeploy.processors.registry import processor_class, processor_from_table, processor_names
@@ -129,13 +131,12 @@ def others(monkeypatch):
 
     def install(**points):
         found = [EntryPoint(name.replace("_", "-"), value, registry.GROUP) for name, value in points.items()]
-        monkeypatch.setattr(registry, "entry_points", lambda group: found)
-        for cached in (registry._entry_points, registry.processor_class):
-            cached.cache_clear()
+        monkeypatch.setattr(entry_points, "entry_points", lambda group: found)
+        monkeypatch.setattr(registry, "PLUGINS", Plugins(registry.GROUP, "processor", DataError))
+        registry.processor_class.cache_clear()
 
     yield install
-    for cached in (registry._entry_points, registry.processor_class):
-        cached.cache_clear()
+    registry.processor_class.cache_clear()
 
 
 def test_processors_of_others_are_found_and_cannot_take_our_names(others) -> None:
@@ -149,5 +150,5 @@ def test_a_processor_that_cannot_be_loaded_is_unavailable(others) -> None:
     others(gone="no_such_module:X", number="math:pi")
     with pytest.raises(UnavailableError, match=r"p.toml: .*processor 'gone' cannot be loaded: No module"):
         processor_from_table({"use": "gone"}, "p.toml")
-    with pytest.raises(UnavailableError, match=r"processor 'number' is no dataclass that can be called"):
+    with pytest.raises(UnavailableError, match=r"math:pi: processor 'number' cannot be loaded: it is no dataclass"):
         processor_from_table({"use": "number"}, "p.toml")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a pipeline and its models together, and checks them as a whole: source, models, fields, sinks.
+
+`run` does it before anything runs, `compile --pipeline` before anything is built.
+"""
+
+from collections.abc import Mapping
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.stream.description import StreamPlan
+from nndeploy.stream.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
+from nndeploy.stream.pipeline_sinks import check_sinks
+from nndeploy.stream.pipeline_sources import source_fields
+from nndeploy.value_types import ValueType
+
+
+def checked_plan(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[StreamPlan, dict[str, ValueType]]:
+    """Returns the plan, and the types of the fields that the first models take; `manifests` are by pipeline.
+
+    Raises:
+        DataError: the pipeline does not fit its models, or its source, fields or sinks do not fit each other.
+    """
+    types = _first_types(file, manifests)
+    plan = plan_of_file(file, manifests, source_fields(file.source, types, file.where))
+    check_sinks(file.sinks, last_fields(plan.levels), file.where)
+    return plan, types
+
+
+def check_carried(file: PipelineFile, manifest: Manifest) -> None:
+    """Checks a pipeline against the bundle that is to carry it, as far as that is known without its other models.
+
+    Raises:
+        DataError: it does not fit.
+    """
+    with_runner = [one for one in file.pipelines if one.runner is not None]
+    own = {one.name: manifest for one in with_runner if one.runner is not None and not one.runner.model}
+    if len(own) == len(with_runner):
+        checked_plan(file, own)
+    else:
+        levels_with_models(file, own)
+
+
+def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest]) -> dict[str, ValueType]:
+    """Returns the types of what the models of the first level take, by field."""
+    types: dict[str, ValueType] = {}
+    for one in file.levels[0]:
+        if one.runner is None:
+            continue
+        carried, renamed = set(one.runner.carry.values()), one.runner.inputs or {}
+        for item in manifests[one.name].inputs:
+            if item.name not in carried:
+                types.setdefault(renamed.get(item.name, item.name), item.type)
+    return types
