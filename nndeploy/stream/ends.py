@@ -110,7 +110,7 @@ class Exit:
         return QueueFigures("sink", len(self._waiting), self._max_depth, self._schedule.in_flight, self._num_passed)
 
     def close(self, seconds: float) -> None:
-        """Sees to it that nothing is written any more once the schedule was aborted; waits at most `seconds`."""
+        """Waits for a write that is not over, at most `seconds`; once the schedule was aborted no other begins."""
         self._is_writing.acquire(timeout=seconds)
 
     def _write(self, records: list[Record]) -> None:

@@ -26,7 +26,7 @@ from nndeploy.stream.sinks import Sink
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Stage, StageFigures, Tracer
 
-END_SECONDS = 0.5
+END_SECONDS = 0.3
 """How long an aborted stream waits for its threads; one that is inside a library ends when it comes back."""
 
 
@@ -134,9 +134,9 @@ class Stream:
             self._end(sink)
         except BaseException:
             schedule.abort()
-            self._exit.close(END_SECONDS)
+            if not schedule.join(END_SECONDS):
+                self._exit.close(END_SECONDS / 2)
             sink.discard()
-            schedule.join(END_SECONDS)
             raise
         return self.summary
 
