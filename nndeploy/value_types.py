@@ -83,14 +83,27 @@ ValueType: TypeAlias = TensorType | SequenceType | OptionalType | MapType
 
 @dataclass(frozen=True, slots=True)
 class DimRange:
-    """The sizes that a symbolic dimension may take, both ends included; `best` is the one to tune for."""
+    """The sizes that a symbolic dimension may take; `best` is the one to tune for.
+
+    They are `min`, `min + step`, ..., `max`: both ends are included.
+    """
 
     min: int
     max: int
     best: int
+    step: int = 1
 
     def __str__(self) -> str:
-        return f"{self.min}..{self.max}"
+        return f"{self.min}..{self.max}" + (f":{self.step}" if self.step != 1 else "")
+
+    def holds(self, size: int) -> bool:
+        """Returns whether the dimension may have this size."""
+        return self.min <= size <= self.max and (size - self.min) % self.step == 0
+
+    def at_least(self, size: int) -> int:
+        """Returns the smallest size that is `size` or more, the largest of all where there is none."""
+        num_steps = -((self.min - max(size, self.min)) // self.step)
+        return min(self.max, self.min + num_steps * self.step)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -17,7 +17,7 @@ from nndeploy.value_types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 1
+FORMAT_MINOR = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def check_manifest(manifest: Manifest) -> None:
 
     Raises:
         BundleError: a submodel reads what nothing before it produces, a value has no type or two producers, an
-            output has no origin, a member that is named is not listed, or a best size lies outside its range.
+            output has no origin, a member that is named is not listed, or a range is none.
     """
     _check_unique((value.name for value in manifest.inputs), "input")
     _check_unique((value.name for value in manifest.outputs), "output")
@@ -174,6 +174,11 @@ def _check_ranges(manifest: Manifest) -> None:
         if not sizes.min <= sizes.best <= sizes.max:
             raise BundleError(
                 f"expected min <= best <= max, got {sizes.min}, {sizes.best}, {sizes.max}", where=f"ranges[{name!r}]"
+            )
+        if sizes.step < 1 or not (sizes.holds(sizes.best) and sizes.holds(sizes.max)):
+            raise BundleError(
+                f"best {sizes.best} and max {sizes.max} must be {sizes.min} and a multiple of the step {sizes.step}",
+                where=f"ranges[{name!r}]",
             )
 
 

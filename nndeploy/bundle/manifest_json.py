@@ -52,6 +52,7 @@ ORIGINS = ("sample", "generated")
 CHANNELS = ("RGB", "BGR", "L")
 LAYOUTS = ("NCHW", "NHWC")
 FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs in what a variant requires
+FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
 MAX_PIXELS = 65535  # of one side of an image
 
 _ID = re.compile(r"[a-z0-9_.-]{1,64}")
@@ -95,7 +96,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "submodels": [_submodel_to_json(submodel) for submodel in manifest.submodels],
         "values": _types_to_json(manifest.values),
         **({"target_chains": chains} if minor >= FIRST_WITH_TARGETS else {}),
-        "ranges": {name: {"min": r.min, "max": r.max, "best": r.best} for name, r in manifest.ranges.items()},
+        "ranges": {name: _dim_range_to_json(sizes, minor) for name, sizes in manifest.ranges.items()},
         "aliases": dict(manifest.aliases),
         "constants": manifest.constants,
         "goldens": [_golden_to_json(golden) for golden in manifest.goldens],
@@ -125,7 +126,7 @@ def manifest_from_json(data: object) -> Manifest:
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
         values=_types(fields),
         target_chains=tuple(_target_chain(item) for item in chains),
-        ranges={name: _dim_range(item) for name, item in fields.named_fields("ranges")},
+        ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")},
         aliases=fields.names_by_name("aliases"),
         constants=fields.member_or_empty("constants"),
         goldens=tuple(_golden(item) for item in fields.list_of_fields("goldens")),
@@ -380,8 +381,14 @@ def _files(fields: _Fields) -> dict[str, str]:
     return files
 
 
-def _dim_range(fields: _Fields) -> DimRange:
-    result = DimRange(fields.integer("min"), fields.integer("max"), fields.integer("best"))
+def _dim_range_to_json(sizes: DimRange, minor: int) -> dict[str, int]:
+    step = {"step": sizes.step} if minor >= FIRST_WITH_STEPS else {}
+    return {"min": sizes.min, "max": sizes.max, "best": sizes.best, **step}
+
+
+def _dim_range(fields: _Fields, minor: int) -> DimRange:
+    step = fields.integer("step") if minor >= FIRST_WITH_STEPS else 1
+    result = DimRange(fields.integer("min"), fields.integer("max"), fields.integer("best"), step)
     fields.end()
     return result
 
@@ -464,6 +471,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if any(sizes.step != 1 for sizes in manifest.ranges.values()):
+        return FIRST_WITH_STEPS
     needs = {key for submodel in manifest.submodels for variant in submodel.variants for key in variant.requires}
     return FIRST_WITH_TARGETS if manifest.target_chains or needs & GPU_NEEDS else 0
 

@@ -60,7 +60,10 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     "--objective", type=click.Choice(OBJECTIVES), default="priority", show_default=True, help="How to place nodes."
 )
 @click.option(
-    "--shape", multiple=True, metavar="INPUT=SIZES", help="Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224."
+    "--shape",
+    multiple=True,
+    metavar="INPUT=SIZES",
+    help="Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224 (range:best), x=1,3,224..1280:32,640 (in steps), N=1..8.",
 )
 @click.option("--min-shapes", metavar="IN:1x3x..", help="Least sizes, as trtexec writes them.")
 @click.option("--opt-shapes", metavar="IN:4x3x..", help="Best sizes.")

@@ -2,12 +2,16 @@
 """`--shape`: which sizes the inputs of a model take, as text, as values, and put into the model.
 
     x=1..8,3,224,224:4,3,224,224     sizes or ranges of each axis, and after the colon the ones to tune for
+    x=1,3,224..1280:32,640           a range in steps: 224, 256, ..., 1280; with a best size 224..1280:32:640
     x=?,3,480,-1                     "?" and "-1" leave an axis as the model has it
     x=batch,3,224,224                a name leaves a symbol of that name, or names an axis that has none
+    batch=1..64:8                    the sizes of a symbol, wherever it stands in the inputs
     x:1x3x224x224                    trtexec's form, for --min-shapes, --opt-shapes and --max-shapes
 
+A colon with as many entries from there on as up to there begins the best sizes, any other is a step. `8..64:8,3,32`
+can be read both ways, with two axes and with three: the model's rank decides; with one axis it is the best size.
 A size replaces the symbol of its axis everywhere in the model; a range is recorded under the symbol's name, which is
-`<input>.<axis>` where the model has none.
+`<input>.<axis>` where the model has none. The model's own symbols keep their names.
 
 Law: `parse_shape` of what `ShapeSpec` prints gives the same spec.
 
@@ -15,8 +19,8 @@ Source: the options of OpenVINO's benchmark_app (-shape) and of TensorRT's trtex
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import onnx
@@ -28,7 +32,7 @@ from nndeploy.value_types import DimRange
 DimSpec: TypeAlias = int | DimRange | str | None
 """A size, a range, the name of a symbol, or None: as the model has it."""
 
-_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_RANGE = re.compile(r"(\d+)\.\.(\d+)(?::(\d+))?")
 _TRTEXEC = re.compile(r"(?P<quote>'?)(?P<name>.+?)(?P=quote):(?P<dims>\d+(?:x\d+)*)(?:,|$)")
 _MAX_DIM = 2**31 - 1
 _LEFT = ("?", "-1", "")
@@ -36,9 +40,14 @@ _LEFT = ("?", "-1", "")
 
 @dataclass(frozen=True, slots=True)
 class ShapeSpec:
-    """What is asked of one input, axis by axis."""
+    """What is asked of one input, axis by axis; `stepped` is what the same text asks of a model with more axes."""
 
     dims: tuple[DimSpec, ...]
+    stepped: "tuple[DimSpec, ...] | None" = field(default=None, compare=False)
+
+    def of_rank(self, rank: int) -> tuple[DimSpec, ...]:
+        """Returns what is asked of an input with this many axes."""
+        return self.stepped if self.stepped is not None and len(self.stepped) == rank else self.dims
 
     def __str__(self) -> str:
         best = [str(dim.best) if isinstance(dim, DimRange) else _shown(dim) for dim in self.dims]
@@ -67,16 +76,18 @@ def parse_shape(text: str, where: str = "") -> ShapeSpec:
     """Returns the spec of a text such as `1..8,3,224,224:4,3,224,224`; "" is the spec of a scalar.
 
     Raises:
-        UsageError: the text is malformed, a range is empty, or a best size lies outside its range.
+        UsageError: the text is malformed, a range is empty or does not end on a step, or a best size lies outside.
     """
-    sizes, colon, best = text.partition(":")
-    dims = [_parse_dim(part.strip(), where) for part in sizes.split(",")] if sizes.strip() else []
-    if not colon:
-        return ShapeSpec(tuple(dims))
-    bests = best.split(",") if best.strip() else []
-    if len(bests) != len(dims):
-        raise UsageError(f"{len(dims)} sizes, but {len(bests)} best sizes after the colon", where=where)
-    return ShapeSpec(tuple(_with_best(dim, part.strip(), where) for dim, part in zip(dims, bests, strict=True)))
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not _may_have_best(parts):
+        return ShapeSpec(_parse_dims(parts, where))
+    stepped = _stepped(parts)
+    try:
+        return ShapeSpec(_parse_with_best(parts, where), stepped)
+    except UsageError:
+        if stepped is None:
+            raise
+        return ShapeSpec(stepped)
 
 
 def parse_trtexec_shapes(min_text: str, opt_text: str, max_text: str) -> dict[str, ShapeSpec]:
@@ -118,18 +129,27 @@ def shape_spec_from_value(value: str | ShapeSpec | Sequence[object], where: str 
 def apply_shapes(model: onnx.ModelProto, specs: Mapping[str, ShapeSpec]) -> dict[str, DimRange]:
     """Puts sizes and names into the model, in place; returns symbol -> range.
 
+    A name in `specs` is that of an input or else of a symbol of some input.
+
     Raises:
-        UsageError: there is no such input, the rank or a size is not the model's, or one symbol is asked to be two
-            things.
+        UsageError: there is no such input or symbol, the rank or a size is not the model's, or one symbol is asked
+            to be two things.
     """
     inputs = {value.name: value for value in model.graph.input}
+    taken = {dim.dim_param for value in _values(model) for dim in symbolic_dims(value.type)}
     asked: dict[str, _Asked] = {}
-    for name, spec in specs.items():
-        if name not in inputs:
-            raise UsageError(f"the model has no input {name!r}", hint=did_you_mean(name, inputs))
-        dims = _dims_of(inputs[name], spec)
-        for axis, (dim, wanted) in enumerate(zip(dims, spec.dims, strict=True)):
-            _apply_dim(dim, wanted, _Axis(name, axis), asked)
+    for name in (name for name in specs if name in inputs):
+        dims, wanted = _dims_of(inputs[name], specs[name])
+        for axis, (dim, size) in enumerate(zip(dims, wanted, strict=True)):
+            _apply_dim(dim, size, _Axis(name, axis), asked, taken)
+    symbols = {dim.dim_param for value in inputs.values() for dim in symbolic_dims(value.type)}
+    for name in (name for name in specs if name not in inputs):
+        if name not in symbols:
+            raise UsageError(
+                f"the model has no input {name!r}, and no size of that name",
+                hint=did_you_mean(name, (*inputs, *sorted(symbols))),
+            )
+        _ask(name, _size_of_symbol(name, specs[name]), f"the size {name!r}", asked)
     sizes = {symbol: a.what for symbol, a in asked.items() if isinstance(a.what, int)}
     ranges = {symbol: a.what for symbol, a in asked.items() if isinstance(a.what, DimRange)}
     if sizes:
@@ -149,19 +169,52 @@ class _Axis:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     what: int | DimRange
-    by: _Axis
+    by: str
 
 
 def _shown(dim: DimSpec) -> str:
     return "?" if dim is None else str(dim)
 
 
+def _may_have_best(parts: Sequence[str]) -> bool:
+    """Returns whether the colon of the middle entry may begin the best sizes: no range and no colon follow."""
+    middle = len(parts) // 2
+    return (
+        len(parts) % 2 == 1
+        and ":" in parts[middle]
+        and not any(":" in part or _RANGE.fullmatch(part) for part in parts[middle + 1 :])
+    )
+
+
+def _stepped(parts: Sequence[str]) -> tuple[DimSpec, ...] | None:
+    """Returns the dims where every colon of several entries is a step, None where that has no meaning."""
+    try:
+        return _parse_dims(parts, "") if len(parts) > 1 else None
+    except UsageError:
+        return None
+
+
+def _parse_with_best(parts: Sequence[str], where: str) -> tuple[DimSpec, ...]:
+    middle = len(parts) // 2
+    last, _, first_best = parts[middle].rpartition(":")
+    dims = _parse_dims([*parts[:middle], last.strip()], where)
+    bests = [first_best.strip(), *parts[middle + 1 :]]
+    return tuple(_with_best(dim, best, where) for dim, best in zip(dims, bests, strict=True))
+
+
+def _parse_dims(parts: Sequence[str], where: str) -> tuple[DimSpec, ...]:
+    for i, part in enumerate(parts):
+        if ":" in part and not _RANGE.fullmatch(part):
+            raise UsageError(f"{i + 1} sizes, but {len(parts) - i} best sizes after the colon", where=where)
+    return tuple(_parse_dim(part, where) for part in parts)
+
+
 def _parse_dim(text: str, where: str) -> DimSpec:
     if text in _LEFT:
         return None
     if match := _RANGE.fullmatch(text):
-        low, high = (_checked_dim(part, where) for part in match.groups())
-        return _checked_range(low, high, high, where)
+        low, high, step = (_checked_dim(part, where) for part in match.groups(default="1"))
+        return _checked_range(low, high, high, where, step)
     if text.isascii() and text.isdecimal():
         return _checked_dim(text, where)
     if text[0] in "-+.0123456789":
@@ -175,14 +228,25 @@ def _checked_dim(text: str, where: str) -> int:
     return int(text)
 
 
-def _checked_range(low: int, high: int, best: int, where: str) -> DimRange:
+def _checked_range(low: int, high: int, best: int, where: str, step: int = 1) -> DimRange:
     if low < 0 or high > _MAX_DIM:
         raise UsageError(f"the range {low}..{high} is no range of sizes", where=where, hint=f"0 to {_MAX_DIM}")
     if low > high:
         raise UsageError(f"the range {low}..{high} is empty", where=where, hint="the smaller size comes first")
-    if not low <= best <= high:
-        raise UsageError(f"the best size {best} lies outside {low}..{high}", where=where)
-    return DimRange(low, high, best)
+    if step < 1:
+        raise UsageError(f"the step {step} of the range {low}..{high} is no step", where=where, hint="1 or more")
+    if extra := (high - low) % step:
+        raise UsageError(
+            f"the range {low}..{high} does not end on a step of {step}",
+            where=where,
+            hint=f"{low}..{high - extra}:{step}",
+        )
+    found = DimRange(low, high, best, step)
+    if not found.holds(best):
+        raise UsageError(
+            f"the best size {best} lies outside {found}", where=where, hint="a step and a best size: 224..1280:32:640"
+        )
+    return found
 
 
 def _with_best(dim: DimSpec, text: str, where: str) -> DimSpec:
@@ -192,7 +256,7 @@ def _with_best(dim: DimSpec, text: str, where: str) -> DimSpec:
         raise UsageError(f"the best size {text!r} is no number", where=where)
     best = _checked_dim(text, where)
     if isinstance(dim, DimRange):
-        return _checked_range(dim.min, dim.max, best, where)
+        return _checked_range(dim.min, dim.max, best, where, dim.step)
     if dim != best:
         raise UsageError(f"the best size {best} stands for {_shown(dim)!r}, which is no range", where=where)
     return dim
@@ -219,7 +283,7 @@ def _merged(low: int, best: int, high: int, where: str) -> DimSpec:
 def _dim_from_value(dim: object, where: str) -> DimSpec:
     match dim:
         case None | DimRange():
-            return dim if dim is None else _checked_range(dim.min, dim.max, dim.best, where)
+            return dim if dim is None else _checked_range(dim.min, dim.max, dim.best, where, dim.step)
         case str():
             return _parse_dim(dim.strip(), where)
         case bool():
@@ -239,25 +303,31 @@ def _no_size(dim: object, where: str) -> DimSpec:
     raise UsageError(f"{dim!r:.80} is no size", where=where, hint="an int, a pair (min, max), a text or None")
 
 
-def _dims_of(value: onnx.ValueInfoProto, spec: ShapeSpec) -> list[onnx.TensorShapeProto.Dimension]:
+def _dims_of(
+    value: onnx.ValueInfoProto, spec: ShapeSpec
+) -> tuple[list[onnx.TensorShapeProto.Dimension], tuple[DimSpec, ...]]:
+    """Returns the axes of an input, and what is asked of each."""
     if value.type.WhichOneof("value") != "tensor_type":
         raise UsageError(f"the input {value.name!r} is no tensor, so it has no shape")
     shape = value.type.tensor_type.shape
     if not value.type.tensor_type.HasField("shape"):
         shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in spec.dims)
-    if len(shape.dim) != len(spec.dims):
+    wanted = spec.of_rank(len(shape.dim))
+    if len(shape.dim) != len(wanted):
         raise UsageError(
-            f"the input {value.name!r} has {len(shape.dim)} axes, but its --shape has {len(spec.dims)}",
+            f"the input {value.name!r} has {len(shape.dim)} axes, but its --shape has {len(wanted)}",
             hint=f"the model says [{', '.join(_shown_dim(dim) for dim in shape.dim)}]",
         )
-    return list(shape.dim)
+    return list(shape.dim), wanted
 
 
 def _shown_dim(dim: onnx.TensorShapeProto.Dimension) -> str:
     return str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
 
 
-def _apply_dim(dim: onnx.TensorShapeProto.Dimension, wanted: DimSpec, axis: _Axis, asked: dict[str, _Asked]) -> None:
+def _apply_dim(
+    dim: onnx.TensorShapeProto.Dimension, wanted: DimSpec, axis: _Axis, asked: dict[str, _Asked], taken: Set[str]
+) -> None:
     if isinstance(wanted, DimRange) and wanted.min == wanted.max:
         wanted = wanted.min
     if wanted is None:
@@ -269,13 +339,29 @@ def _apply_dim(dim: onnx.TensorShapeProto.Dimension, wanted: DimSpec, axis: _Axi
             raise UsageError(f"{axis} is named {dim.dim_param!r} in the model, not {wanted!r}")
         dim.dim_param = wanted
     else:
-        dim.dim_param = dim.dim_param or f"{axis.input}.{axis.axis}"
-        before = asked.setdefault(dim.dim_param, _Asked(wanted, axis))
-        if before.what != wanted:
-            raise UsageError(
-                f"{axis} cannot be {wanted} when {before.by} is {before.what}",
-                hint=f"the model says that both are {dim.dim_param!r}",
-            )
+        dim.dim_param = dim.dim_param or _free_name(axis, taken)
+        _ask(dim.dim_param, wanted, str(axis), asked)
+
+
+def _free_name(axis: _Axis, taken: Set[str]) -> str:
+    """Returns a name for an axis that has none; one that the model uses elsewhere would make two sizes one."""
+    name = f"{axis.input}.{axis.axis}"
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _ask(symbol: str, wanted: int | DimRange, by: str, asked: dict[str, _Asked]) -> None:
+    before = asked.setdefault(symbol, _Asked(wanted, by))
+    if before.what != wanted:
+        raise UsageError(f"{by} cannot be {wanted} when {before.by} is {before.what}", hint=f"both are {symbol!r}")
+
+
+def _size_of_symbol(name: str, spec: ShapeSpec) -> int | DimRange:
+    if len(spec.dims) != 1 or not isinstance(spec.dims[0], int | DimRange):
+        raise UsageError(f"--shape {name}={spec} is no size", hint=f"{name!r} is one size: {name}=8 or {name}=1..64:8")
+    size = spec.dims[0]
+    return size.min if isinstance(size, DimRange) and size.min == size.max else size
 
 
 def _check_static(size: int, wanted: int | DimRange | str, axis: _Axis) -> None:
@@ -288,12 +374,15 @@ def _fix_symbols(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     promised = {
         dim.dim_param for value in (*model.graph.input, *model.graph.output) for dim in symbolic_dims(value.type)
     }
-    values = (v for graph in graphs_of(model.graph) for v in (*graph.input, *graph.output, *graph.value_info))
-    for dim in (dim for value in values for dim in symbolic_dims(value.type)):
+    for dim in (dim for value in _values(model) for dim in symbolic_dims(value.type)):
         if dim.dim_param in sizes:
             dim.dim_value = sizes[dim.dim_param]
         elif dim.dim_param not in promised:
             dim.ClearField("dim_param")
+
+
+def _values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    return (v for graph in graphs_of(model.graph) for v in (*graph.input, *graph.output, *graph.value_info))
 
 
 def symbolic_dims(value_type: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -3,8 +3,8 @@
 
 A bundle may allow it where the first axis of all inputs has one size and no output's contradicts it. That does not
 prove that rows do not touch each other (an axis of time looks the same), so samples are run together and alone once,
-and the outputs must agree within the bundle's tolerances. Where the model's batch is larger than the samples together,
-copies of the last row fill it; "alone" then means: with copies of itself.
+and the outputs must agree within the bundle's tolerances. Where the model takes no batch of so many rows as the samples
+have, copies of the last row fill it up to one that it takes; "alone" then means: with copies of itself.
 
 Law: once `prove` has passed, `run(samples)[i]` is what `run([samples[i]])[0]` gives, up to those tolerances.
 """
@@ -24,6 +24,7 @@ from nndeploy.value_types import Dim, DimRange, TensorType, Value
 Sample: TypeAlias = Mapping[str, Value]
 
 ANY_SIZE = DimRange(1, 1 << 31, 1)
+ONE_ROW = DimRange(1, 1, 1)
 NO_BATCHES = "this model takes no batches"
 
 
@@ -82,9 +83,8 @@ class JoinedCalls:
         self.manifest = program.manifest
         sizes = batch_sizes(program.manifest)
         self.refusal = sizes if isinstance(sizes, str) else ""
-        least, most = (1, 1) if isinstance(sizes, str) else (sizes.min, sizes.max)
-        self.most_rows = max(1, min(most_rows, most))
-        self._least_rows = least
+        self._sizes = ONE_ROW if isinstance(sizes, str) else sizes
+        self.most_rows = max(1, min(most_rows, self._sizes.max))
         self._program = program
         self._proof = proof or Proof()
 
@@ -111,7 +111,7 @@ class JoinedCalls:
         if len(samples) == 1 and not self._is_filled_up(samples[0]):
             return [self._program.run(samples[0])]
         counts = [_num_rows(sample) for sample in samples]
-        fill = max(0, self._least_rows - sum(counts))
+        fill = self._num_missing(sum(counts))
         outputs = self._program.run({name: _joined([s[name] for s in samples], fill) for name in samples[0]})
         _check_rows(outputs, sum(counts) + fill)
         return [
@@ -159,7 +159,12 @@ class JoinedCalls:
         return samples[0], samples[0]
 
     def _is_filled_up(self, sample: Sample) -> bool:
-        return self._least_rows > 1 and form_of(sample) is not None and _num_rows(sample) < self._least_rows
+        takes_any = self._sizes.min <= 1 and self._sizes.step == 1
+        return not takes_any and form_of(sample) is not None and self._num_missing(_num_rows(sample)) > 0
+
+    def _num_missing(self, rows: int) -> int:
+        """Returns how many rows more make a size that the model takes."""
+        return max(0, self._sizes.at_least(rows) - rows)
 
     def _compare(self, got: Mapping[str, Value], want: Mapping[str, Value]) -> None:
         for item in self.manifest.outputs:

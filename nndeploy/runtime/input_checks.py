@@ -5,8 +5,8 @@ In: {name: value} as a caller gives it. Out: the same values as sessions may tak
 native byte order, aligned and C-contiguous, converted only where nothing is lost. The checks are put together once,
 when the program is loaded; a value that is already right costs one attribute comparison or two.
 
-Law: what passes has the declared names, dtypes, ranks, static sizes and sizes inside the declared ranges, and a
-symbolic size is the same wherever it stands.
+Law: what passes has the declared names, dtypes, ranks, static sizes and sizes inside the declared ranges and on
+their steps, and a symbolic size is the same wherever it stands.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -138,15 +138,21 @@ class _TensorCheck:
         known, other = sizes.setdefault(symbol, (size, self._label))
         if known != size:
             raise InputError(
-                f"{self._label}: axis {axis} is {size}, but {symbol} is {known} in {other}",
+                f"{self._label}: axis {axis} ({symbol}) is {size}, but it is {known} in {other}",
                 hint="a size of one name must be the same everywhere",
             )
         limits = self._ranges.get(symbol)
-        if limits is not None and not limits.min <= size <= limits.max:
+        if limits is not None and not limits.holds(size):
             raise InputError(
-                f"{self._label}: axis {axis} ({symbol}) is {size}, outside {limits}",
+                f"{self._label}: axis {axis} ({symbol}) is {size}, {_misfit(size, limits)}",
                 hint=f"compile with --shape for another range of {symbol}",
             )
+
+
+def _misfit(size: int, limits: DimRange) -> str:
+    if limits.min <= size <= limits.max:
+        return f"not {limits.min} and a multiple of {limits.step}, as {limits} says"
+    return f"outside {limits}"
 
 
 class _StringCheck(_TensorCheck):

@@ -20,6 +20,7 @@ from nndeploy.value_types import DimRange, TensorType
 
 PATH = Path(__file__).resolve().parent / "format-1.nnd"
 PATH_1_1 = PATH.with_name("format-1.1.nnd")
+PATH_1_2 = PATH.with_name("format-1.2.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -104,10 +105,16 @@ MANIFEST_1_1 = replace(
 )
 MEMBERS_1_1 = {**MEMBERS, "submodels/rtx4090.s0/v0-tensorrt/engine.trt": b"an engine"}
 
+MANIFEST_1_2 = replace(MANIFEST, ranges={"N": DimRange(1, 9, 5, step=4)})
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
-WRITTEN = {PATH.name: (MANIFEST, MEMBERS), PATH_1_1.name: (MANIFEST_1_1, MEMBERS_1_1)}
+WRITTEN = {
+    PATH.name: (MANIFEST, MEMBERS),
+    PATH_1_1.name: (MANIFEST_1_1, MEMBERS_1_1),
+    PATH_1_2.name: (MANIFEST_1_2, MEMBERS),
+}
 
 
 def make(folder: Path, name: str) -> Manifest:

@@ -16,7 +16,7 @@ GOLDENS = sorted(FOLDER.glob("*.nnd"))
 
 
 def test_there_is_a_bundle_of_each_format() -> None:
-    assert [path.name for path in GOLDENS] == ["format-1.1.nnd", "format-1.nnd"]
+    assert [path.name for path in GOLDENS] == ["format-1.1.nnd", "format-1.2.nnd", "format-1.nnd"]
 
 
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)

@@ -4,6 +4,7 @@
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from nndeploy.bundle.manifest import FORMAT_MINOR, Manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError
+from nndeploy.value_types import DimRange
 
 SCHEMA = json.loads((Path(manifest_json.__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -36,6 +38,18 @@ def test_a_manifest_with_chains_for_targets_comes_back(manifest_with_chains: Man
     plain = manifest_to_json(manifest_with_chains)
     assert plain["format"]["minor"] == 1
     VALIDATOR.validate(plain)
+
+
+def test_steps_of_ranges_come_back_and_make_it_format_1_2(full_manifest: Manifest) -> None:
+    stepped = replace(full_manifest, ranges={"N": DimRange(1, 9, 5, step=4), "M": DimRange(1, 2, 2)})
+    plain = manifest_to_json(stepped)
+    assert plain["format"]["minor"] == 2
+    assert [sizes["step"] for sizes in plain["ranges"].values()] == [4, 1]
+    VALIDATOR.validate(plain)
+    assert decode_manifest(encode_manifest(stepped)) == stepped
+    del plain["ranges"]["M"]["step"]
+    with pytest.raises(BundleError, match=r"ranges\['M'\]: the field 'step' is missing"):
+        manifest_from_json(plain)
 
 
 @pytest.mark.parametrize("minor", [0, 1])
@@ -268,6 +282,7 @@ def test_refuses_data_without_a_format() -> None:
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
     data["target_chains"] = []
+    data["ranges"]["N"]["step"] = 1
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
     assert manifest_from_json(data) == full_manifest
@@ -276,6 +291,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
     data["target_chains"] = []
+    data["ranges"]["N"]["step"] = 1
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"
 

@@ -25,7 +25,11 @@ TWO_INPUTS = """g (float[N,3,H,?] x, float[N,4] y) => (float[N,3,H,?] z, float[N
 }"""
 
 sizes = st.integers(0, 2**31 - 1)
-ranges = st.lists(sizes, min_size=3, max_size=3).map(lambda s: DimRange(min(s), max(s), sorted(s)[1]))
+plain_ranges = st.lists(sizes, min_size=3, max_size=3).map(lambda s: DimRange(min(s), max(s), sorted(s)[1]))
+stepped_ranges = st.tuples(*[st.integers(0, 1000)] * 3, st.integers(1, 1000)).map(
+    lambda s: DimRange(s[0], s[0] + s[3] * (s[1] + s[2]), s[0] + s[3] * s[1], s[3])
+)
+ranges = plain_ranges | stepped_ranges
 symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_. ]{0,8}[a-z]", fullmatch=True)
 specs = st.lists(sizes | ranges | symbols | st.none(), max_size=6).map(lambda dims: ShapeSpec(tuple(dims)))
 
@@ -64,6 +68,11 @@ class TestGrammar:
             ("?,-1,batch", (None, None, "batch")),
             ("1..64,3,224..1280:32,?,224", (DimRange(1, 64, 32), 3, DimRange(224, 1280, 224))),
             (" 1 , 2..3 : 1 , 2 ", (1, DimRange(2, 3, 2))),
+            ("1..64,3,224..1280:32,224..1280:32", (DimRange(1, 64, 64), 3, *[DimRange(224, 1280, 1280, 32)] * 2)),
+            ("1..9:2,3,8..64:8:5,?,16", (DimRange(1, 9, 5, 2), 3, DimRange(8, 64, 16, 8))),
+            ("1..8,3,224..1280:32,640", (DimRange(1, 8, 8), 3, DimRange(224, 1280, 1280, 32), 640)),
+            ("8..64:8:32", (DimRange(8, 64, 32, 8),)),
+            ("8..64:8", (DimRange(8, 64, 8),)),
             ("0", (0,)),
             ("", ()),
             ("batch:batch", ("batch",)),
@@ -71,6 +80,11 @@ class TestGrammar:
     )
     def test_reads(self, text: str, dims: tuple[object, ...]) -> None:
         assert parse_shape(text).dims == dims
+
+    def test_the_number_of_axes_decides_where_a_text_can_be_read_both_ways(self) -> None:
+        spec = parse_shape("1..8,16..64:8,32")
+        assert spec.of_rank(2) == (DimRange(1, 8, 8), DimRange(16, 64, 32))
+        assert spec.of_rank(3) == (DimRange(1, 8, 8), DimRange(16, 64, 64, 8), 32)
 
     @given(specs)
     def test_reads_what_it_prints(self, spec: ShapeSpec) -> None:
@@ -85,6 +99,15 @@ class TestGrammar:
             ("1..8,3:4", "2 sizes, but 1 best sizes after the colon"),
             ("1..8:x", "the best size 'x' is no number"),
             ("3:4", "the best size 4 stands for '3', which is no range"),
+            (
+                "224..1280:32",
+                "the best size 32 lies outside 224..1280 (hint: a step and a best size: 224..1280:32:640)",
+            ),
+            ("8..64:8:12", "the best size 12 lies outside 8..64:8"),
+            ("1,8..65:8", "the range 8..65 does not end on a step of 8 (hint: 8..64:8)"),
+            ("1,8..64:0", "the step 0 of the range 8..64 is no step"),
+            ("1,8..64:x", "2 sizes, but 1 best sizes after the colon"),
+            ("1,3:8", "2 sizes, but 1 best sizes after the colon"),
             ("?:4", "the best size 4 stands for '?', which is no range"),
             ("-2", "'-2' is no size"),
             ("1.5", "'1.5' is no size"),
@@ -237,10 +260,47 @@ class TestApply:
         assert apply(proto, y="?,4") == {}
         assert proto.SerializeToString() == before
 
+    def test_the_models_rank_tells_steps_from_best_sizes(self) -> None:
+        assert apply(unnamed(), y="8..64:8,4") == {"N": DimRange(8, 64, 64, 8)}
+        assert apply(unnamed(), y="8..64,4:8,4") == {"N": DimRange(8, 64, 8)}
+        assert apply(unnamed(), x="1,3,16..64:8,32..64:32") == {
+            "H": DimRange(16, 64, 64, 8),
+            "x.3": DimRange(32, 64, 64, 32),
+        }
+        with pytest.raises(UsageError, match="has 4 axes, but its --shape has 2"):
+            apply(unnamed(), x="1..8,16..64:8,32")
+
+    def test_a_size_of_a_name_is_declared_for_all_inputs_at_once(self) -> None:
+        proto = unnamed()
+        assert apply(proto, N="1..64:8") == {"N": DimRange(1, 64, 8)}
+        assert [shown(v) for v in proto.graph.input] == ["N,3,H,?", "N,4"]
+        apply(proto, N="5")
+        assert [shown(v) for v in (*proto.graph.input, *proto.graph.output)] == ["5,3,H,?", "5,4"] * 2
+
+    def test_a_name_that_shape_gives_can_be_declared_too_in_any_order(self) -> None:
+        assert apply(unnamed(), width="8..64:8:32", x="?,3,?,width") == {"width": DimRange(8, 64, 32, 8)}
+
+    def test_an_input_comes_before_a_size_of_the_same_name(self) -> None:
+        proto = model("g (float[x] x, float[x] y) => (float[x] z) { z = Add(x, y) }")
+        assert apply(proto, x="1..4") == {"x": DimRange(1, 4, 4)}
+
+    def test_an_axis_gets_no_name_that_the_model_uses_for_another_size(self) -> None:
+        proto = model("g (float[2,other] x, float[twin] y) => (float[twin] z) { z = Abs(y) }")
+        proto.graph.input[0].type.tensor_type.shape.dim[1].ClearField("dim_param")
+        for value in (proto.graph.input[1], proto.graph.output[0]):
+            value.type.tensor_type.shape.dim[0].dim_param = "x.1"
+        assert apply(proto, x="2,1..8") == {"x.1'": DimRange(1, 8, 8)}
+        assert shown(proto.graph.input[1]) == "x.1"
+
     @pytest.mark.parametrize(
         ("texts", "words"),
         [
-            ({"xx": "1"}, "the model has no input 'xx' (hint: did you mean 'x'?)"),
+            ({"M": "1..8"}, "the model has no input 'M', and no size of that name (hint: known: 'x', 'y', 'H', 'N')"),
+            ({"N": "1..8,3"}, "--shape N=1..8,3:8,3 is no size (hint: 'N' is one size: N=8 or N=1..64:8)"),
+            ({"N": "batch"}, "--shape N=batch is no size"),
+            ({"N": "?"}, "--shape N=? is no size"),
+            ({"N": "1..8", "y": "4,4"}, "the size 'N' cannot be 1..8 when axis 0 of the input 'y' is 4"),
+            ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: did you mean 'x'?)"),
             (
                 {"x": "1,3,224"},
                 "the input 'x' has 4 axes, but its --shape has 3 (hint: the model says [N, 3, H, ?])",
@@ -251,8 +311,7 @@ class TestApply:
             ({"x": "M,3,?,?"}, "axis 0 of the input 'x' is named 'N' in the model, not 'M'"),
             (
                 {"x": "2,3,?,?", "y": "3,4"},
-                "axis 0 of the input 'y' cannot be 3 when axis 0 of the input 'x' is 2 "
-                "(hint: the model says that both are 'N')",
+                "axis 0 of the input 'y' cannot be 3 when axis 0 of the input 'x' is 2 (hint: both are 'N')",
             ),
             ({"x": "1..8,3,?,?", "y": "1..4,4"}, "axis 0 of the input 'y' cannot be 1..4 when"),
             ({"x": "1..8,3,?,?", "y": "4,4"}, "axis 0 of the input 'y' cannot be 4 when"),

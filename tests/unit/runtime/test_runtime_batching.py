@@ -159,6 +159,19 @@ def test_a_batch_that_is_always_the_same_may_not_mix_its_rows_either() -> None:
     assert calls.num_joined(samples(2)) == 1
 
 
+def test_a_range_in_steps_is_filled_up_to_the_next_step() -> None:
+    program = FakeProgram(ranges={"N": DimRange(2, 8, 2, step=3)})
+    calls = JoinedCalls(program)
+    assert (calls.most_rows, calls.num_joined(samples(9))) == (8, 8)
+    for count in range(1, 9):
+        given = samples(count)
+        for sample, outputs in zip(given, calls.run(given), strict=True):
+            np.testing.assert_array_equal(outputs["y0"], 2 * sample["x0"])
+    assert program.rows == [2, 2, 5, 5, 5, 8, 8, 8]
+    np.testing.assert_array_equal(calls.run(samples(1, rows=4))[0]["y0"], 2 * samples(1, rows=4)[0]["x0"])
+    assert program.rows[-1] == 5
+
+
 def test_a_range_that_begins_above_one_is_filled_up_to_its_begin() -> None:
     program = FakeProgram(ranges={"N": DimRange(2, 3, 2)})
     JoinedCalls(program).run(samples(1))

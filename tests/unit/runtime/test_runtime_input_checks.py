@@ -4,6 +4,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError
@@ -82,8 +84,70 @@ def test_what_does_not_fit_is_refused_in_one_line(inputs, message) -> None:
 def test_a_symbol_is_the_same_everywhere() -> None:
     both = checks(X, Y)
     both({"image": f32(2, 3), "mask": np.zeros((2, 7), np.int64)})
-    with pytest.raises(InputError, match="input 'mask': axis 0 is 3, but N is 2 in input 'image'"):
+    with pytest.raises(InputError, match=r"input 'mask': axis 0 \(N\) is 3, but it is 2 in input 'image'"):
         both({"image": f32(2, 3), "mask": np.zeros((3, 7), np.int64)})
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (
+            230,
+            r"input 'x': axis 2 \(H\) is 230, not 224 and a multiple of 32, as 224..1280:32 says \(hint: compile with",
+        ),
+        (223, r"axis 2 \(H\) is 223, outside 224..1280:32"),
+        (1312, r"axis 2 \(H\) is 1312, outside 224..1280:32"),
+        (0, r"axis 2 \(H\) is 0, outside 224..1280:32"),
+    ],
+)
+def test_a_size_must_be_on_a_step_of_its_range(size: int, message: str) -> None:
+    stepped = checks(NamedType("x", TensorType("uint8", (1, 3, "H"))), ranges={"H": DimRange(224, 1280, 640, step=32)})
+    for fits in (224, 256, 1280):
+        stepped({"x": np.zeros((1, 3, fits), np.uint8)})
+    with pytest.raises(InputError, match=message) as caught:
+        stepped({"x": np.zeros((1, 3, size), np.uint8)})
+    assert caught.value.exit_code == 65
+
+
+names = st.sampled_from(["N", "M", "K"])
+dims = st.lists(names | st.none() | st.integers(0, 4), min_size=1, max_size=3)
+limits = st.builds(
+    lambda low, step, count: DimRange(low, low + step * count, low, step),
+    st.integers(0, 3), st.integers(1, 3), st.integers(0, 3),
+)  # fmt: skip
+
+
+@given(
+    declared=st.lists(dims, min_size=1, max_size=3),
+    ranges=st.dictionaries(names, limits),
+    shapes=st.lists(st.lists(st.integers(0, 6), max_size=4), min_size=3, max_size=3),
+)
+def test_only_shapes_that_fit_together_pass(declared, ranges, shapes) -> None:
+    """What passes fits by the definition; of what does not the input and axis are named."""
+    inputs = [NamedType(f"i{i}", TensorType("int8", tuple(dims))) for i, dims in enumerate(declared)]
+    given_shapes = dict(zip((one.name for one in inputs), shapes, strict=False))
+    sizes: dict[str, set[int]] = {}
+    fits = all(len(given_shapes[one.name]) == len(one.type.shape) for one in inputs)
+    for one in inputs if fits else ():
+        for dim, size in zip(one.type.shape, given_shapes[one.name], strict=True):
+            if isinstance(dim, str):
+                sizes.setdefault(dim, set()).add(size)
+            fits = fits and (dim is None or isinstance(dim, str) or dim == size)
+    fits = fits and all(
+        len(found) == 1 and (name not in ranges or min(found) in range(*_bounds(ranges[name])))
+        for name, found in sizes.items()
+    )
+    values = {name: np.zeros(shape, np.int8) for name, shape in given_shapes.items()}
+    if fits:
+        assert checks(*inputs, ranges=ranges)(values).keys() == values.keys()
+        return
+    with pytest.raises(InputError, match=r"input 'i\d'.*(rank \d|axis \d is \d|axis \d \([NMK]\) is \d)") as caught:
+        checks(*inputs, ranges=ranges)(values)
+    assert "\n" not in str(caught.value)
+
+
+def _bounds(limits: DimRange) -> tuple[int, int, int]:
+    return limits.min, limits.max + 1, limits.step
 
 
 def test_a_symbol_without_a_range_takes_any_size() -> None:

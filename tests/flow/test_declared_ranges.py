@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--shape` with ranges, from the command to the run: any size inside is right, others are refused in one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+TWO_INPUTS = """<ir_version: 8, opset_import: ["": 18]>
+two (float[N,3] a, float[N] b) => (float[N,3] y) { axis = Constant<value = int64[1] {1}>()
+  column = Unsqueeze(b, axis) t = Add(a, column) y = Tanh(t) }"""
+
+
+@pytest.fixture
+def two_inputs(tmp_path: Path) -> Path:
+    path = tmp_path / "two.onnx"
+    onnx.save(onnx.parser.parse_model(TWO_INPUTS), path)
+    return path
+
+
+def test_sizes_of_a_name_hold_for_every_input_and_others_are_error_records(nndeploy_command, two_inputs: Path) -> None:  # type: ignore[no-untyped-def]
+    bundle, lines = two_inputs.with_suffix(".nnd"), two_inputs.with_suffix(".jsonl")
+    made = nndeploy_command(
+        "compile", two_inputs, "-o", bundle, "--backends", "onnxruntime", "--shape", "N=2..8:3:5"
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    sizes = [(2, 2), (5, 5), (8, 8), (3, 3), (1, 1), (11, 11), (0, 0), (5, 2)]
+    lines.write_text("".join(json.dumps({"a": [[0.5] * 3] * n, "b": [0.5] * m}) + "\n" for n, m in sizes))
+    done = nndeploy_command("run", bundle, "--input", lines, "--output", "-")
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    for record, (rows, _) in zip(records[:3], sizes, strict=False):
+        np.testing.assert_allclose(record["outputs"]["y"], np.full((rows, 3), np.tanh(1.0)), rtol=1e-5)
+    messages = [record["error"]["message"].partition(": ")[2] for record in records[3:]]
+    assert [record["error"]["code"] for record in records[3:]] == ["bad-input"] * 5
+    for message, words in zip(
+        messages,
+        [
+            "input 'a': axis 0 (N) is 3, not 2 and a multiple of 3, as 2..8:3 says",
+            "input 'a': axis 0 (N) is 1, outside 2..8:3",
+            "input 'a': axis 0 (N) is 11, outside 2..8:3",
+            "input 'a'",  # an empty list says no rank
+            "input 'b': axis 0 (N) is 2, but it is 5 in input 'a'",
+        ],
+        strict=True,
+    ):
+        assert message.startswith(words)
+        assert "\n" not in message
+    shown = nndeploy_command("inspect", bundle).stdout
+    assert "2..8:3, best 5" in shown
+
+
+def test_one_input_with_a_size_outside_ends_the_command_with_its_line(nndeploy_command, two_inputs: Path) -> None:  # type: ignore[no-untyped-def]
+    bundle, values = two_inputs.with_suffix(".nnd"), two_inputs.with_suffix(".npz")
+    nndeploy_command("compile", two_inputs, "-o", bundle, "--backends", "onnxruntime", "--shape", "a=1..4,3")
+    np.savez(values, a=np.zeros((5, 3), np.float32), b=np.zeros(5, np.float32))
+    done = nndeploy_command("run", bundle, "--input", values)
+    assert done.returncode == 65
+    assert "input 'a': axis 0 (N) is 5, outside 1..4" in done.stderr
