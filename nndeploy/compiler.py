@@ -26,11 +26,10 @@ from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
-from nndeploy.objective import fastest
+from nndeploy.objective import LEAST_SECONDS, SECONDS_A_SHAPE, fastest, shapes_to_measure
 from nndeploy.options import Carried, CompileOptions
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
-from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
@@ -56,6 +55,7 @@ from nndeploy.verify.check import (
     not_compared,
     tolerances,
 )
+from nndeploy.verify.drawn_sizes import affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
@@ -180,8 +180,9 @@ class _Flow:
         bundle = Packing(loaded, original, passes, self.options, order, setting)
         if self.options.objective != "priority":
             with self._stage("measure"):
-                settled, candidates = self._fastest(bundle, settled)
-                bundle = replace(bundle, candidates=candidates)
+                measured = shapes_to_measure(original.samples)
+                settled, candidates = self._fastest(bundle, settled, tuple(measured.values()))
+                bundle = replace(bundle, candidates=candidates, measured_shapes=tuple(measured))
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
@@ -222,13 +223,12 @@ class _Flow:
         build_options = BuildOptions(
             self.options.threads, loaded.ranges, self.options.custom_op_libraries, self.options.precision
         )
-        seconds = estimate_costs(loaded.model, {}).total
+        drawn = affordable_sizes(loaded.model, loaded.ranges)
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
-        engines_in_order = reference_engines(engines, seconds, loaded.original)
+        engines_in_order = reference_engines(engines, drawn.seconds, loaded.original)
         reference = Reference(self.workers, engines_in_order, build_options)
-        original = original_outputs(loaded, reference, samples, seconds)
-        if original.warning:
-            self.warnings.append(original.warning)
+        original = original_outputs(loaded, reference, samples, drawn)
+        self.warnings += original.warnings
         rtol, atol, quantised = self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)
         first = original.samples[0] if original.samples else {}
         setting = Setting(
@@ -265,11 +265,13 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
-    def _fastest(self, bundle: Packing, settled: Settled) -> tuple[Settled, tuple[Candidate, ...]]:
-        sample = next(iter(bundle.original.samples), None)
-        if sample is None:
+    def _fastest(
+        self, bundle: Packing, settled: Settled, samples: Sequence[Mapping[str, Value]]
+    ) -> tuple[Settled, tuple[Candidate, ...]]:
+        if not samples:
             raise UsageError(f"--objective {self.options.objective} needs inputs to measure with", hint="--samples")
         options = MeasureOptions(
+            seconds=max(LEAST_SECONDS, SECONDS_A_SHAPE * len(samples)),
             inflight=1 if self.options.objective == "latency" else max(2, self.host.num_cores),
             threads=self.options.threads,
             custom_op_libraries=self.options.custom_op_libraries,
@@ -286,7 +288,7 @@ class _Flow:
                 bundle.order,
                 write_trial,
                 Path(folder),
-                sample,
+                samples,
                 options,
                 pins_for(self.options.pins, bundle.order),
             )

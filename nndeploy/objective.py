@@ -7,13 +7,15 @@ handed to another backend that takes it. A candidate is measured as the bundle i
 of submodels, copies and conversions of layouts at their borders included. Each call is in a process of its own where
 the workers are children, in interleaved rounds; who is hopelessly slow in the first is not measured again. The single
 backends are among the candidates, so the result is never slower than the best of them but for noise: a split must win
-by `MARGIN`.
+by `MARGIN`. With ranges of sizes a candidate is measured at several shapes, and the geometric mean counts: no shape
+weighs more because it is larger.
 """
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import onnx_ir as ir
@@ -24,15 +26,18 @@ from nndeploy.lower import Setting, Settled, settle
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import Candidate
 from nndeploy.value_types import Value
+from nndeploy.verify.samples import shapes_text
 
 ROUNDS = 5
-SECONDS_A_ROUND = 0.25
+SECONDS_A_SHAPE = 0.1
+LEAST_SECONDS = 0.3
 MARGIN = 0.03
 MAX_REGIONS_TRIED = 4
 MIN_SHARE = 0.1
 """Of the compute: who takes less cannot make the whole much faster by being asked first."""
 LAST_RESORT = 5
 """The tier that is there so that every model runs; a call may take half a minute."""
+MAX_SHAPES = 8
 HOPELESS = 4.0
 """Times the fastest call of all."""
 
@@ -55,7 +60,7 @@ def fastest(
     order: Sequence[Backend],
     write_trial: WriteTrial,
     folder: Path,
-    sample: Mapping[str, Value],
+    samples: Sequence[Mapping[str, Value]],
     options: MeasureOptions,
     pins: Pins,
 ) -> tuple[Settled, tuple[Candidate, ...]]:
@@ -72,16 +77,17 @@ def fastest(
     add(_name(by_priority, "priority"), by_priority)
     for name, settled in _each_first(setting, model, by_priority, order, pins):
         add(name, settled)
-    times = _measure(setting, trials, sample, options)
+    times = _measure(setting, trials, samples, options)
     best = _best(trials, times)
     num_whole = len(trials)
     for name, settled in _with_one_region_elsewhere(setting, model, trials[best].settled, order):
         add(name, settled)
     if len(trials) > num_whole:
-        times = _measure(setting, trials, sample, options)
+        times = _measure(setting, trials, samples, options)
         best = _best(trials, times)
     return trials[best].settled, tuple(
-        Candidate(trial.name, round(times[i], 4), i == best) for i, trial in enumerate(trials)
+        Candidate(trial.name, round(_mean(times[i]), 4), i == best, tuple(round(ms, 4) for ms in times[i]))
+        for i, trial in enumerate(trials)
     )
 
 
@@ -142,22 +148,35 @@ def _same_placement(one: Settled, other: Settled) -> bool:
     return one.plan.backend_of == other.plan.backend_of
 
 
+def shapes_to_measure(samples: Sequence[Mapping[str, Value]]) -> dict[str, Mapping[str, Value]]:
+    """Returns the first sample of each shape, at most `MAX_SHAPES`, by its shapes as text."""
+    found: dict[str, Mapping[str, Value]] = {}
+    for sample in samples:
+        found.setdefault(shapes_text(sample), sample)
+    return dict(islice(found.items(), MAX_SHAPES))
+
+
 def _measure(
-    setting: Setting, trials: Sequence[_Trial], sample: Mapping[str, Value], options: MeasureOptions
-) -> list[float]:
-    rounds: list[list[float]] = [[] for _ in trials]
+    setting: Setting, trials: Sequence[_Trial], samples: Sequence[Mapping[str, Value]], options: MeasureOptions
+) -> list[list[float]]:
+    """Returns for each candidate the median milliseconds on each sample."""
+    rounds: list[list[list[float]]] = [[] for _ in trials]
     for number in range(ROUNDS):
         setting.events("measure", f"round {number + 1} of {ROUNDS}, {len(trials)} candidates")
-        limit = HOPELESS * min((time for times in rounds for time in times), default=math.inf)
-        for times, trial in zip(rounds, trials, strict=True):
-            if not times or min(times) <= limit:
-                times.append(setting.workers.measure(trial.path, sample, options))
-    return [statistics.median(times) for times in rounds]
+        limit = HOPELESS * min((_mean(times) for done in rounds for times in done), default=math.inf)
+        for done, trial in zip(rounds, trials, strict=True):
+            if not done or min(map(_mean, done)) <= limit:
+                done.append(setting.workers.measure(trial.path, samples, options))
+    return [[statistics.median(times) for times in zip(*done, strict=True)] for done in rounds]
 
 
-def _best(trials: Sequence[_Trial], times: Sequence[float]) -> int:
+def _mean(times: Sequence[float]) -> float:
+    return statistics.geometric_mean(times)
+
+
+def _best(trials: Sequence[_Trial], times: Sequence[Sequence[float]]) -> int:
     """Returns the index of the fastest; a chain of several submodels must win by `MARGIN` over a single one."""
     penalised = [
-        time * (1 + MARGIN * (len(trial.settled.pieces) > 1)) for trial, time in zip(trials, times, strict=True)
+        _mean(each) * (1 + MARGIN * (len(trial.settled.pieces) > 1)) for trial, each in zip(trials, times, strict=True)
     ]
     return penalised.index(min(penalised))

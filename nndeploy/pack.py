@@ -51,6 +51,7 @@ class Packing:
     order: Sequence[Backend]
     setting: Setting
     candidates: tuple[Candidate, ...] = ()
+    measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
 
 
@@ -132,7 +133,9 @@ def report_of(
         submodels=tuple(_submodel_reports(plan, nodes)),
         passes=(*packing.passes, *_transforms(plan)),
         checks=findings.checks + (settled.checks if settled else ()),
+        shapes=packing.original.shapes,
         candidates=packing.candidates,
+        measured_shapes=packing.measured_shapes,
         dropped=settled.dropped if settled else (),
         warnings=findings.warnings + plan.placement.warnings,
         nondeterministic=tuple(_nondeterministic(settled)) if settled else (),

@@ -8,7 +8,7 @@ what `inspect`, `diff` and the tables of `compile` print. Law: `report_from_json
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from nndeploy.errors import BundleError
 
@@ -70,11 +70,16 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A placement that `--objective latency|throughput` measured; `median_ms` is of interleaved rounds."""
+    """A placement that `--objective latency|throughput` measured.
+
+    `shape_ms` are the medians of interleaved rounds at each of `Report.measured_shapes`, `median_ms` their geometric
+    mean, by which candidates are compared.
+    """
 
     name: str
     median_ms: float
     chosen: bool
+    shape_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,8 @@ class ChainReport:
 class Report:
     """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
 
-    The fields are of the portable chain; `target_chains` holds those of the others.
+    The fields are of the portable chain; `target_chains` holds those of the others. `shapes` are those of the samples
+    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured.
     """
 
     model: str
@@ -121,7 +127,9 @@ class Report:
     submodels: tuple[SubmodelReport, ...]
     passes: tuple[PassReport, ...] = ()
     checks: tuple[CheckReport, ...] = ()
+    shapes: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    measured_shapes: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     nondeterministic: tuple[str, ...] = ()
@@ -213,8 +221,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return type(value) is kind
     if kind in (float, float | None):
         return type(value) in (int, float) or (value is None and kind is not float)
-    if kind == tuple[str, ...]:
-        return type(value) is tuple and all(type(item) is str for item in value)
+    if kind in (tuple[str, ...], tuple[float, ...]):
+        return type(value) is tuple and all(_fits(item, get_args(kind)[0]) for item in value)
     return isinstance(value, Mapping) and all(type(item) is str for pair in value.items() for item in pair)
 
 

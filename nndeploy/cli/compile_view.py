@@ -2,6 +2,7 @@
 """What a person sees of a compile: progress by stage on standard error, the tables at the end on standard output."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -119,10 +120,18 @@ def _max_error(checks: list[CheckReport]) -> str:
 
 
 def _measured(report: Report) -> list[str]:
-    return [
+    several = len(report.measured_shapes) > 1
+    head = [f"measured at {_shapes(report.measured_shapes)}; geometric mean, then each:"] if several else []
+    return head + [
         f"{'*' if candidate.chosen else ' '} {candidate.name:<28}{candidate.median_ms:10.3f} ms"
+        + "".join(f"{ms:10.3f}" for ms in candidate.shape_ms if several)
         for candidate in report.candidates
     ]
+
+
+def _shapes(shapes: Sequence[str]) -> str:
+    """Returns the different ones of several shapes in a line."""
+    return ", ".join(dict.fromkeys(shapes))
 
 
 def _error_line(report: Report) -> str:
@@ -131,5 +140,6 @@ def _error_line(report: Report) -> str:
         return "error against the original: not compared (see the warnings)"
     cosines = [check.cosine for check in whole if check.cosine is not None]
     samples = len({check.sample for check in whole})
-    text = f"error against the original on {samples} inputs: max abs {_max_error(whole)}"
+    at = f" ({_shapes(report.shapes)})" if len(set(report.shapes)) > 1 else ""
+    text = f"error against the original on {samples} inputs{at}: max abs {_max_error(whole)}"
     return text + (f", cosine {min(cosines):.7f}" if cosines else "")

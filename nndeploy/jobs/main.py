@@ -55,7 +55,7 @@ def perform(request: Request) -> Response:
         case "run_bundle":
             return Response(outputs=tasks.run_bundle(Path(request.arguments["path"]), request.samples, request.measure))
         case "measure":
-            return Response(tasks.measure(Path(request.arguments["path"]), request.samples[0], request.measure))
+            return Response(tasks.measure(Path(request.arguments["path"]), request.samples, request.measure))
     raise AssertionError(f"unknown task {request.task!r}")
 
 

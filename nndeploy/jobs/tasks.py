@@ -120,14 +120,22 @@ def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -
         return [program.run(sample) for sample in samples]
 
 
-def measure(path: Path, sample: Sample, options: MeasureOptions) -> float:
-    """Returns the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item (more)."""
+def measure(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]:
+    """Returns for each sample the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item.
+
+    The samples share `options.seconds`.
+    """
     with _loaded(path, options) as program:
-        for _ in range(2):
-            program.run(sample)
-        if options.inflight == 1:
-            return _median_ms(lambda: program.run(sample), options.seconds)
-        return _ms_an_item(lambda: program.run(sample), options.seconds, options.inflight)
+        seconds = options.seconds / len(samples)
+        return [_ms(program, sample, seconds, options.inflight) for sample in samples]
+
+
+def _ms(program: "Program", sample: Sample, seconds: float, inflight: int) -> float:
+    for _ in range(2):
+        program.run(sample)
+    if inflight == 1:
+        return _median_ms(lambda: program.run(sample), seconds)
+    return _ms_an_item(lambda: program.run(sample), seconds, inflight)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":

@@ -2,14 +2,15 @@
 """The original model's own outputs on the samples: what the whole bundle is compared with; they travel as goldens."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import Value
+from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
 from nndeploy.verify.reference import Reference
-from nndeploy.verify.samples import Sample, generated_samples, given_samples
+from nndeploy.verify.samples import Sample, generated_samples, given_samples, shapes_text
 
 NUM_GENERATED = 2
 LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one generated sample
@@ -17,7 +18,7 @@ LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one gener
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """Samples and the original model's outputs on them; `warning` says why there are none, "" otherwise.
+    """Samples and the original model's outputs on them; `warnings` say why there are none, or none of some sizes.
 
     `origin` is "sample" (given by the user) or "generated".
     """
@@ -25,15 +26,23 @@ class Original:
     samples: tuple[Mapping[str, Value], ...]
     outputs: tuple[Mapping[str, Value], ...]
     origin: str
-    warning: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The shapes of each sample."""
+        return tuple(shapes_text(sample) for sample in self.samples)
 
 
 def original_outputs(
-    loaded: LoadedModel, reference: Reference, samples: Sequence[Mapping[str, Value]] | None, seconds: float
+    loaded: LoadedModel,
+    reference: Reference,
+    samples: Sequence[Mapping[str, Value]] | None,
+    drawn: Drawn,
 ) -> Original:
     """Returns the outputs on the given samples, or on generated ones that the reference can run.
 
-    `seconds` is the model's estimated compute.
+    `drawn` are the sizes of the declared ranges to generate samples of.
 
     Raises:
         InputError: a given sample does not fit the model's inputs.
@@ -41,7 +50,9 @@ def original_outputs(
     """
     model = loaded.original.SerializeToString()
     if samples is None:
-        return _on_generated(loaded, reference, model, 1 if seconds > LARGE_SECONDS else NUM_GENERATED)
+        count = 1 if drawn.seconds > LARGE_SECONDS else NUM_GENERATED
+        found = _on_generated(loaded, reference, model, drawn.sizes if loaded.ranges else [{}] * count)
+        return replace(found, warnings=(*drawn.warnings, *found.warnings))
     given = given_samples(samples, loaded.inputs, loaded.ranges)
     try:
         return Original(given, tuple(reference.evaluate(model, given)), "sample")
@@ -49,12 +60,13 @@ def original_outputs(
         raise ModelError(f"the original model does not run on the given samples: {err}") from err
 
 
-def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, count: int) -> Original:
+def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes: Sequence[Sizes]) -> Original:
     found: list[Sample] = []
     outputs: list[dict[str, Value]] = []
+    failed: list[str] = []
     reason = "none could be made"
-    for seed in range(count):
-        for sample in generated_samples(loaded.model.graph, loaded.inputs, loaded.ranges, seed):
+    for seed, chosen in enumerate(sizes):
+        for sample in generated_samples(loaded.model.graph, loaded.inputs, chosen, seed):
             try:
                 outputs += reference.evaluate(model, [sample])
             except BuildRefusedError as err:
@@ -62,5 +74,9 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, count
             else:
                 found.append(sample)
                 break
-    warning = "" if found else f"outputs were not compared: no generated input runs ({reason}); give --samples"
-    return Original(tuple(found), tuple(outputs), "generated", warning)
+        else:
+            failed.append(f"the original model does not run at {text_of(chosen)}, inside its ranges: {reason}")
+    if not found:
+        nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
+        return Original((), (), "generated", (nothing,))
+    return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())

@@ -86,11 +86,11 @@ def _sample_from_npz(file: Path) -> Sample:
 
 
 def generated_samples(
-    graph: ir.Graph, inputs: Sequence[NamedType], ranges: Mapping[str, DimRange], seed: int
+    graph: ir.Graph, inputs: Sequence[NamedType], chosen: Mapping[str, int], seed: int
 ) -> Iterator[Sample]:
-    """Yields samples, the likeliest to be right first; all of them have the declared types."""
-    for sizes in SIZE_ATTEMPTS if _has_free_size(inputs, ranges) else SIZE_ATTEMPTS[:1]:
-        binding = _Binding(ranges, sizes, best=seed == 0)
+    """Yields samples, the likeliest to be right first; all have the declared types, and the sizes in `chosen`."""
+    for sizes in SIZE_ATTEMPTS if _has_free_size(inputs, chosen) else SIZE_ATTEMPTS[:1]:
+        binding = _Binding(chosen, sizes)
         limits = _index_limits(graph)
         for plain in (False, True):
             try:
@@ -102,9 +102,16 @@ def generated_samples(
                 break
 
 
-def _has_free_size(inputs: Sequence[NamedType], ranges: Mapping[str, DimRange]) -> bool:
+def shapes_text(sample: Mapping[str, Value]) -> str:
+    """Returns the shapes of a sample's tensors as text, "x[1,3,224,224] n[]"; the same shapes give the same text."""
+    return " ".join(
+        f"{name}[{','.join(map(str, value.shape))}]" for name, value in sample.items() if isinstance(value, np.ndarray)
+    )
+
+
+def _has_free_size(inputs: Sequence[NamedType], chosen: Mapping[str, int]) -> bool:
     dims = [dim for named in inputs for dim in _shape_of(named.type)]
-    return any(not isinstance(dim, int) and dim not in ranges for dim in dims)
+    return any(not isinstance(dim, int) and dim not in chosen for dim in dims)
 
 
 def _shape_of(kind: ValueType) -> Sequence[Any]:
@@ -122,11 +129,9 @@ class _TooLargeError(Exception):
 class _Binding:
     """One choice of a size for every symbolic dimension; the same name gets the same size everywhere."""
 
-    def __init__(self, ranges: Mapping[str, DimRange], sizes: Mapping[str, int], best: bool) -> None:
-        self._ranges = ranges
+    def __init__(self, chosen: Mapping[str, int], sizes: Mapping[str, int]) -> None:
         self._sizes = sizes
-        self._best = best
-        self._chosen: dict[str, int] = {}
+        self._chosen = dict(chosen)
 
     def shape(self, dims: Sequence[Any] | None) -> tuple[int, ...]:
         if dims is None:
@@ -139,9 +144,6 @@ class _Binding:
     def _size(self, dim: Any, axis: int, rank: int) -> int:
         if isinstance(dim, int):
             return dim
-        if isinstance(dim, str) and dim in self._ranges:
-            allowed = self._ranges[dim]
-            return allowed.best if self._best else allowed.min
         likely = self._sizes["batch" if axis == 0 else "image" if rank == 4 and axis >= 2 else "length"]
         return self._chosen.setdefault(dim, likely) if isinstance(dim, str) else likely
 

@@ -24,6 +24,8 @@ two (float[256,512] x) => (float[256,512] y) {
     [left] h = MatMul(x, a)
     [right] y = Gemm(h, b)
 }"""
+TWO_ROWS = """<ir_version: 8, opset_import: ["": 18]>
+two (float[N,512] x) => (float[N,512] y) { y = Relu(x) }"""
 SAMPLE = {"x": np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32)}
 
 
@@ -115,16 +117,49 @@ def test_hopeless_candidate_is_measured_once(tmp_path: Path, install: Install) -
     measured: Counter[str] = Counter()
 
     class Counting(InProcessWorkers):
-        def measure(self, path: Path, sample: Any, options: Any) -> float:  # type: ignore[override]
+        def measure(self, path: Path, samples: Any, options: Any) -> list[float]:  # type: ignore[override]
             with open_bundle(path) as bundle:
                 name = bundle.manifest.submodels[0].variants[0].backend
             measured[name] += 1
-            return {"tortoise": 100.0, "onnxruntime": 1.0}[name]
+            return [{"tortoise": 100.0, "onnxruntime": 1.0}[name]] * len(samples)
 
     install(changed_backend("tortoise", 0, lambda outputs: outputs))
     report = compiled(tmp_path / "m.nnd", "tortoise,onnxruntime", workers=Counting())
     assert measured == {"tortoise": 1, "onnxruntime": 5}
     assert chosen(report) == "onnxruntime"
+
+
+def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path: Path, install: Install) -> None:
+    """A backend that is fast at the size to tune for alone loses; the report says at which shapes."""
+
+    class OfManyRows(InProcessWorkers):
+        def measure(self, path: Path, samples: Any, options: Any) -> list[float]:  # type: ignore[override]
+            with open_bundle(path) as bundle:
+                name = bundle.manifest.submodels[0].variants[0].backend
+            rows = [sample["x"].shape[0] for sample in samples]
+            return [1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows]
+
+    install(changed_backend("hare", 0, lambda outputs: outputs))
+    report = nndeploy.compile_model(
+        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="hare,onnxruntime", objective="latency",
+        shapes={"N": "1..64:4"}, workers=OfManyRows(),
+    )  # fmt: skip
+    assert chosen(report) == "onnxruntime"
+    assert report.measured_shapes[:3] == ("x[4,512]", "x[1,512]", "x[64,512]")
+    assert len(report.measured_shapes) == 5
+    hare = next(candidate for candidate in report.candidates if candidate.name == "hare")
+    assert hare.shape_ms == (1.0, 3.0, 3.0, 3.0, 3.0)
+    assert hare.median_ms == pytest.approx(3.0**0.8, rel=1e-3)
+
+
+def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path: Path) -> None:
+    rows = [3, 5, 3, *range(10, 20)]
+    report = nndeploy.compile_model(
+        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="onnxruntime", objective="latency",
+        shapes={"N": "1..64"}, samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
+    )  # fmt: skip
+    assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
+    assert len(report.candidates[0].shape_ms) == 8
 
 
 def test_own_kernels_are_among_the_candidates(tmp_path: Path) -> None:

@@ -3,10 +3,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from faulty_backends import Install, changed_backend
+
+import nndeploy
 
 TWO_INPUTS = """<ir_version: 8, opset_import: ["": 18]>
 two (float[N,3] a, float[N] b) => (float[N,3] y) { axis = Constant<value = int64[1] {1}>()
@@ -50,6 +54,46 @@ def test_sizes_of_a_name_hold_for_every_input_and_others_are_error_records(nndep
         assert "\n" not in message
     shown = nndeploy_command("inspect", bundle).stdout
     assert "2..8:3, best 5" in shown
+
+
+WRONG_WHEN_LARGE = 50
+
+
+def wrong_when_large(outputs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value + (value.shape[0] > WRONG_WHEN_LARGE) for name, value in outputs.items()}
+
+
+def test_a_backend_that_is_wrong_at_some_sizes_of_a_range_is_found(tmp_path: Path, install: Install) -> None:
+    install(changed_backend("quack", 0, wrong_when_large))
+    options = {"backends": "quack,onnxruntime", "keep_fallback": False}
+    model = onnx.parser.parse_model(TWO_INPUTS)
+    small = nndeploy.compile_model(model, tmp_path / "small.nnd", shapes={"N": "1..50"}, **options)
+    assert [submodel.backend for submodel in small.submodels] == ["quack"]
+    large = nndeploy.compile_model(model, tmp_path / "large.nnd", shapes={"N": "1..64"}, **options)
+    assert [submodel.backend for submodel in large.submodels] == ["onnxruntime"]
+    assert "quack lost" in large.dropped[0]
+    assert {"a[64,3] b[64]", "a[1,3] b[1]"} <= set(large.shapes)
+    assert {check.sample for check in large.checks if check.scope == "whole"} == set(range(len(large.shapes)))
+
+
+def test_a_range_with_sizes_that_the_model_itself_refuses_is_warned_of(tmp_path: Path) -> None:
+    report = nndeploy.compile_model(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[4,M] y) {
+            shape = Constant<value = int64[2] {4, -1}>() y = Reshape(x, shape) }"""
+        ),
+        tmp_path / "m.nnd", backends="onnxruntime", shapes={"x": "4..64:32"},
+    )  # fmt: skip
+    assert any("does not run at N = " in warning and "inside its ranges" in warning for warning in report.warnings)
+    assert report.shapes[:3] == ("x[32]", "x[4]", "x[64]")
+    stepped = nndeploy.compile_model(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[4,M] y) {
+            shape = Constant<value = int64[2] {4, -1}>() y = Reshape(x, shape) }"""
+        ),
+        tmp_path / "m.nnd", backends="onnxruntime", shapes={"x": "4..64:4:32"},
+    )  # fmt: skip
+    assert stepped.warnings == ()
 
 
 def test_one_input_with_a_size_outside_ends_the_command_with_its_line(nndeploy_command, two_inputs: Path) -> None:  # type: ignore[no-untyped-def]

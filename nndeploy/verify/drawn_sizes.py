@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared ranges -> sizes to try: what a compile compares and measures at, instead of at one size and hoping.
+
+First the sizes to tune for, then all smallest, all largest, primes (no kernel's block divides them), then any. Law:
+every size is one that its range holds, no choice comes twice, and the same ranges give the same choices.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.partition.concrete_shapes import concrete_shapes
+from nndeploy.partition.cost import estimate_costs
+from nndeploy.value_types import DimRange
+
+Sizes = Mapping[str, int]
+"""Symbol -> size."""
+
+NUM_DRAWN = 5
+MAX_SECONDS = 0.5
+"""Estimated compute of one sample: the reference and every backend run it, the slowest of them ten times as long."""
+
+_TRIES = 1000
+_HALVINGS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Choices of sizes, the estimated compute of the costliest in seconds, and what was too costly to be chosen."""
+
+    sizes: tuple[Sizes, ...]
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
+    """Returns the sizes to check a model at; those that would take too long are made smaller, but for the first."""
+    if not ranges:
+        return Drawn(({},), estimate_costs(model, {}).total, ())
+    first, *others = drawn_sizes(ranges, NUM_DRAWN)
+    sizes = [first]
+    for wanted in others:
+        chosen = within(wanted, ranges, lambda asked: seconds_at(model, asked) <= MAX_SECONDS)
+        if chosen not in sizes:
+            sizes.append(chosen)
+    warnings = []
+    if largest(ranges) not in sizes:
+        used = ", ".join(text_of(chosen) for chosen in sizes)
+        warnings.append(
+            f"the largest sizes ({text_of(largest(ranges))}) take too long to be compared; compared at {used}"
+        )
+    return Drawn(tuple(sizes), max(seconds_at(model, chosen) for chosen in sizes), tuple(warnings))
+
+
+def seconds_at(model: ir.Model, sizes: Sizes) -> float:
+    """Returns the estimated compute of one call at these sizes; symbols that have none are 1."""
+    sample = {
+        value.name: np.broadcast_to(np.uint8(0), tuple(_size(dim, sizes) for dim in value.shape))
+        for value in model.graph.inputs
+        if value.name and value.shape is not None
+    }
+    return math.fsum(estimate_costs(model, concrete_shapes(model, sample)).seconds.values())
+
+
+def largest(ranges: Mapping[str, DimRange]) -> Sizes:
+    """Returns the largest size of every range."""
+    return {symbol: limits.max for symbol, limits in ranges.items()}
+
+
+def text_of(sizes: Sizes) -> str:
+    """Returns the sizes as "N = 1, H = 224"."""
+    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+
+
+def drawn_sizes(ranges: Mapping[str, DimRange], count: int, seed: int = 0) -> list[Sizes]:
+    """Returns `count` choices of a size for every symbol, fewer where there are no more; without ranges one, empty."""
+    found: list[Sizes] = []
+    for sizes, _ in zip(_choices(ranges, np.random.default_rng(seed)), range(count + _TRIES), strict=False):
+        if sizes not in found:
+            found.append(sizes)
+        if len(found) == count:
+            break
+    return found
+
+
+def within(sizes: Sizes, ranges: Mapping[str, DimRange], is_affordable: Callable[[Sizes], bool]) -> Sizes:
+    """Returns `sizes`, or where they are not affordable about the largest ones between the smallest and them."""
+    if is_affordable(sizes):
+        return sizes
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if is_affordable(_between(sizes, ranges, middle)):
+            low = middle
+        else:
+            high = middle
+    return _between(sizes, ranges, low)
+
+
+def _size(dim: object, sizes: Sizes) -> int:
+    if isinstance(dim, int):
+        return dim
+    return sizes.get(str(dim.value), 1) if isinstance(dim, ir.SymbolicDim) else 1
+
+
+def _between(sizes: Sizes, ranges: Mapping[str, DimRange], part: float) -> Sizes:
+    return {symbol: _nearest(ranges[symbol], part * (size - ranges[symbol].min)) for symbol, size in sizes.items()}
+
+
+def _nearest(limits: DimRange, above: float) -> int:
+    """Returns the largest size of a range that is at most `above` over its smallest."""
+    return limits.min + int(above) // limits.step * limits.step
+
+
+def _choices(ranges: Mapping[str, DimRange], random: np.random.Generator) -> Iterator[Sizes]:
+    yield {symbol: limits.best for symbol, limits in ranges.items()}
+    yield {symbol: limits.min for symbol, limits in ranges.items()}
+    yield largest(ranges)
+    yield {symbol: _prime_near(_any_of(limits, random), limits) for symbol, limits in ranges.items()}
+    while True:
+        yield {symbol: _any_of(limits, random) for symbol, limits in ranges.items()}
+
+
+def _any_of(limits: DimRange, random: np.random.Generator) -> int:
+    return limits.min + limits.step * int(random.integers(0, (limits.max - limits.min) // limits.step + 1))
+
+
+def _prime_near(size: int, limits: DimRange) -> int:
+    """Returns a prime of the range, close above or below `size`; `size` itself where none is close."""
+    for away in range(_TRIES):
+        for candidate in (size + away * limits.step, size - away * limits.step):
+            if limits.holds(candidate) and _is_prime(candidate):
+                return candidate
+    return size
+
+
+def _is_prime(number: int) -> bool:
+    if number < 4:
+        return number > 1
+    return all(number % factor for factor in (2, *range(3, int(number**0.5) + 1, 2)))
