@@ -19,7 +19,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Target
 from nndeploy_openvino.conversion import Converted, convert
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, REASON_FILE, WEIGHTS_FILE
@@ -32,13 +32,14 @@ MAX_BLOB_WEIGHTS = 64 * 2**20
 EXPORT_SECONDS = 600.0
 
 
-def build(submodel: ir.Model, target: Target, precision: str, workdir: Path) -> Artifact:
-    """Returns the artifact of a submodel; `precision` is that in which the CPU computes it where it can.
+def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Path) -> Artifact:
+    """Returns the artifact of a submodel, which the CPU computes in `options.precision` where it can.
 
     Raises:
         BuildRefusedError: OpenVINO does not convert or compile the submodel, or it is larger than 2 GiB.
     """
-    converted = convert(submodel)
+    precision = options.precision
+    converted = convert(submodel, options.ranges)
     openvino().serialize(converted.model, str(workdir / GRAPH_FILE), str(workdir / WEIGHTS_FILE))
     if target.is_host and _is_worth_a_blob(converted.model, workdir):
         _export_blob(workdir, precision)

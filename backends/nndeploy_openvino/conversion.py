@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX -> OpenVINO's own model, with inputs and outputs in a known order and of the types that the model declares.
 
+Sizes of inputs that have a declared range are bounded by it, so that OpenVINO plans for no others and refuses them.
+
 The names of inner values and of the graph are forgotten: OpenVINO numbers some of them with a counter of the
 process, and without them the same submodel gives the same bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +15,9 @@ import onnx_ir as ir
 
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.query import bytes_of
+from nndeploy.value_types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
-from nndeploy_openvino.library import core
+from nndeploy_openvino.library import core, openvino
 from nndeploy_openvino.reason import reason_of
 
 
@@ -27,8 +30,8 @@ class Converted:
     outputs: tuple[str, ...]
 
 
-def convert(model: ir.Model) -> Converted:
-    """Returns `model` as OpenVINO's.
+def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
+    """Returns `model` as OpenVINO's; `ranges` are those of symbolic sizes.
 
     Raises:
         BuildRefusedError: OpenVINO does not convert it, gives an output another type, or it is larger than 2 GiB.
@@ -45,6 +48,7 @@ def convert(model: ir.Model) -> Converted:
         raise BuildRefusedError(f"OpenVINO makes {len(converted.outputs)} outputs of {len(outputs)}")
     for name, port in zip(inputs, converted.inputs, strict=True):
         _check_type(wanted[name], port)
+    _bound(converted, [wanted[name] for name in inputs], ranges)
     for value, port in zip(model.graph.outputs, converted.outputs, strict=True):
         _check_type(value, port)
         _check_shape(value, port)
@@ -60,6 +64,26 @@ def _input_names(converted: Any, wanted: list[str]) -> tuple[str, ...]:
     if any(len(found) != 1 for found in ports):
         raise BuildRefusedError("OpenVINO does not keep apart inputs that it hands through")
     return tuple(found[0] for found in ports)
+
+
+def _bound(converted: Any, values: Sequence[ir.Value], ranges: Mapping[str, DimRange]) -> None:
+    """Puts the ranges into the shapes of the inputs."""
+    shapes = {}
+    for port, value in zip(converted.inputs, values, strict=True):
+        limits = [ranges.get(str(dim.value)) if isinstance(dim, ir.SymbolicDim) else None for dim in value.shape or ()]
+        if any(limits):
+            shapes[port] = openvino().PartialShape(
+                [
+                    dim if limit is None else openvino().Dimension(limit.min, limit.max)
+                    for dim, limit in zip(port.get_partial_shape(), limits, strict=True)
+                ]
+            )
+    if not shapes:
+        return
+    try:
+        converted.reshape(shapes)
+    except Exception as err:  # the library's way to say no has many classes
+        raise BuildRefusedError(reason_of(err)) from err
 
 
 def _check_type(value: ir.Value, port: Any) -> None:

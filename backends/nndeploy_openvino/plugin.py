@@ -57,7 +57,7 @@ class Plugin:
         """Returns the library's answer for each node."""
         from nndeploy_openvino.support import supports
 
-        return supports(model)
+        return supports(model, options.ranges)
 
     def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
         """Returns OpenVINO's IR of the submodel, and its compiled form if the target is this machine.
@@ -67,7 +67,7 @@ class Plugin:
         """
         from nndeploy_openvino.build import build
 
-        return build(submodel, target, options.precision, workdir)
+        return build(submodel, target, options, workdir)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which nodes OpenVINO takes: the whole model, or each node, is converted and compiled for this machine's CPU."""
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from nndeploy.plugin.interface import BuildRefusedError, Support
 from nndeploy.query import supported_nodes
+from nndeploy.value_types import DimRange
 from nndeploy_openvino.conversion import convert
 from nndeploy_openvino.library import DEVICE, configuration, core
 from nndeploy_openvino.reason import reason_of
 from nndeploy_openvino.rules import Rules
 
 
-def supports(model: ir.Model) -> list[Support]:
+def supports(model: ir.Model, ranges: Mapping[str, DimRange]) -> list[Support]:
     """Returns the library's answer for each node of the main graph."""
-    return supported_nodes(model, refusal, Rules())
+    return supported_nodes(model, lambda asked: refusal(asked, ranges), Rules())
 
 
-def refusal(model: ir.Model) -> str:
+def refusal(model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
     """Returns why OpenVINO does not convert or compile a model, or ""."""
     try:
-        core().compile_model(convert(model).model, DEVICE, configuration(None))
+        core().compile_model(convert(model, ranges).model, DEVICE, configuration(None))
     except BuildRefusedError as err:
         return str(err)
     except Exception as err:  # the library's way to say no has many classes

@@ -28,6 +28,7 @@ from nndeploy_reference.session import EvaluatorSession
 from nndeploy.errors import BundleError, UsageError
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
 from nndeploy.target import BF16_FEATURE, Target, has_bf16, host_target
+from nndeploy.value_types import DimRange
 
 PLUGIN = Plugin()
 SMALL = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Relu(t) }"
@@ -126,7 +127,7 @@ def test_missing_library_names_the_extra() -> None:
 
 
 def test_models_are_computed_in_float32_on_the_threads_asked_for() -> None:
-    compiled = core().compile_model(convert(model_of(SMALL)).model, "CPU", configuration(1))
+    compiled = core().compile_model(convert(model_of(SMALL), {}).model, "CPU", configuration(1))
     assert compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name() == "f32"
     assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
     assert compiled.get_property("NUM_STREAMS") == 1
@@ -281,7 +282,44 @@ def test_output_of_another_shape_than_declared_is_refused() -> None:
     model = model_of("g (float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x) }")
     model.graph.outputs[0].shape = ir.Shape([1, 1, 9, 9])
     with pytest.raises(BuildRefusedError, match="OpenVINO makes it"):
-        convert(model)
+        convert(model, {})
+
+
+# declared ranges
+
+
+def deep_of_any_size() -> ir.Model:
+    """Returns the network that is large enough for a blob, for images of N x H x W."""
+    model = deep()
+    for value in (*model.graph.inputs, *model.graph.outputs, *(node.outputs[0] for node in model.graph)):
+        value.shape = ir.Shape(["N", 16, "H", "W"])
+    return model
+
+
+def test_sizes_with_a_range_are_bounded_and_others_stay_open(tmp_path: Path) -> None:
+    ranges = {"N": DimRange(1, 2, 1), "H": DimRange(8, 64, 16, step=8)}
+    model = deep_of_any_size()
+    shape = convert(model, ranges).model.inputs[0].get_partial_shape()
+    assert [(dim.get_min_length(), dim.get_max_length()) for dim in shape][:3] == [(1, 2), (16, 16), (8, 64)]
+    assert shape[3].to_string() == "?"
+    options = BuildOptions(ranges=ranges)
+    assert all(answer.ok for answer in PLUGIN.supports(model, host_target(), options))
+    artifact = PLUGIN.build(model, host_target(), options, tmp_path)
+    assert "model.blob" in artifact.files
+    assert artifact.files == PLUGIN.build(model, host_target(), options, tmp_path).files
+    exact = EvaluatorSession(ir.to_proto(model))
+    session = opened(artifact.files, artifact.metadata)
+    for rows, height, width in ((1, 8, 1), (2, 64, 3), (1, 24, 17)):
+        x = {"x": np.random.default_rng(height).standard_normal((rows, 16, height, width)).astype(np.float32)}
+        np.testing.assert_allclose(session.run(x)["y"], exact.run(x)["y"], rtol=1e-4, atol=1e-4)
+    with pytest.raises(RuntimeError):
+        session.run({"x": np.zeros((3, 16, 8, 8), np.float32)})
+
+
+def test_a_range_that_the_network_cannot_have_is_a_refusal() -> None:
+    model = model_of("g (float[1,N,8,8] x, float[1,3,3,3] w) => (float[1,1,6,6] y) { y = Conv(x, w) }")
+    with pytest.raises(BuildRefusedError, match=r"channel count \(4..20\)"):
+        convert(model, {"N": DimRange(4, 20, 9)})
 
 
 # artifacts
