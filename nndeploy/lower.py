@@ -30,7 +30,7 @@ from nndeploy.partition.regions import Region
 from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import Value, ValueType, type_of_value
+from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
 from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
@@ -310,7 +310,10 @@ def _tried(
     )
     checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
-    return _Outcome(piece, built, tuple(checks), "" if wrong is None else f"wrong numbers: {describe_failure(wrong)}")
+    if wrong is None:
+        return _Outcome(piece, built, tuple(checks))
+    at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
+    return _Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
 
 
 def _with_others(setting: Setting, placement: Placement, outcome: _Outcome) -> BuiltPiece:

@@ -25,8 +25,7 @@ from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Setting, Settled, settle
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import Candidate
-from nndeploy.value_types import Value
-from nndeploy.verify.samples import shapes_text
+from nndeploy.value_types import Value, shapes_text
 
 ROUNDS = 5
 SECONDS_A_SHAPE = 0.1

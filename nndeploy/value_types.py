@@ -182,6 +182,13 @@ def _is_dim(dim: object) -> bool:
     return dim is None or isinstance(dim, str) or (isinstance(dim, int) and not isinstance(dim, bool) and dim >= 0)
 
 
+def shapes_text(sample: Mapping[str, Value]) -> str:
+    """Returns the shapes of a sample's tensors as text, "x[1,3,224,224] n[]"; the same shapes give the same text."""
+    return " ".join(
+        f"{name}[{','.join(map(str, value.shape))}]" for name, value in sample.items() if isinstance(value, np.ndarray)
+    )
+
+
 def type_of_value(value: Value) -> ValueType:
     """Returns the type of a value that is present, with its rank but no sizes.
 

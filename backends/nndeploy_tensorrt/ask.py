@@ -27,7 +27,7 @@ from nndeploy_tensorrt.engine import EngineRequest, Parsed, build_engine, new_pa
 from nndeploy_tensorrt.library import TensorRt, log_of
 from nndeploy_tensorrt.model_bytes import bytes_for_parser
 from nndeploy_tensorrt.reason import one_line_reason, parser_reason
-from nndeploy_tensorrt.sizes import input_sizes, unknown_size
+from nndeploy_tensorrt.sizes import MAX_PROFILES, profiles, unknown_size
 from nndeploy_tensorrt.tensor_types import PACKED, dtype_name
 
 Refused = Mapping[int, str]
@@ -89,9 +89,9 @@ def refused_by_builder(model: ir.Model, request: EngineRequest, ranges: Mapping[
 
 
 def with_sizes(request: EngineRequest, model: ir.Model, ranges: Mapping[str, DimRange]) -> EngineRequest:
-    """Returns the request with the sizes of the model's dynamic inputs."""
-    sizes = (input_sizes(value, ranges) for value in model.graph.inputs)
-    return replace(request, sizes=tuple(size for size in sizes if size is not None))
+    """Returns the request with the sizes of the model's dynamic inputs; a trial needs one profile."""
+    most = 1 if request.is_trial else MAX_PROFILES
+    return replace(request, profiles=profiles(model.graph.inputs, ranges, most))
 
 
 def first_refused(count: int, refusal: Callable[[int], str]) -> tuple[int, str]:

@@ -57,10 +57,12 @@ def in_own_arena(work: Callable[[], T]) -> T:
 
 def request_from_json(data: dict[str, Any]) -> EngineRequest:
     """Returns the request that `dataclasses.asdict` and JSON made plain data of."""
-    sizes = tuple(
-        InputSizes(size["name"], tuple(size["min"]), tuple(size["best"]), tuple(size["max"])) for size in data["sizes"]
-    )
-    return EngineRequest(data["flavour"], tuple(data["capabilities"]), data["memory_bytes"], sizes)
+    profiles = tuple(tuple(_sizes_from_json(sizes) for sizes in profile) for profile in data["profiles"])
+    return EngineRequest(data["flavour"], tuple(data["capabilities"]), data["memory_bytes"], profiles)
+
+
+def _sizes_from_json(data: dict[str, Any]) -> InputSizes:
+    return InputSizes(data["name"], tuple(data["min"]), tuple(data["best"]), tuple(data["max"]))
 
 
 def reproducible(lines: Iterable[str]) -> list[str]:

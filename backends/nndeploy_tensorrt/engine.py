@@ -10,6 +10,7 @@ Source: TensorRT-RTX 1.7 and TensorRT 11, Python API (Builder, IBuilderConfig, O
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_tensorrt.artifact_facts import Binding
@@ -28,6 +29,10 @@ class InputSizes:
     max: tuple[int, ...]
 
 
+Profile: TypeAlias = tuple[InputSizes, ...]
+"""Shapes that belong together, of every dynamic input; an engine is tuned for the best ones of each profile."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """What an engine is built for; see `nndeploy_tensorrt.serving.Serving` for the first three fields.
@@ -38,7 +43,7 @@ class EngineRequest:
     flavour: str
     capabilities: tuple[str, ...] = ()
     memory_bytes: int = 0
-    sizes: tuple[InputSizes, ...] = ()
+    profiles: tuple[Profile, ...] = ()
     is_trial: bool = False
 
 
@@ -133,8 +138,8 @@ def _config(builder: TensorRt, request: EngineRequest) -> TensorRt:
         _set_capabilities(config, library, request.capabilities)
     elif request.is_trial:
         config.builder_optimization_level = 0
-    if request.sizes:
-        config.add_optimization_profile(_profile(builder, request.sizes))
+    for profile in request.profiles:
+        config.add_optimization_profile(_profile(builder, profile))
     return config
 
 
@@ -146,7 +151,7 @@ def _set_capabilities(config: TensorRt, library: TensorRt, capabilities: Sequenc
             raise BuildRefusedError(f"this TensorRT-RTX cannot build for compute capability {capability}")
 
 
-def _profile(builder: TensorRt, sizes: Sequence[InputSizes]) -> TensorRt:
+def _profile(builder: TensorRt, sizes: Profile) -> TensorRt:
     profile = builder.create_optimization_profile()
     for size in sizes:
         profile.set_shape(size.name, size.min, size.best, size.max)

@@ -20,6 +20,7 @@ from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray
 from nndeploy.errors import DataError, NndeployError, UsageError
 from nndeploy.value_types import Value
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts
+from nndeploy_tensorrt.contexts import Contexts
 from nndeploy_tensorrt.library import TensorRt
 from nndeploy_tensorrt.output_allocator import output_memory
 from nndeploy_tensorrt.reason import library_reason
@@ -29,12 +30,12 @@ RUNS_BEFORE_CAPTURE = 2
 
 
 class Runner:
-    """Runs one execution context; `last_error` gives the library's newest error text."""
+    """Runs the contexts of one engine; `last_error` gives the library's newest error text."""
 
     def __init__(
-        self, library: TensorRt, context: TensorRt, facts: EngineFacts, device: Device, last_error: Callable[[], str]
+        self, library: TensorRt, contexts: Contexts, facts: EngineFacts, device: Device, last_error: Callable[[], str]
     ) -> None:
-        self._context = context
+        self._contexts: Contexts | None = contexts
         self._facts = facts
         self._device = device
         self._last_error = last_error
@@ -47,7 +48,7 @@ class Runner:
         }
         self._num_runs = 0
         self._captured: CapturedCall | None = None
-        self._may_capture = facts.is_static and _is_capturable(context, device)
+        self._may_capture = facts.is_static and _is_capturable(contexts.first, device)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the outputs as device arrays; host arrays among the inputs are copied to the device."""
@@ -58,7 +59,7 @@ class Runner:
             outputs = self._queue(given)
             self._num_runs += 1
             if self._may_capture and self._num_runs >= RUNS_BEFORE_CAPTURE:
-                self._capture(given)
+                self._capture(self._opened().first, given)
             return outputs
 
     def close(self) -> None:
@@ -66,7 +67,7 @@ class Runner:
         with self._lock:
             self._captured = None
             self._memory = {}
-            self._context = None
+            self._contexts = None
 
     @property
     def num_runs(self) -> int:
@@ -74,39 +75,44 @@ class Runner:
         return self._num_runs
 
     def _queue(self, given: Mapping[str, DeviceArray]) -> dict[str, Value]:
-        if self._context is None:
-            raise UsageError("the session is closed")
+        context = self._opened().holding({name: array.shape for name, array in given.items()})
+        if context is None:
+            shapes = " ".join(f"{name}{list(array.shape)}" for name, array in given.items())
+            raise DataError(f"{shapes}: outside the sizes that the engine was built for")
         with self._device.entered():
             for binding in self._facts.inputs:
-                self._bind_input(binding, given[binding.name])
-            arrays = {binding.name: self._bind_output(binding) for binding in self._facts.outputs}
-            if not self._context.execute_async_v3(self._device.stream.handle):
+                self._bind_input(context, binding, given[binding.name])
+            arrays = {binding.name: self._bind_output(context, binding) for binding in self._facts.outputs}
+            if not context.execute_async_v3(self._device.stream.handle):
                 raise self._failure()
             return {binding.name: self._result(binding, arrays[binding.name]) for binding in self._facts.outputs}
 
-    def _bind_input(self, binding: Binding, array: DeviceArray) -> None:
+    def _opened(self) -> Contexts:
+        if self._contexts is None:
+            raise UsageError("the session is closed")
+        return self._contexts
+
+    def _bind_input(self, context: TensorRt, binding: Binding, array: DeviceArray) -> None:
         fits = (
-            self._context.set_input_shape(binding.name, array.shape)
-            if binding.is_dynamic
-            else binding.shape == array.shape
+            context.set_input_shape(binding.name, array.shape) if binding.is_dynamic else binding.shape == array.shape
         )
         if not fits:
             raise DataError(
                 f"{list(array.shape)} is outside the sizes that the engine was built for", where=binding.name
             )
-        self._context.set_tensor_address(binding.name, array.ptr or self._nowhere.ptr)
+        context.set_tensor_address(binding.name, array.ptr or self._nowhere.ptr)
 
-    def _bind_output(self, binding: Binding) -> DeviceArray | None:
+    def _bind_output(self, context: TensorRt, binding: Binding) -> DeviceArray | None:
         """Returns the array that an output goes to, None where the engine allocates it."""
-        shape = tuple(self._context.get_tensor_shape(binding.name)) if binding.is_dynamic else binding.shape
+        shape = tuple(context.get_tensor_shape(binding.name)) if binding.is_dynamic else binding.shape
         if -1 in shape:
             self._memory[binding.name].forget()
-            self._context.set_output_allocator(binding.name, self._memory[binding.name])
+            context.set_output_allocator(binding.name, self._memory[binding.name])
             return None
         if binding.is_dynamic:
-            self._context.set_output_allocator(binding.name, None)
+            context.set_output_allocator(binding.name, None)
         array = self._device.empty(shape, binding.dtype)
-        self._context.set_tensor_address(binding.name, array.ptr or self._nowhere.ptr)
+        context.set_tensor_address(binding.name, array.ptr or self._nowhere.ptr)
         return array
 
     def _result(self, binding: Binding, array: DeviceArray | None) -> DeviceArray:
@@ -121,7 +127,7 @@ class Runner:
         no_memory = next((memory.error for memory in self._memory.values() if memory.error is not None), None)
         return no_memory or DataError(f"TensorRT failed: {library_reason(self._last_error())}")
 
-    def _capture(self, given: Mapping[str, DeviceArray]) -> None:
+    def _capture(self, context: TensorRt, given: Mapping[str, DeviceArray]) -> None:
         """Captures a graph over arrays of its own; an engine that cannot be captured goes on without."""
         self._may_capture = False
         own_inputs = {name: self._device.empty(array.shape, array.dtype.name) for name, array in given.items()}
@@ -129,13 +135,14 @@ class Runner:
             binding.name: self._device.empty(binding.shape, binding.dtype) for binding in self._facts.outputs
         }
         for name, array in (*own_inputs.items(), *own_outputs.items()):
-            self._context.set_tensor_address(name, array.ptr or self._nowhere.ptr)
-        with contextlib.suppress(CudaError, DataError):
-            self._captured = CapturedCall(self._device, own_inputs, own_outputs, self._queue_again)
+            context.set_tensor_address(name, array.ptr or self._nowhere.ptr)
 
-    def _queue_again(self) -> None:
-        if not self._context.execute_async_v3(self._device.stream.handle):
-            raise DataError("the engine cannot be captured")
+        def queue() -> None:
+            if not context.execute_async_v3(self._device.stream.handle):
+                raise DataError("the engine cannot be captured")
+
+        with contextlib.suppress(CudaError, DataError):
+            self._captured = CapturedCall(self._device, own_inputs, own_outputs, queue)
 
 
 def _is_capturable(context: TensorRt, device: Device) -> bool:

@@ -18,6 +18,7 @@ from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.target import capability_number
 from nndeploy.value_types import Value
 from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM, Binding, EngineFacts, facts_from_metadata
+from nndeploy_tensorrt.contexts import Contexts
 from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import LIBRARIES, RTX, Log, TensorRt, loaded, log_of
 from nndeploy_tensorrt.reason import library_reason
@@ -64,10 +65,9 @@ class TensorRtSession:
         self._engine = _deserialized(library, self._runtime, engine, log)
         _check_bindings(self._engine, facts)
         self._cache = _KernelCache(self._engine, cache) if facts.library == RTX.flavour else None
-        context = _context(self._engine, self._cache)
-        if context is None:
-            raise UnavailableError(f"no execution context: {library_reason(log.last_error())}", where=self.device)
-        self._runner: Runner | None = Runner(library, context, facts, gpu, log.last_error)
+        dynamic = [binding.name for binding in facts.inputs if binding.is_dynamic]
+        contexts = Contexts(self._engine, dynamic, gpu.stream.handle, lambda: self._new_context(log))
+        self._runner: Runner | None = Runner(library, contexts, facts, gpu, log.last_error)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name; nothing waits for the GPU."""
@@ -92,6 +92,13 @@ class TensorRtSession:
             self._cache = None
             self._engine = None
             self._runtime = None
+
+    def _new_context(self, log: Log) -> TensorRt:
+        engine, cache = self._engine, self._cache
+        found = engine.create_execution_context(*([] if cache is None else [cache.config]))
+        if found is None:
+            raise UnavailableError(f"no execution context: {library_reason(log.last_error())}", where=self.device)
+        return found
 
 
 class _KernelCache:
@@ -192,7 +199,3 @@ def _check_bindings(engine: TensorRt, facts: EngineFacts) -> None:
             raise BundleError(f"the engine has {found}, the bundle says {binding}")
         if engine.get_tensor_location(binding.name).name != "DEVICE":
             raise BundleError(f"the engine wants {binding.name!r} in host memory")
-
-
-def _context(engine: TensorRt, cache: _KernelCache | None) -> TensorRt:
-    return engine.create_execution_context() if cache is None else engine.create_execution_context(cache.config)

@@ -24,13 +24,14 @@ from nndeploy.plugin.interface import (
     BuildRefusedError,
     OpenOptions,
     ReferenceEngine,
+    Session,
     Support,
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
 from nndeploy.runtime.places import Place, place_for
 from nndeploy.target import Target
-from nndeploy.value_types import Value
+from nndeploy.value_types import Value, shapes_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -205,6 +206,14 @@ def _run(
     open_options = OpenOptions(place.gpu or "cpu", 1, options.custom_op_libraries)
     session = backend(name).open(files, artifact.metadata, open_options)
     try:
-        return [on_host(outputs, outputs) for outputs in map(session.run, samples)]
+        return [_outputs_on(session, sample) for sample in samples]
     finally:
         session.close()
+
+
+def _outputs_on(session: Session, sample: Sample) -> dict[str, Value]:
+    try:
+        outputs = session.run(sample)
+    except Exception as err:  # whatever a library throws is its way to say no
+        raise BuildRefusedError(f"{reason_of(err)} at {shapes_text(sample)}") from err
+    return on_host(outputs, outputs)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from nndeploy.errors import ModelError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import Value
+from nndeploy.value_types import Value, shapes_text
 from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
 from nndeploy.verify.reference import Reference
-from nndeploy.verify.samples import Sample, generated_samples, given_samples, shapes_text
+from nndeploy.verify.samples import Sample, generated_samples, given_samples
 
 NUM_GENERATED = 2
 LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one generated sample

@@ -102,13 +102,6 @@ def generated_samples(
                 break
 
 
-def shapes_text(sample: Mapping[str, Value]) -> str:
-    """Returns the shapes of a sample's tensors as text, "x[1,3,224,224] n[]"; the same shapes give the same text."""
-    return " ".join(
-        f"{name}[{','.join(map(str, value.shape))}]" for name, value in sample.items() if isinstance(value, np.ndarray)
-    )
-
-
 def _has_free_size(inputs: Sequence[NamedType], chosen: Mapping[str, int]) -> bool:
     dims = [dim for named in inputs for dim in _shape_of(named.type)]
     return any(not isinstance(dim, int) and dim not in chosen for dim in dims)

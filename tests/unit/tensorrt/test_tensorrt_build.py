@@ -90,8 +90,14 @@ def test_declared_ranges_become_the_engines(model: Model, built: Build) -> None:
     artifact = built(model(DYNAMIC), N=DimRange(1, 8, 4))
     facts = facts_from_metadata(artifact.metadata)
     assert [binding.shape for binding in facts.inputs] == [(-1, 3), (-1, 1)]
-    other = built(model(DYNAMIC), N=DimRange(1, 16, 4))
+    other = built(model(DYNAMIC), N=DimRange(1, 7, 4))
     assert other.files != artifact.files
+
+
+def test_wide_range_becomes_several_profiles_of_the_real_engine(model: Model, built: Build) -> None:
+    artifact = built(model(DYNAMIC), N=DimRange(1, 64, 64))
+    assert facts_from_metadata(artifact.metadata).inputs[0].shape == (-1, 3)
+    assert len(artifact.files[ENGINE_FILE]) > len(built(model(DYNAMIC), N=DimRange(1, 8, 4)).files[ENGINE_FILE])
 
 
 def test_undeclared_range_is_refused_with_the_option(model: Model, built: Build) -> None:
@@ -180,7 +186,8 @@ def test_builder_that_dies_is_a_refusal(
 
 
 def test_request_survives_the_way_to_the_process(model: Model) -> None:
-    asked = building.with_sizes(EngineRequest("rtx", ("8.9",), 7), model(DYNAMIC), {"N": DimRange(1, 8, 4)})
+    asked = building.with_sizes(EngineRequest("rtx", ("8.9",), 7), model(DYNAMIC), {"N": DimRange(1, 64, 4)})
+    assert len(asked.profiles) == 2
     assert request_from_json(json.loads(json.dumps(building.asdict(asked)))) == asked
 
 

@@ -86,16 +86,31 @@ def test_array_of_another_gpu_is_brought_over(fake: FakeTensorRt) -> None:
 
 @pytest.mark.usefixtures("fake")
 def test_dynamic_engine_takes_every_size_of_its_range() -> None:
-    session = opened([ANY_X], [ANY_Y], ranges={"x": [[1, 3], [8, 3]]})
+    session = opened([ANY_X], [ANY_Y], profiles=[{"x": [[1, 3], [8, 3]]}])
     for size in (1, 8, 3, 8):
         assert np.array_equal(session.run({"x": numbers(size, 3)})["y"].numpy(), 2 * numbers(size, 3))
 
 
 @pytest.mark.usefixtures("fake")
 def test_size_outside_the_range_is_bad_data() -> None:
-    session = opened([ANY_X], [ANY_Y], ranges={"x": [[1, 3], [8, 3]]})
-    with pytest.raises(DataError, match=r"x: \[9, 3\] is outside the sizes that the engine was built for"):
+    session = opened([ANY_X], [ANY_Y], profiles=[{"x": [[1, 3], [8, 3]]}])
+    with pytest.raises(DataError, match=r"^x\[9, 3\]: outside the sizes that the engine was built for"):
         session.run({"x": numbers(9, 3)})
+
+
+def test_each_profile_has_a_context_and_runs_the_sizes_that_lie_in_it(fake: FakeTensorRt) -> None:
+    session = opened([ANY_X], [ANY_Y], profiles=[{"x": [[1, 3], [8, 3]]}, {"x": [[9, 3], [64, 3]]}])
+    for size in (1, 64, 8, 9, 30):
+        assert np.array_equal(session.run({"x": numbers(size, 3)})["y"].numpy(), 2 * numbers(size, 3))
+    assert [(context.profile, context.num_queued) for context in fake.contexts] == [(0, 2), (1, 3)]
+    with pytest.raises(DataError, match=r"^x\[65, 3\]: outside the sizes that the engine was built for"):
+        session.run({"x": numbers(65, 3)})
+
+
+@pytest.mark.usefixtures("fake")
+def test_profile_that_is_not_taken_up_is_said() -> None:
+    with pytest.raises(UnavailableError, match="does not take up optimisation profile 1 of 2"):
+        opened([ANY_X], [ANY_Y], profiles=[{"x": [[1, 3], [8, 3]]}, {"x": [[9, 3], [64, 3]]}], stuck=True)
 
 
 @pytest.mark.usefixtures("fake")

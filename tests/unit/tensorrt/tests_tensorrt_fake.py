@@ -41,7 +41,10 @@ class TempfileControlFlag(IntEnum):
 def engine_bytes(
     inputs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]], op: str = "double", **more: Any
 ) -> bytes:
-    """Returns a pretended engine; `more` may hold `ranges` {input: [smallest, largest]}, `location`, `capturable`."""
+    """Returns a pretended engine.
+
+    `more` may hold `profiles`, each {input: [smallest, largest]}, `location`, `capturable`.
+    """
     return json.dumps({"inputs": list(inputs), "outputs": list(outputs), "op": op, **more}).encode()
 
 
@@ -137,6 +140,15 @@ class Engine:
     def get_tensor_location(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(name=self.said.get("location", "DEVICE"))
 
+    @property
+    def num_optimization_profiles(self) -> int:
+        return len(self.said.get("profiles", [{}]))
+
+    def get_tensor_profile_shape(self, name: str, profile: int) -> list[list[int]]:
+        anything = [[0] * len(self.bindings[name]["shape"]), [1 << 40] * len(self.bindings[name]["shape"])]
+        least, most = self.said.get("profiles", [{}])[profile].get(name, anything)
+        return [least, most, most]
+
     def create_runtime_config(self) -> "Config":
         return Config(self.library)
 
@@ -188,6 +200,7 @@ class Context:
         self.addresses: dict[str, int] = {}
         self.allocators: dict[str, Any] = {}
         self.num_queued = 0
+        self.profile = 0
         driver = engine.library.driver
         module = driver.load_module(b"double")
         self._function = driver.function(module, "double")
@@ -196,9 +209,13 @@ class Context:
         return bool(self.engine.said.get("capturable", True))
 
     def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
-        smallest, largest = self.engine.said.get("ranges", {}).get(name, ([0] * 9, [1 << 40] * 9))
+        smallest, _, largest = self.engine.get_tensor_profile_shape(name, self.profile)
         self.shapes[name] = tuple(shape)
         return all(low <= size <= high for low, size, high in zip(smallest, shape, largest, strict=False))
+
+    def set_optimization_profile_async(self, profile: int, _stream: int) -> bool:
+        self.profile = profile
+        return not self.engine.said.get("stuck")
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
         declared = self.engine.get_tensor_shape(name)

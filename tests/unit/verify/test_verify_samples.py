@@ -10,13 +10,21 @@ import pytest
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError, MissingInputError
-from nndeploy.value_types import DTYPES, DimRange, MapType, OptionalType, SequenceType, TensorType, dtype_name
+from nndeploy.value_types import (
+    DTYPES,
+    DimRange,
+    MapType,
+    OptionalType,
+    SequenceType,
+    TensorType,
+    dtype_name,
+    shapes_text,
+)
 from nndeploy.verify.samples import (
     MAX_ELEMENTS,
     generated_samples,
     given_samples,
     samples_from_folder,
-    shapes_text,
 )
 
 NO_NODES = ir.Graph([], [], nodes=[], name="g")
