@@ -72,7 +72,8 @@ def test_a_backend_that_is_wrong_at_some_sizes_of_a_range_is_found(tmp_path: Pat
     large = nndeploy.compile_model(model, tmp_path / "large.nnd", shapes={"N": "1..64"}, **options)
     assert [submodel.backend for submodel in large.submodels] == ["onnxruntime"]
     assert "quack lost" in large.dropped[0]
-    assert large.dropped[0].endswith("at a[64,3] b[64]")
+    assert " at " in large.dropped[0]
+    assert "a[64,3]" in large.dropped[0]
     assert {"a[64,3] b[64]", "a[1,3] b[1]"} <= set(large.shapes)
     assert {check.sample for check in large.checks if check.scope == "whole"} == set(range(len(large.shapes)))
 

@@ -81,6 +81,16 @@ class TestGrammar:
     def test_reads(self, text: str, dims: tuple[object, ...]) -> None:
         assert parse_shape(text).dims == dims
 
+    @given(st.text("0123456789.,:?-xN= ", max_size=24))
+    def test_any_text_is_refused_or_a_spec_of_sound_ranges(self, text: str) -> None:
+        try:
+            spec = parse_shape(text, where="--shape x")
+        except UsageError:
+            return
+        for dims in (spec.dims, spec.stepped or ()):
+            found = [dim for dim in dims if isinstance(dim, DimRange)]
+            assert all(limits.holds(limits.best) and limits.holds(limits.max) for limits in found)
+
     def test_the_number_of_axes_decides_where_a_text_can_be_read_both_ways(self) -> None:
         spec = parse_shape("1..8,16..64:8,32")
         assert spec.of_rank(2) == (DimRange(1, 8, 8), DimRange(16, 64, 32))
