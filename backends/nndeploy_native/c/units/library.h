@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a library of units exports: ../../units/runtime.py calls it.
+ */
+#ifndef NND_UNITS_LIBRARY_H
+#define NND_UNITS_LIBRARY_H
+
+#include "cache.h"
+
+#define NND_EXPORT __attribute__((visibility("default")))
+
+/* Floats of packed weights; writes them where `to` is not null. */
+NND_EXPORT nnd_size nnd_units_pack(const struct nnd_bound *weights, nnd_size k, nnd_size n, float *to) {
+  return nnd_pack_weights(weights, k, n, n <= NND_DOT_COLUMNS, to);
+}
+NND_EXPORT void nnd_units_default_costs(struct nnd_costs *costs) { nnd_default_costs(costs); }
+NND_EXPORT int nnd_units_measure_costs(struct nnd_costs *costs) { return nnd_measure_costs(costs); }
+
+NND_EXPORT struct nnd_product *nnd_units_open(const struct nnd_form *form, const struct nnd_costs *costs) {
+  return nnd_product_open(form, costs);
+}
+NND_EXPORT void nnd_units_close(struct nnd_product *product) { free(product); }
+
+NND_EXPORT int nnd_units_table(struct nnd_product *product, nnd_size m, nnd_size n, nnd_size k,
+                               struct nnd_table *to) {
+  return nnd_table_for(product, m, n, k, to);
+}
+NND_EXPORT void nnd_units_quick(const struct nnd_form *form, nnd_size m, struct nnd_table *to) {
+  nnd_compose_quick(form, m, to);
+}
+NND_EXPORT nnd_size nnd_units_scratch(const struct nnd_table *table, nnd_size m) {
+  return nnd_matmul_scratch(table, m);
+}
+NND_EXPORT void nnd_units_run(const struct nnd_matmul *op, const struct nnd_table *table, nnd_size m) {
+  nnd_matmul_run(op, table, m);
+}
+
+#endif
