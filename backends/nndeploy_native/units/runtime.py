@@ -7,7 +7,6 @@ are constant, or whose three dimensions are all known only when it is called. St
 
 import ctypes
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +64,8 @@ class UnitLibrary:
             ("close", (pointer,), None),
             ("table", (pointer, size, size, size, pointer), ctypes.c_int),
             ("quick", (pointer, size, pointer), None),
-            ("scratch", (pointer, size), size),
-            ("run", (pointer, pointer, size), None),
+            ("run", (pointer, pointer, size, size), size),
+            ("call", (pointer, pointer, size, size, size, size), size),
         ):
             function = getattr(self.functions, f"nnd_units_{name}")
             function.argtypes, function.restype = arguments, result
@@ -111,15 +110,15 @@ class Product:
                 raise InputError(f"bias {bias.shape}, {(form.n,)} expected")
             self._bias = np.zeros(form.n + _BIAS_PAD, np.float32)
             self._bias[: form.n] = bias
-        self._handle = library.functions.nnd_units_open(ctypes.byref(self._c_form(form.n, form.k)), library.costs)
-        if not self._handle:
+        self.handle = library.functions.nnd_units_open(ctypes.byref(self._c_form(form.n, form.k)), library.costs)
+        if not self.handle:
             raise MemoryError("no memory for a product's tables")
         self._local = threading.local()
 
     def __del__(self) -> None:
         """Frees the cache."""
-        if getattr(self, "_handle", None):
-            self._library.functions.nnd_units_close(self._handle)
+        if getattr(self, "handle", None):
+            self._library.functions.nnd_units_close(self.handle)
 
     def __call__(self, x: Array, weights: Array | None = None, out: Array | None = None) -> Array:
         """Returns x @ weights, into `out` where it is given: (M, N), its columns side by side.
@@ -127,37 +126,46 @@ class Product:
         Raises:
             InputError: sizes, types or strides do not fit.
         """
-        return self.run(self.table_memory, x, weights, out)
+        return self._run(x, weights, out)
 
-    def run(
-        self, table_for: Callable[[int, int, int], Any], x: Array, weights: Array | None = None,
-        out: Array | None = None,
-    ) -> Array:  # fmt: skip
-        """Runs by the table that `table_for(m, n, k)` gives; `__call__` says the rest."""
-        matrix = self._checked(x, weights)
-        m, (k, n) = x.shape[0], matrix
+    def run_by(self, table: Any, x: Array, weights: Array | None = None, out: Array | None = None) -> Array:
+        """Returns the same by a table of `table_memory` or `quick_memory`; None: the product's own."""
+        return self._run(x, weights, out, table)
+
+    def _run(self, x: Array, weights: Array | None, out: Array | None, table: Any = None) -> Array:
+        k, n = self._checked(x, weights)
+        m = x.shape[0]
         if out is None:
             out = np.empty((m, n), np.float32)
         elif out.shape != (m, n) or out.dtype != np.float32 or (n > 1 and out.strides[1] != 4):
-            raise InputError(
-                f"out {out.shape} of {out.dtype}, strides {out.strides}; float32 {(m, n)} in rows expected"
-            )
+            raise InputError(f"out {out.shape} of {out.dtype}, strides {out.strides}; float32 {(m, n)} in rows expected")
         if m == 0:
             return out
-        table = table_for(m, n, k)
-        scratch = self._scratch(self._library.functions.nnd_units_scratch(table, m))
-        op = _Matmul(
+        op = self.operation(x, weights, out)
+        functions, at = self._library.functions, ctypes.byref(op)
+        scratch = self._scratch(0)
+        while True:
+            op.scratch = scratch.ctypes.data
+            if table is None:
+                needed = functions.nnd_units_call(self.handle, at, m, n, k, scratch.size)
+            else:
+                needed = functions.nnd_units_run(at, table, m, scratch.size)
+            if not needed:
+                return out
+            scratch = self._scratch(needed)
+
+    def operation(self, x: Array, weights: Array | None, out: Array) -> Any:
+        """Returns the C structure of a call; it keeps none of the arrays."""
+        return _Matmul(
             _bound(x), _bound(weights) if self._packed is None and weights is not None else _Bound(), _bound(out),
             self._packed.ctypes.data if self._packed is not None else None,
-            self._bias.ctypes.data if self._bias is not None else None, scratch.ctypes.data,
+            self._bias.ctypes.data if self._bias is not None else None,
         )  # fmt: skip
-        self._library.functions.nnd_units_run(ctypes.byref(op), table, m)
-        return out
 
     def table_memory(self, m: int, n: int, k: int) -> Any:
         """Returns the bytes of the optimal table of a first shape, from the cache where it is there."""
         memory = _TableMemory()
-        self._library.functions.nnd_units_table(self._handle, m, n, k, memory)
+        self._library.functions.nnd_units_table(self.handle, m, n, k, memory)
         return memory
 
     def quick_memory(self, m: int, n: int, k: int) -> Any:

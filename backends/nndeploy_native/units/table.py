@@ -23,8 +23,6 @@ from nndeploy_native.units.unit_list import (
     PACK_INPUT,
     PACK_WEIGHTS,
     PACKING,
-    SEQUENTIAL,
-    SEQUENTIAL_LANE,
     limits_of,
 )
 
@@ -207,7 +205,7 @@ def _check_columns(zones: list[list[Row]], n: int, isa: Isa) -> None:
 
 def _format(unit: int) -> str:
     """Returns in what form a unit reads weights."""
-    return {DOT: "dot", LANE: "lane", SEQUENTIAL_LANE: "lane"}.get(unit, "panel")
+    return {DOT: "dot", LANE: "lane"}.get(unit, "panel")
 
 
 def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
@@ -226,7 +224,7 @@ def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
             raise _bad(f"tail mark {row.tail} for {row.length[0]} of {most.rows} rows")
         if row.offset[0] != at or row.offset[2] != 0 or row.length[2] != k:
             raise _bad(f"a block at {row.offset} of {row.length} follows row {at}")
-        if not (has_packed or row.unit in (SEQUENTIAL, SEQUENTIAL_LANE, DOT)):
+        if not (has_packed or row.unit == DOT):
             raise _bad(f"{NAMES[row.unit]} reads a packed input, and no row packs it")
         at += row.repeat * row.length[0]
     if at != m:

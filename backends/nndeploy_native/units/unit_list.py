@@ -9,23 +9,21 @@ from dataclasses import dataclass
 from nndeploy_native.isa import Isa
 
 PACK_INPUT, PACK_WEIGHTS = 1, 2
-WIDE_1, WIDE_2, WIDE_4, SEQUENTIAL, LANE, SEQUENTIAL_LANE, DOT = range(3, 10)
+WIDE_1, WIDE_2, WIDE_4, LANE, DOT = range(3, 8)
 NAMES = {
     PACK_INPUT: "pack-input",
     PACK_WEIGHTS: "pack-weights",
     WIDE_1: "wide-1",
     WIDE_2: "wide-2",
     WIDE_4: "wide-4",
-    SEQUENTIAL: "sequential",
     LANE: "lane",
-    SEQUENTIAL_LANE: "sequential-lane",
     DOT: "dot",
 }
 PACKING = frozenset((PACK_INPUT, PACK_WEIGHTS))
 ACTIVATIONS = ("none", "relu", "sigmoid", "tanh", "silu", "hardswish", "gelu")
 """By the number in a row's flags."""
 
-_SEQUENTIAL_ROWS, _DOT_ROWS, DOT_COLUMNS = 3, 4, 6
+_DOT_ROWS, DOT_COLUMNS = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,6 @@ def limits_of(unit: int, columns: int, isa: Isa) -> UnitLimits:
     panel = isa.panel * isa.lanes
     if unit == DOT:
         return UnitLimits(min(_DOT_ROWS, isa.accumulators // max(1, min(columns, DOT_COLUMNS))), DOT_COLUMNS, False)
-    if unit in (SEQUENTIAL, SEQUENTIAL_LANE):
-        return UnitLimits(_SEQUENTIAL_ROWS, panel if unit == SEQUENTIAL else isa.lanes, unit == SEQUENTIAL)
     if unit == LANE:
         return UnitLimits(isa.accumulators // isa.panel, isa.lanes, False)
     panels = {WIDE_1: 1, WIDE_2: 2, WIDE_4: 4}[unit]

@@ -49,12 +49,6 @@ NND_INLINE nnd_size nnd_packed_from(const struct nnd_form *form, nnd_size blocks
   return form->n / NND_PANEL_COLUMNS * NND_PANEL_COLUMNS;
 }
 
-/* What computes the last vector of columns, for the same blocks. */
-NND_INLINE int nnd_lane_unit(int unit) {
-  if (unit == NND_DOT) return NND_DOT;
-  return unit == NND_SEQUENTIAL ? NND_SEQUENTIAL_LANE : NND_LANE;
-}
-
 /* Writes the table of some runs of blocks, one after the other along M. The first run grows and the last block gives way
  * as the range says; its modulus is the rows of the block that does. */
 static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const struct nnd_run *runs, int num_runs,
@@ -67,16 +61,13 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
   const nnd_size whole = form->n - form->n % NND_PANEL_COLUMNS;
   const nnd_size main = form->n - whole > NND_LANES ? form->n : whole;
   nnd_size blocks = 0;
-  int apart = 1;
-  for (int i = 0; i < num_runs; i++) {
-    blocks += runs[i].count;
-    apart &= nnd_rows_apart(runs[i].unit);
-  }
+  for (int i = 0; i < num_runs; i++) blocks += runs[i].count;
+  const int dot = runs->unit == NND_DOT;
   const nnd_size packed_from = nnd_packed_from(form, grows ? blocks + 1 : blocks);
   if (packed_from < form->n)
     nnd_place_row(nnd_add_row(table, NND_PACK_WEIGHTS), (nnd_size[]){0, packed_from, 0},
                   (nnd_size[]){0, form->n - packed_from, form->k});
-  if (!apart || form->in_is_strided) {
+  if (!dot || form->in_is_strided) {
     struct nnd_table_row *row = nnd_add_row(table, NND_PACK_INPUT);
     nnd_place_row(row, (nnd_size[]){0, 0, 0}, (nnd_size[]){m, 0, form->k});
     row->repeat = (uint32_t)nnd_tiles_at_once(form->k);
@@ -86,7 +77,7 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
     if (begin == end) continue;
     nnd_size at = 0;
     for (int i = 0; i < num_runs; i++) {
-      struct nnd_table_row *row = nnd_add_row(table, zone ? nnd_lane_unit(runs[i].unit) : runs[i].unit);
+      struct nnd_table_row *row = nnd_add_row(table, zone && !dot ? NND_LANE : runs[i].unit);
       nnd_place_row(row, (nnd_size[]){at, begin, 0}, (nnd_size[]){runs[i].rows, end - begin, form->k});
       row->repeat = (uint32_t)runs[i].count;
       row->flags = (uint8_t)(form->activation << NND_EPILOGUE_SHIFT);

@@ -20,15 +20,14 @@ struct nnd_costs {
 static void nnd_default_costs(struct nnd_costs *costs) {
   memset(costs, 0, sizeof *costs);
   for (int streamed = 0; streamed < 2; streamed++)
-    for (int unit = NND_WIDE_1; unit <= NND_SEQUENTIAL; unit++)
+    for (int unit = NND_WIDE_1; unit <= NND_WIDE_4; unit++)
       for (int rows = 1; rows <= nnd_most_rows(unit, NND_PANEL_COLUMNS); rows++) {
         const int panels = nnd_unit_panels[unit];
         const float sums = (float)(rows * NND_PANEL), loads = NND_PANEL + (float)rows / panels;
-        const float chain = 4.0f / (unit == NND_SEQUENTIAL ? 4 : panels), come = streamed ? 3.0f * NND_PANEL : 0.0f;
+        const float chain = 4.0f / panels, come = streamed ? 3.0f * NND_PANEL : 0.0f;
         float cost = sums > loads ? sums : loads;
         if (cost < chain) cost = chain;
         if (cost < come) cost = come;
-        if (unit == NND_SEQUENTIAL) cost += streamed ? -0.01f : 0.5f;
         costs->of[streamed][unit][rows] = cost + 0.1f / panels;
       }
 }
@@ -72,7 +71,7 @@ static int nnd_measure_costs(struct nnd_costs *costs) {
   float out[NND_ACCUMULATORS * NND_LANES];
   memset(costs, 0, sizeof *costs);
   for (int streamed = 0; streamed < 2; streamed++)
-    for (int unit = NND_WIDE_1; unit <= NND_SEQUENTIAL; unit++)
+    for (int unit = NND_WIDE_1; unit <= NND_WIDE_4; unit++)
       for (int rows = 1; rows <= nnd_most_rows(unit, NND_PANEL_COLUMNS); rows++)
         costs->of[streamed][unit][rows] = nnd_measured_cost(unit, rows, streamed, in, weights, out);
   free(weights);

@@ -28,11 +28,20 @@ NND_EXPORT int nnd_units_table(struct nnd_product *product, nnd_size m, nnd_size
 NND_EXPORT void nnd_units_quick(const struct nnd_form *form, nnd_size m, struct nnd_table *to) {
   nnd_compose_quick(form, m, to);
 }
-NND_EXPORT nnd_size nnd_units_scratch(const struct nnd_table *table, nnd_size m) {
-  return nnd_matmul_scratch(table, m);
-}
-NND_EXPORT void nnd_units_run(const struct nnd_matmul *op, const struct nnd_table *table, nnd_size m) {
+/* Runs by a given table, or by the product's own. Returns 0, or the floats of scratch that it needs where `scratch` is
+ * less: then nothing is done. */
+NND_EXPORT nnd_size nnd_units_run(const struct nnd_matmul *op, const struct nnd_table *table, nnd_size m,
+                                  nnd_size scratch) {
+  const nnd_size needed = nnd_matmul_scratch(table, m);
+  if (needed > scratch) return needed;
   nnd_matmul_run(op, table, m);
+  return 0;
+}
+NND_EXPORT nnd_size nnd_units_call(struct nnd_product *product, const struct nnd_matmul *op, nnd_size m, nnd_size n,
+                                   nnd_size k, nnd_size scratch) {
+  struct nnd_table table;
+  nnd_table_for(product, m, n, k, &table);
+  return nnd_units_run(op, &table, m, scratch);
 }
 
 #endif

@@ -32,6 +32,7 @@ struct nnd_segment {
 };
 
 #define NND_SEGMENTS 3 /* rows of a zone, at most */
+#define NND_FETCHED_K 2048 /* panels longer than this would push out what they meet: AMD Zen 4, 1 MiB of L2, 2026-11-22 */
 
 /* A table that is being read: the header's range applied to M. */
 struct nnd_reading {
@@ -96,12 +97,12 @@ NND_INLINE int nnd_segments(const struct nnd_matmul *op, const struct nnd_readin
       *s = (struct nnd_segment){rows, end - begin, at + begin * rows, nnd_at(&op->in, at + begin * rows, 0),
                                 op->in.stride[0], rows * op->in.stride[0], kind};
       if (t->pack_input) {
-        const int apart = nnd_rows_apart(row->unit);
+        const nnd_size tile = row->unit == NND_DOT ? 1 : rows; /* a dot unit's rows lie apart */
         s->in = to;
         s->in_row = nnd_packed_k(t->k);
         s->in_tile = rows * s->in_row;
-        for (nnd_size i = 0; i < s->count * (apart ? rows : 1); i++, to += s->in_row * (apart ? 1 : rows))
-          NND_DO(nnd_pack_tile(&op->in, s->at + i * (apart ? 1 : rows), apart ? 1 : rows, t->k, to));
+        for (nnd_size i = 0; i < s->count * rows; i += tile, to += tile * s->in_row)
+          NND_DO(nnd_pack_tile(&op->in, s->at + i, tile, t->k, to));
       }
     }
     block += count;
@@ -143,7 +144,7 @@ NND_INLINE void nnd_zone(const struct nnd_matmul *op, const struct nnd_reading *
   for (nnd_size column = begin; column < end; column += step * NND_PANEL_COLUMNS) {
     const nnd_size all = nnd_min(step * NND_PANEL_COLUMNS, end - column);
     struct nnd_tile_call call = {.out_row = op->out.stride[0], .k = t->k};
-    const int vectors = rows->unit == NND_LANE || rows->unit == NND_SEQUENTIAL_LANE ? 1 : NND_PANEL;
+    const int vectors = rows->unit == NND_LANE ? 1 : NND_PANEL;
     call.weight_step = vectors * NND_LANES;
     call.weight_panel = dot ? nnd_packed_k(t->k) : t->k * NND_PANEL_COLUMNS;
     const float *weights;
@@ -164,7 +165,7 @@ NND_INLINE void nnd_zone(const struct nnd_matmul *op, const struct nnd_reading *
       call.weight_panel = NND_PANEL_COLUMNS;
     }
     call.next = (const char *)(weights + step * call.weight_panel);
-    call.next_step = nnd_max(1, NND_PANEL_COLUMNS * (nnd_size)sizeof(float) / tiles);
+    call.next_step = t->k > NND_FETCHED_K ? 0 : nnd_max(1, NND_PANEL_COLUMNS * (nnd_size)sizeof(float) / tiles);
     for (int i = 0; i < num_segments; i++) {
       const struct nnd_segment *s = &segments[i];
       const struct nnd_table_row *row = &rows[s->kind];

@@ -20,7 +20,7 @@ struct nnd_program {
 /* The family of least cost for blocks of `rows`. */
 NND_INLINE int nnd_best_unit(const struct nnd_costs *costs, int streamed, int rows) {
   int best = NND_WIDE_1;
-  for (int unit = NND_WIDE_1; unit <= NND_SEQUENTIAL; unit++) {
+  for (int unit = NND_WIDE_1; unit <= NND_WIDE_4; unit++) {
     const float cost = costs->of[streamed][unit][rows];
     if (cost > 0 && cost < costs->of[streamed][best][rows]) best = unit;
   }

@@ -3,11 +3,10 @@
  * The compute units of a matrix product: out[r][c] = relu(bias[c] + sum_k in[r][k] * weights[k][c]) of one block.
  *
  * A unit is compiled for a number of rows and of columns (panels of NND_PANEL vectors); K, strides and the columns that
- * are stored vary. The sums of a block stay in registers. Four families:
- *   wide        P panels side by side: each k loads P * NND_PANEL vectors of weights and broadcasts one float a row
- *   sequential  one panel, several k at once: few rows take as long as their weights take to come, in order
- *   lane        one vector of columns
- *   dot         few columns: vectors lie along K
+ * are stored vary. The sums of a block stay in registers. Three families:
+ *   wide  P panels side by side: each k loads P * NND_PANEL vectors of weights and broadcasts one float a row
+ *   lane  one vector of columns
+ *   dot   few columns: vectors lie along K
  */
 #ifndef NND_UNITS_TILE_H
 #define NND_UNITS_TILE_H
@@ -17,10 +16,8 @@
 #define NND_UNIT_K 16                                  /* of a packed row that lie side by side */
 #define NND_PANEL_COLUMNS (NND_PANEL * NND_LANES)      /* 32, aarch64 and AVX2 16 */
 #define NND_UNIT_ROWS (NND_ACCUMULATORS / NND_PANEL)   /* 14, 6, 5 */
-#define NND_SEQUENTIAL_ROWS 3
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 6
-#define NND_SEQUENTIAL_AHEAD 512 /* floats of weights fetched ahead */
 
 /* One block. Of a packed input row r of the k from b * NND_UNIT_K on lies at in + (b * rows + r) * NND_UNIT_K. */
 struct nnd_tile_call {
@@ -88,35 +85,6 @@ NND_INLINE void nnd_wide_unit(int rows, int panels, int vectors, const struct nn
     in += rows * NND_UNIT_K;
   }
   nnd_tile_store(t, rows, all, sums);
-}
-
-/* Rows lie apart; weights are packed, in panels of `vectors`: one run of memory. */
-NND_INLINE void nnd_sequential_unit(int rows, int vectors, const struct nnd_tile_call *t) {
-  const int all = rows * vectors, deep = NND_ACCUMULATORS / all < 4 ? NND_ACCUMULATORS / all : 4;
-  vf sums[4][NND_SEQUENTIAL_ROWS * NND_PANEL];
-  nnd_tile_begin(t, rows, vectors, sums[0]);
-  NND_UNROLL for (int j = 1; j < deep; j++)
-    NND_UNROLL for (int s = 0; s < all; s++) sums[j][s] = nnd_splat(0.0f);
-  const float *in = t->in, *weights = t->weights;
-  nnd_size i = 0;
-  NND_NO_UNROLL for (; i + deep <= t->k; i += deep) {
-    NND_UNROLL for (int j = 0; j < deep; j++)
-      NND_UNROLL for (int v = 0; v < vectors; v++) {
-        const float *line = weights + (j * vectors + v) * NND_LANES;
-        __builtin_prefetch(line + NND_SEQUENTIAL_AHEAD, 0, 3);
-        const vf w = nnd_load_any(line);
-        NND_UNROLL for (int r = 0; r < rows; r++) sums[j][r * vectors + v] += w * in[r * t->in_row + i + j];
-      }
-    weights += deep * vectors * NND_LANES;
-  }
-  NND_NO_UNROLL for (; i < t->k; i++, weights += vectors * NND_LANES)
-    NND_UNROLL for (int v = 0; v < vectors; v++) {
-      const vf w = nnd_load_any(weights + v * NND_LANES);
-      NND_UNROLL for (int r = 0; r < rows; r++) sums[0][r * vectors + v] += w * in[r * t->in_row + i];
-    }
-  NND_UNROLL for (int j = 1; j < deep; j++)
-    NND_UNROLL for (int s = 0; s < all; s++) sums[0][s] += sums[j][s];
-  nnd_tile_store(t, rows, vectors, sums[0]);
 }
 
 NND_INLINE float nnd_sum_of_lanes(vf x) {

@@ -13,11 +13,9 @@ enum nnd_unit_number {
   NND_WIDE_1 = 3, /* rows x one panel */
   NND_WIDE_2 = 4,
   NND_WIDE_4 = 5,
-  NND_SEQUENTIAL = 6,
-  NND_LANE = 7,
-  NND_SEQUENTIAL_LANE = 8,
-  NND_DOT = 9,
-  NND_UNITS = 10
+  NND_LANE = 6,
+  NND_DOT = 7,
+  NND_UNITS = 8
 };
 
 #define NND_MOST_UNIT_ROWS 14
@@ -34,13 +32,10 @@ enum nnd_unit_number {
   static void nnd_##name##_##rows(const struct nnd_tile_call *t) {                                                     \
     if (NND_FITS(rows, (panels) * (vectors))) nnd_wide_unit(rows, panels, vectors, t);                                 \
   }
-#define NND_DEFINE_SEQUENTIAL(rows, name, vectors)                                                                     \
-  static void nnd_##name##_##rows(const struct nnd_tile_call *t) { nnd_sequential_unit(rows, vectors, t); }
 #define NND_DEFINE_DOT(rows, columns)                                                                                  \
   static void nnd_dot_##columns##_##rows(const struct nnd_tile_call *t) {                                              \
     if (NND_DOT_FITS(rows, columns)) nnd_dot_unit(rows, columns, t);                                                   \
   }
-#define NND_EACH_FEW(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
 #define NND_EACH_DOT(X, columns) X(1, columns) X(2, columns) X(3, columns) X(4, columns)
 #define NND_LISTED(rows, name, vectors) NND_FITS(rows, vectors) ? nnd_##name##_##rows : 0,
 #define NND_LISTED_DOT(rows, columns) NND_DOT_FITS(rows, columns) ? nnd_dot_##columns##_##rows : 0,
@@ -49,8 +44,6 @@ NND_EACH_ROW(NND_DEFINE_WIDE, wide_1, 1, NND_PANEL)
 NND_EACH_ROW(NND_DEFINE_WIDE, wide_2, 2, NND_PANEL)
 NND_EACH_ROW(NND_DEFINE_WIDE, wide_4, 4, NND_PANEL)
 NND_EACH_ROW(NND_DEFINE_WIDE, lane, 1, 1)
-NND_EACH_FEW(NND_DEFINE_SEQUENTIAL, sequential, NND_PANEL)
-NND_EACH_FEW(NND_DEFINE_SEQUENTIAL, sequential_lane, 1)
 NND_EACH_DOT(NND_DEFINE_DOT, 1)
 NND_EACH_DOT(NND_DEFINE_DOT, 2)
 NND_EACH_DOT(NND_DEFINE_DOT, 3)
@@ -63,8 +56,6 @@ static const nnd_unit nnd_units[NND_UNITS][NND_MOST_UNIT_ROWS + 1] = {
     [NND_WIDE_1] = {0, NND_EACH_ROW(NND_LISTED, wide_1, NND_PANEL)},
     [NND_WIDE_2] = {0, NND_EACH_ROW(NND_LISTED, wide_2, 2 * NND_PANEL)},
     [NND_WIDE_4] = {0, NND_EACH_ROW(NND_LISTED, wide_4, 4 * NND_PANEL)},
-    [NND_SEQUENTIAL] = {0, nnd_sequential_1, nnd_sequential_2, nnd_sequential_3},
-    [NND_SEQUENTIAL_LANE] = {0, nnd_sequential_lane_1, nnd_sequential_lane_2, nnd_sequential_lane_3},
     [NND_LANE] = {0, NND_EACH_ROW(NND_LISTED, lane, 1)},
 };
 
@@ -80,15 +71,11 @@ static const nnd_unit nnd_dot_units[NND_DOT_COLUMNS + 1][NND_DOT_ROWS + 1] = {
 };
 
 /* Panels side by side of a unit. */
-static const int nnd_unit_panels[NND_UNITS] = {0, 0, 0, 1, 2, 4, 1, 1, 1, 1};
-
-/* Units whose rows lie apart: an input that is not contiguous along K is packed row by row for them. */
-NND_INLINE int nnd_rows_apart(int unit) { return unit >= NND_SEQUENTIAL && unit != NND_LANE; }
+static const int nnd_unit_panels[NND_UNITS] = {0, 0, 0, 1, 2, 4, 1, 1};
 
 /* The most rows of a unit, given the columns of the product. */
 NND_INLINE int nnd_most_rows(int unit, nnd_size columns) {
   if (unit == NND_DOT) return (int)nnd_min(NND_DOT_ROWS, NND_ACCUMULATORS / columns);
-  if (unit == NND_SEQUENTIAL || unit == NND_SEQUENTIAL_LANE) return NND_SEQUENTIAL_ROWS;
   if (unit == NND_LANE) return NND_UNIT_ROWS;
   return NND_ACCUMULATORS / (NND_PANEL * nnd_unit_panels[unit]);
 }
