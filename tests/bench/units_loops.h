@@ -25,6 +25,17 @@ NND_EXPORT void nnd_bench_tables(struct nnd_product *product, const int32_t *sha
   }
 }
 
+/* A call with one argument: ctypes takes as long for each as a small product. */
+struct nnd_bound_call {
+  struct nnd_matmul op;
+  struct nnd_product *product;
+  nnd_size m, n, k, scratch;
+};
+
+NND_EXPORT void nnd_bench_bound(const struct nnd_bound_call *call) {
+  nnd_units_call(call->product, &call->op, call->m, call->n, call->k, call->scratch);
+}
+
 /* Nanoseconds of one call, the least of some. */
 NND_EXPORT double nnd_bench_call(struct nnd_product *product, const struct nnd_matmul *op, nnd_size m, nnd_size n,
                                  nnd_size k, nnd_size scratch, nnd_size times) {

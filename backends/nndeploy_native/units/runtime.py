@@ -7,7 +7,6 @@ are constant, or whose three dimensions are all known only when it is called. St
 
 import ctypes
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from nndeploy.errors import InputError
 from nndeploy_native.shared_object import library_from_bytes
 from nndeploy_native.tensors import Array
+from nndeploy_native.units.form import Form
 from nndeploy_native.units.table import MAX_ROWS, Table, table_from_memory
 from nndeploy_native.units.unit_list import ACTIVATIONS, NAMES
 
@@ -27,7 +27,9 @@ class _Bound(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("stride", ctypes.c_ssize_t * 2))
 
 
-class _Matmul(ctypes.Structure):
+class Matmul(ctypes.Structure):
+    """struct nnd_matmul: a product's memory."""
+
     _fields_ = (
         ("x", _Bound), ("weights", _Bound), ("y", _Bound), ("packed", ctypes.c_void_p), ("bias", ctypes.c_void_p),
         ("scratch", ctypes.c_void_p),
@@ -75,17 +77,6 @@ class UnitLibrary:
     def measure_costs(self) -> None:
         """Measures every unit on this machine, about ten milliseconds; products opened later are composed by it."""
         self.functions.nnd_units_measure_costs(self.costs)
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What of a product is known before its first shape: `k` and `n` are 0 where all three dimensions are dynamic."""
-
-    k: int = 0
-    n: int = 0
-    activation: str = "none"
-    input_is_strided: bool = False
-    weights_are_strided: bool = False
 
 
 class Product:
@@ -138,7 +129,9 @@ class Product:
         if out is None:
             out = np.empty((m, n), np.float32)
         elif out.shape != (m, n) or out.dtype != np.float32 or (n > 1 and out.strides[1] != 4):
-            raise InputError(f"out {out.shape} of {out.dtype}, strides {out.strides}; float32 {(m, n)} in rows expected")
+            raise InputError(
+                f"out {out.shape} of {out.dtype}, strides {out.strides}; float32 {(m, n)} in rows expected"
+            )
         if m == 0:
             return out
         op = self.operation(x, weights, out)
@@ -154,9 +147,9 @@ class Product:
                 return out
             scratch = self._scratch(needed)
 
-    def operation(self, x: Array, weights: Array | None, out: Array) -> Any:
+    def operation(self, x: Array, weights: Array | None, out: Array) -> Matmul:
         """Returns the C structure of a call; it keeps none of the arrays."""
-        return _Matmul(
+        return Matmul(
             _bound(x), _bound(weights) if self._packed is None and weights is not None else _Bound(), _bound(out),
             self._packed.ctypes.data if self._packed is not None else None,
             self._bias.ctypes.data if self._bias is not None else None,

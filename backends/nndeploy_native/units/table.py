@@ -8,7 +8,7 @@ exactly, and no unit gets a block that it does not accept.
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
 
@@ -136,6 +136,40 @@ def _read(data: bytes) -> tuple[Table, int]:
     return Table((m, n, k), span, modulus, tuple(rows), axes), checksum
 
 
+def serves(table: Table, m: int) -> bool:
+    """Returns whether a table that `check_table` passes runs a first shape of M rows."""
+    over = m - table.first[0]
+    if table.range == Range.PART:
+        return over >= 0 and over % table.modulus == 0
+    return over == 0 or (
+        table.range != Range.EXACT and -table.modulus < over <= (0 if table.range == Range.TAIL else over)
+    )
+
+
+def table_at(table: Table, m: int) -> Table:
+    """Returns what a table that `serves` M rows is for them: the exact table.
+
+    Raises:
+        DataError: it does not serve them.
+    """
+    if not serves(table, m):
+        raise DataError(f"a table of M {table.first[0]}, range kind {table.range}, does not serve {m} rows")
+    more = max(0, -(-(m - table.first[0]) // (table.modulus or 1)))
+    less = table.first[0] + more * table.modulus - m
+    rows = []
+    for row in table.rows:
+        if row.unit in PACKING:
+            length = (m, *row.length[1:]) if row.unit == PACK_INPUT else row.length
+            rows.append(replace(row, length=length))
+            continue
+        grows, begins = row.flags & GROWS, row.offset[0] == 0
+        offset = (row.offset[0] + (0 if begins else more * table.modulus), *row.offset[1:])
+        length = (row.length[0] - (less if row.tail == Tail.VARIABLE else 0), *row.length[1:])
+        repeat = row.repeat + (more if grows else 0)
+        rows.append(replace(row, flags=row.flags & ~GROWS, repeat=repeat, offset=offset, length=length))
+    return Table((m, *table.first[1:]), Range.EXACT, 0, tuple(rows), table.axes)
+
+
 def check_table(table: Table, isa: Isa) -> None:
     """Passes a table of a matrix product that its interpreter may be given.
 
@@ -148,6 +182,8 @@ def check_table(table: Table, isa: Isa) -> None:
     products = _packing_checked(table)
     if not products:
         raise _bad("it has no unit that computes")
+    if len({row.flags >> _EPILOGUE_SHIFT for row in products}) > 1:
+        raise _bad("its blocks end in different activations")
     zones = [list(rows) for _, rows in groupby(products, key=lambda row: (row.offset[1], row.length[1]))]
     _check_columns(zones, n, isa)
     for zone in zones:
@@ -219,8 +255,8 @@ def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
             raise _bad("a row goes on where its zone ends, or the other way round")
         if not 1 <= row.length[0] <= most.rows or row.repeat < 1:
             raise _bad(f"{row.repeat} blocks of {row.length[0]} rows, {NAMES[row.unit]} takes 1 to {most.rows}")
-        gives_way = number == len(zone) - 1 and table.range in (Range.WHOLE, Range.TAIL)
-        if row.tail != (Tail.VARIABLE if row.length[0] < most.rows or gives_way else Tail.NONE):
+        is_whole, last = row.length[0] == most.rows, number == len(zone) - 1
+        if not ((row.tail == Tail.NONE and is_whole) or (row.tail == Tail.VARIABLE and (last or not is_whole))):
             raise _bad(f"tail mark {row.tail} for {row.length[0]} of {most.rows} rows")
         if row.offset[0] != at or row.offset[2] != 0 or row.length[2] != k:
             raise _bad(f"a block at {row.offset} of {row.length} follows row {at}")
@@ -231,8 +267,8 @@ def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
         raise _bad(f"{at} of {m} rows are covered")
 
 
-def _along_m(row: Row) -> tuple[int, int, int]:
-    return row.offset[0], row.length[0], row.repeat
+def _along_m(row: Row) -> tuple[int, int, int, int]:
+    return row.offset[0], row.length[0], row.repeat, row.flags & GROWS
 
 
 def _check_range(table: Table, zone: list[Row]) -> None:

@@ -9,8 +9,9 @@ import pytest
 from native_models import Array, needs_zig, runnable_isas
 from nndeploy_native.isa import Isa
 from nndeploy_native.units.compile_units import build_units
-from nndeploy_native.units.runtime import Form, Product, UnitLibrary
-from nndeploy_native.units.table import check_table, table_from_memory
+from nndeploy_native.units.form import Form, check_form
+from nndeploy_native.units.runtime import Product, UnitLibrary
+from nndeploy_native.units.table import check_table, table_at, table_from_memory
 from nndeploy_native.units.unit_list import ACTIVATIONS
 
 HERE = runnable_isas()
@@ -77,7 +78,9 @@ def test_a_product_equals_float64_at_any_shape_and_stride(seed: int, units: tupl
             outside = np.concatenate([raw[0], raw[-1], raw[:, :MARGIN].ravel(), raw[:, -MARGIN:].ravel()])
             assert (outside == 7.0).all(), f"{where}: wrote outside its output"
             if memory is not None:
-                check_table(table_from_memory(bytes(memory)), isa)
+                table = table_from_memory(bytes(memory))
+                check_table(table, isa)
+                check_form(table, form, constant_weights=constant, isa=isa)
 
 
 @pytest.mark.parametrize("n", [1, 6, 7, 16, 17, 32, 40, 96, 1000])
@@ -89,6 +92,4 @@ def test_tables_of_every_m_cover_it_and_few_are_enough(n: int, units: tuple[Isa,
         check_table(table_from_memory(one), isa)
     assert sum(int.from_bytes(one[24:28], "little") for one in tables) <= 32 * 1024
     for m in range(1, 2001):
-        table = product.table(m)
-        more = m - table.first[0]
-        assert more == 0 or (table.modulus and (table.range in (1, 3) or more % table.modulus == 0)), m
+        check_table(table_at(product.table(m), m), isa)

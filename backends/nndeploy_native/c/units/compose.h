@@ -59,11 +59,12 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
   table->header.modulus = (uint16_t)(range == NND_EXACT ? 0 : runs[0].rows);
   const int grows = range == NND_WHOLE || range == NND_PART, gives_way = range == NND_WHOLE || range == NND_TAIL;
   const nnd_size whole = form->n - form->n % NND_PANEL_COLUMNS;
-  const nnd_size main = form->n - whole > NND_LANES ? form->n : whole;
   nnd_size blocks = 0;
   for (int i = 0; i < num_runs; i++) blocks += runs[i].count;
   const int dot = runs->unit == NND_DOT;
   const nnd_size packed_from = nnd_packed_from(form, grows ? blocks + 1 : blocks);
+  const int partial = form->n - whole > NND_LANES; /* a last panel of more than a vector: packed, it is like the others */
+  const nnd_size main = partial && (packed_from == 0 || packed_from == form->n) ? form->n : whole;
   if (packed_from < form->n)
     nnd_place_row(nnd_add_row(table, NND_PACK_WEIGHTS), (nnd_size[]){0, packed_from, 0},
                   (nnd_size[]){0, form->n - packed_from, form->k});
@@ -77,7 +78,7 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
     if (begin == end) continue;
     nnd_size at = 0;
     for (int i = 0; i < num_runs; i++) {
-      struct nnd_table_row *row = nnd_add_row(table, zone && !dot ? NND_LANE : runs[i].unit);
+      struct nnd_table_row *row = nnd_add_row(table, zone && !dot && !partial ? NND_LANE : runs[i].unit);
       nnd_place_row(row, (nnd_size[]){at, begin, 0}, (nnd_size[]){runs[i].rows, end - begin, form->k});
       row->repeat = (uint32_t)runs[i].count;
       row->flags = (uint8_t)(form->activation << NND_EPILOGUE_SHIFT);

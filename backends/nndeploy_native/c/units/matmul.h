@@ -77,9 +77,9 @@ static nnd_size nnd_matmul_scratch(const struct nnd_table *table, nnd_size m) {
 }
 
 #ifdef NND_UNITS_IDLE /* measures the interpreter: no unit does anything */
-#define NND_DO(call)
+#define NND_DO(call) do { if (0) call; } while (0)
 #else
-#define NND_DO(call) call
+#define NND_DO(call) do { call; } while (0)
 #endif
 
 /* The blocks [first, last) of all, packed where the table says so. Returns the number of segments. */

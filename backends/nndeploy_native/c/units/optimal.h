@@ -85,16 +85,17 @@ NND_INLINE nnd_size nnd_base_of(nnd_size m, nnd_size columns) {
 static void nnd_compose_optimal(const struct nnd_program *program, const struct nnd_form *form, nnd_size m,
                                 struct nnd_table *table) {
   const nnd_size base = nnd_base_of(m, form->n), rest = base < NND_PLANNED ? base : base % NND_UNIT_ROWS + NND_UNIT_ROWS;
-  struct nnd_run runs[NND_SEGMENTS];
-  int count = form->n <= NND_DOT_COLUMNS ? -1 : nnd_runs_of(program, rest, runs + 1, NND_SEGMENTS - 1);
-  if (count < 0) { /* dot units, or too many kinds of blocks */
+  struct nnd_run runs[NND_SEGMENTS + 1];
+  int count = form->n <= NND_DOT_COLUMNS ? -1 : nnd_runs_of(program, rest, runs + 1, NND_SEGMENTS);
+  const int has_whole = count > 0 && runs[1].rows == NND_UNIT_ROWS;
+  if (count < 0 || (base != rest && !has_whole && count == NND_SEGMENTS)) { /* dot units, or too many kinds of blocks */
     nnd_compose_quick(form, m, table);
     return;
   }
   struct nnd_run *begin = runs + 1;
   if (base != rest) {
     const struct nnd_run whole = {NND_UNIT_ROWS, (base - rest) / NND_UNIT_ROWS, NND_WIDE_1};
-    if (begin->rows == NND_UNIT_ROWS) begin->count += whole.count;
+    if (has_whole) begin->count += whole.count;
     else {
       *--begin = whole;
       count++;
