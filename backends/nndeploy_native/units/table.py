@@ -31,7 +31,7 @@ _HEADER, _ROW = struct.Struct("<IHH3iBBHII"), struct.Struct("<HBBI3i3i")
 MAX_ROWS = 8
 _MOST = 2**31 - 1
 GOES_ON, GROWS = 1, 2
-_EPILOGUE_SHIFT = 4
+EPILOGUE_SHIFT = 4
 _MOST_TILES_AT_ONCE = 64
 _MOST_KINDS = 3
 
@@ -69,7 +69,7 @@ class Row:
     @property
     def activation(self) -> str:
         """The epilogue's name."""
-        return ACTIVATIONS[self.flags >> _EPILOGUE_SHIFT]
+        return ACTIVATIONS[self.flags >> EPILOGUE_SHIFT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def check_table(table: Table, isa: Isa) -> None:
     products = _packing_checked(table)
     if not products:
         raise _bad("it has no unit that computes")
-    if len({row.flags >> _EPILOGUE_SHIFT for row in products}) > 1:
+    if len({row.flags >> EPILOGUE_SHIFT for row in products}) > 1:
         raise _bad("its blocks end in different activations")
     zones = [list(rows) for _, rows in groupby(products, key=lambda row: (row.offset[1], row.length[1]))]
     _check_columns(zones, n, isa)
@@ -249,7 +249,7 @@ def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
     has_packed = any(row.unit == PACK_INPUT for row in table.rows)
     for number, row in enumerate(zone):
         most = limits_of(row.unit, n, isa)
-        if row.flags >> _EPILOGUE_SHIFT >= len(ACTIVATIONS) or row.flags & 0b1100:
+        if row.flags >> EPILOGUE_SHIFT >= len(ACTIVATIONS) or row.flags & 0b1100:
             raise _bad(f"flags {row.flags}")
         if (row.flags & GOES_ON == 0) != (number == len(zone) - 1):
             raise _bad("a row goes on where its zone ends, or the other way round")

@@ -6,6 +6,7 @@
 #define NND_UNITS_LIBRARY_H
 
 #include "cache.h"
+#include "python_call.h"
 
 #define NND_EXPORT __attribute__((visibility("default")))
 
@@ -42,6 +43,20 @@ NND_EXPORT nnd_size nnd_units_call(struct nnd_product *product, const struct nnd
   struct nnd_table table;
   nnd_table_for(product, m, n, k, &table);
   return nnd_units_run(op, &table, m, scratch);
+}
+
+/* Element-wise chains and units along the last axis. */
+NND_EXPORT struct nnd_rows *nnd_units_rows_open(const struct nnd_operation *operations, int count) {
+  return nnd_rows_open(operations, count);
+}
+NND_EXPORT void nnd_units_rows_close(struct nnd_rows *rows) { free(rows); }
+NND_EXPORT const struct nnd_table *nnd_units_rows_table(const struct nnd_rows *rows, nnd_size n, int single,
+                                                        int in_place) {
+  return nnd_rows_table(rows, n, single, in_place);
+}
+NND_EXPORT int nnd_units_rows_call(const struct nnd_rows *rows, const struct nnd_table *table,
+                                   const struct nnd_python *python, void *const *object, int count, float epsilon) {
+  return nnd_rows_call(rows, table, python, object, count, epsilon);
 }
 
 #endif
