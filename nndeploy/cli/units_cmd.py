@@ -28,7 +28,7 @@ Examples:
 
 @click.group("units")
 def units() -> None:
-    """Make libraries of static units, which several bundles share."""
+    """Make a library of static units that several bundles share."""
 
 
 @units.command("build", epilog=BUILD_EXAMPLES)
