@@ -19,10 +19,9 @@ from nndeploy.errors import DataError
 from nndeploy.plugin.cache_file import read_cache, write_cache
 from nndeploy.target import Target
 from nndeploy_native.isa import Isa
-from nndeploy_native.units.runtime import Form
+from nndeploy_native.units.form import Form, check_form
 from nndeploy_native.units.table import Table
 from nndeploy_native.units.tables_file import MAX_TABLES, SUFFIX, tables_from_bytes, tables_to_bytes
-from nndeploy_native.units.unit_list import PACK_INPUT, PACK_WEIGHTS, PACKING
 
 MAX_FILES = 256
 MAX_BYTES = 16 << 20
@@ -58,8 +57,10 @@ class TableCache:
             return []
         try:
             isa, tables = tables_from_bytes(data, self._key)
-            if isa is not self._isa or not all(map(self._fits, tables)):
-                raise DataError("tables of another product")
+            if isa is not self._isa:
+                raise DataError("tables for another instruction set")
+            for table in tables:
+                check_form(table, self._form, constant_weights=self._constant, isa=isa)
         except DataError:
             with contextlib.suppress(OSError):
                 self.path.unlink()
@@ -74,24 +75,11 @@ class TableCache:
                 return False
             kept = {table.first: table for table in self.load()}
             for table in tables:
-                assert self._fits(table)
                 kept.pop(table.first, None)
                 kept[table.first] = table
             data = tables_to_bytes(self._isa, list(kept.values())[-MAX_TABLES:], self._key)
             _make_room(folder, self.path.name, len(data))
             return write_cache(self.path, data, _TEMPORARY)
-
-    def _fits(self, table: Table) -> bool:
-        """Returns whether this product may run a table: its K and N, its epilogue, what it packs."""
-        form, (_, n, k) = self._form, table.first
-        packed = [row.offset[1] for row in table.rows if row.unit == PACK_WEIGHTS]
-        return (
-            (form.n, form.k) in ((n, k), (0, 0))
-            and all(row.activation == form.activation for row in table.rows if row.unit not in PACKING)
-            and not (self._constant and packed)
-            and (self._constant or not form.weights_are_strided or packed == [0])
-            and (not form.input_is_strided or any(row.unit == PACK_INPUT for row in table.rows))
-        )
 
 
 @contextlib.contextmanager

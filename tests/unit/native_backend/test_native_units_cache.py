@@ -9,7 +9,8 @@ import pytest
 from native_models import needs_zig, runnable_isas
 from nndeploy_native.units import table_cache
 from nndeploy_native.units.compile_units import build_units
-from nndeploy_native.units.runtime import Form, Product, UnitLibrary
+from nndeploy_native.units.form import Form
+from nndeploy_native.units.runtime import Product, UnitLibrary
 from nndeploy_native.units.table_cache import TableCache, cache_key
 from nndeploy_native.units.tables_file import MAX_TABLES
 from nndeploy_native.units.unit_list import PACK_WEIGHTS

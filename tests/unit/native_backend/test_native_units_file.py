@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from native_models import needs_zig, runnable_isas
 from nndeploy_native.units import library_file
+from nndeploy_native.units.form import Form
 from nndeploy_native.units.library_file import load_units
-from nndeploy_native.units.runtime import Form, Product
+from nndeploy_native.units.runtime import Product
 from nndeploy_native.units.tables_file import tables_to_bytes
 
 from nndeploy.bundle.units_file import open_units, write_units

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from nndeploy_native.isa import ISAS
-from nndeploy_native.units.runtime import Form, Product, UnitLibrary
+from nndeploy_native.units.form import Form
+from nndeploy_native.units.runtime import Product, UnitLibrary
 from nndeploy_native.units.table import Table
 from nndeploy_native.units.table_cache import MAX_BYTES, MAX_FILES, TableCache
 from nndeploy_native.units.tables_file import SUFFIX, tables_from_bytes
