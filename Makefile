@@ -96,6 +96,9 @@ bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and Op
 bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS="--kills N"
 	$(BIN)/python tests/bench/bench_stream_kills.py $(ARGS)
 
+bench-units-cache: setup ## tables of units on the disk: 8 processes, 10,000 shapes, killed at random; ARGS="--kills N"
+	$(BIN)/python tests/bench/bench_units_cache.py $(ARGS)
+
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
 

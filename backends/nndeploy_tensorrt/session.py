@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nndeploy.cuda import Device, device, gpu_number
 from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.plugin.cache_file import read_cache, write_cache
 from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.target import capability_number
 from nndeploy.value_types import Value
@@ -23,7 +24,7 @@ from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import LIBRARIES, RTX, Log, TensorRt, loaded, log_of
 from nndeploy_tensorrt.reason import library_reason
 from nndeploy_tensorrt.runner import Runner
-from nndeploy_tensorrt.runtime_cache import cache_path, read_cache, write_cache
+from nndeploy_tensorrt.runtime_cache import MAX_BYTES, PREFIX, cache_path
 from nndeploy_tensorrt.tensor_types import dtype_name
 
 
@@ -111,7 +112,7 @@ class _KernelCache:
         if path is None:
             return
         self._cache = self.config.create_runtime_cache()
-        data = read_cache(path)
+        data = read_cache(path, MAX_BYTES)
         if data and self._cache.deserialize(data):
             self._kept = data
         self.config.set_runtime_cache(self._cache)
@@ -122,7 +123,7 @@ class _KernelCache:
             return
         serialized = self._cache.serialize()
         data = b"" if serialized is None else bytes(serialized)
-        if data and data != self._kept and write_cache(self._path, data):
+        if data and data != self._kept and write_cache(self._path, data, PREFIX):
             self._kept = data
 
 

@@ -10,11 +10,10 @@ there, and only there, unknown fields are ignored, except in what a variant requ
 """
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from nndeploy.bundle.container import check_name
+from nndeploy.bundle.json_fields import DOTS, GPU_NEEDS, Fields, member_from_json, member_name, minor_version
 from nndeploy.bundle.manifest import (
     FORMAT_MAJOR,
     FORMAT_MINOR,
@@ -22,7 +21,6 @@ from nndeploy.bundle.manifest import (
     Golden,
     ImageInput,
     Manifest,
-    Member,
     NamedType,
     Submodel,
     TargetChain,
@@ -45,9 +43,7 @@ from nndeploy.value_types import (
 
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 << 20  # the names and types of all values in the chain are in it, so more than other JSON
-MAX_INT = (1 << 63) - 1
 MAP_KEYS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")
-GPU_NEEDS = frozenset(("compute_capability", "compute_capability_min"))
 ORIGINS = ("sample", "generated")
 CHANNELS = ("RGB", "BGR", "L")
 LAYOUTS = ("NCHW", "NHWC")
@@ -55,10 +51,7 @@ FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs
 FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
 MAX_PIXELS = 65535  # of one side of an image
 
-_ID = re.compile(r"[a-z0-9_.-]{1,64}")
 _FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,128})?")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_DOTS = (".", "..")
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -78,7 +71,8 @@ def decode_manifest(text: bytes | memoryview) -> Manifest:
     """
     data = parse_json(text, MAX_MANIFEST_BYTES)
     manifest = manifest_from_json(data)
-    if (minor := _minor(data)) <= FORMAT_MINOR and minor != (least := _least_minor(manifest)):
+    minor, least = minor_version(data, FORMAT_NAME, (FORMAT_MAJOR, FORMAT_MINOR)), _least_minor(manifest)
+    if minor <= FORMAT_MINOR and minor != least:
         raise BundleError(f"says that it is of format 1.{minor}, what it holds makes it 1.{least}", where="format")
     return manifest
 
@@ -114,8 +108,8 @@ def manifest_from_json(data: object) -> Manifest:
     Raises:
         BundleError: the data are of a newer format, or not of the form of a manifest.
     """
-    minor = _minor(data)
-    fields = _Fields(data, "", ignore_unknown=minor > FORMAT_MINOR)
+    minor = minor_version(data, FORMAT_NAME, (FORMAT_MAJOR, FORMAT_MINOR))
+    fields = Fields(data, "", ignore_unknown=minor > FORMAT_MINOR)
     fields.take("format")
     chains = () if minor < FIRST_WITH_TARGETS else fields.list_of_fields("target_chains")
     manifest = Manifest(
@@ -134,177 +128,13 @@ def manifest_from_json(data: object) -> Manifest:
         checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
         image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
         provenance=fields.fields("provenance").plain(),
-        members={name: _member(name, item) for name, item in fields.named_fields("members")},
+        members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
     )
     fields.end()
     return manifest
 
 
-class _Fields:
-    """A JSON object while it is read: each field is taken once, with its type, and `end` refuses what is left.
-
-    `where` names the object in messages. With `ignore_unknown` `end` refuses nothing.
-    """
-
-    def __init__(self, data: object, where: str, ignore_unknown: bool) -> None:
-        if not isinstance(data, dict):
-            raise BundleError(f"expected an object, got {_shown(data)}", where=where)
-        self._data: dict[str, Any] = data
-        self._taken: set[str] = set()
-        self._where = where
-        self._ignore_unknown = ignore_unknown
-
-    def at(self, key: str) -> str:
-        return f"{self._where}.{key}" if self._where else key
-
-    def refuse(self, key: str, expected: str) -> BundleError:
-        return BundleError(f"expected {expected}, got {_shown(self._data.get(key))}", where=self.at(key))
-
-    def take(self, key: str) -> Any:
-        if key not in self._data:
-            raise BundleError(f"the field {key!r} is missing", where=self._where)
-        self._taken.add(key)
-        return self._data[key]
-
-    def end(self) -> None:
-        if self._ignore_unknown or len(self._taken) == len(self._data):
-            return
-        unknown = min(self._data.keys() - self._taken)
-        hint = did_you_mean(unknown, sorted(self._taken))
-        raise BundleError(f"unknown field {unknown!r:.80}", where=self._where, hint=hint)
-
-    def plain(self) -> dict[str, Any]:
-        return self._data
-
-    def is_null(self, key: str) -> bool:
-        return self.take(key) is None
-
-    def text(self, key: str) -> str:
-        value = self.take(key)
-        if not isinstance(value, str):
-            raise self.refuse(key, "text")
-        return value
-
-    def name(self, key: str) -> str:
-        value = self.text(key)
-        if not value:
-            raise self.refuse(key, "a name")
-        return value
-
-    def names(self, key: str, least: int = 0) -> tuple[str, ...]:
-        value = self.take(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise self.refuse(key, "a list of names")
-        if len(value) < least:
-            raise self.refuse(key, f"{least} name or more")
-        return tuple(value)
-
-    def choice(self, key: str, choices: tuple[str, ...]) -> str:
-        value = self.take(key)
-        if value not in choices:
-            raise self.refuse(key, "one of " + ", ".join(choices))
-        return str(value)
-
-    def identifier(self, key: str) -> str:
-        value = self.text(key)
-        if not _ID.fullmatch(value) or value in _DOTS:
-            raise self.refuse(key, "1 to 64 of a-z, 0-9, '_', '.', '-'")
-        return value
-
-    def sha256(self, key: str) -> str:
-        value = self.text(key)
-        if not _SHA256.fullmatch(value):
-            raise self.refuse(key, "64 lower-case hexadecimal digits")
-        return value
-
-    def member_or_empty(self, key: str) -> str:
-        value = self.text(key)
-        return _member_name(value, self.at(key)) if value else value
-
-    def boolean(self, key: str) -> bool:
-        value = self.take(key)
-        if not isinstance(value, bool):
-            raise self.refuse(key, "true or false")
-        return value
-
-    def integer(self, key: str, least: int = 0, most: int = MAX_INT) -> int:
-        value = self.take(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.refuse(key, f"an integer from {least} to {most}")
-        return value
-
-    def number_from_zero(self, key: str) -> float:
-        value = self.take(key)
-        if not _is_number(value) or value < 0:
-            raise self.refuse(key, "a finite number that is not negative")
-        return float(value)
-
-    def numbers(self, key: str) -> tuple[float, ...]:
-        value = self.take(key)
-        if not isinstance(value, list) or not all(_is_number(item) for item in value):
-            raise self.refuse(key, "a list of finite numbers")
-        return tuple(float(item) for item in value)
-
-    def fields(self, key: str) -> "_Fields":
-        return _Fields(self.take(key), self.at(key), self._ignore_unknown)
-
-    def list_of_fields(self, key: str, least: int = 0) -> "list[_Fields]":
-        value = self.take(key)
-        if not isinstance(value, list):
-            raise self.refuse(key, "a list")
-        if len(value) < least:
-            raise self.refuse(key, f"{least} item or more")
-        return [_Fields(item, f"{self.at(key)}[{i}]", self._ignore_unknown) for i, item in enumerate(value)]
-
-    def named(self, key: str) -> list[tuple[str, Any]]:
-        value = self.take(key)
-        if not isinstance(value, dict) or "" in value:
-            raise self.refuse(key, "an object without an empty name")
-        return list(value.items())
-
-    def named_fields(self, key: str) -> "list[tuple[str, _Fields]]":
-        return [(n, _Fields(v, f"{self.at(key)}[{n!r:.80}]", self._ignore_unknown)) for n, v in self.named(key)]
-
-    def names_by_name(self, key: str) -> dict[str, str]:
-        named = dict(self.named(key))
-        if not all(isinstance(value, str) and value for value in named.values()):
-            raise self.refuse(key, "an object of names")
-        return named
-
-    def requirements(self, key: str) -> dict[str, Any]:
-        """Returns what a variant needs; only a newer minor version may name a need that this one does not know."""
-        needs = self.fields(key)
-        found = needs.plain()
-        if "arch" in found:
-            needs.name("arch")
-        for listed in ("cpu_features", "custom_ops", "compute_capability"):
-            if listed in found:
-                needs.names(listed, least=int(listed in GPU_NEEDS))
-        if "compute_capability_min" in found:
-            needs.name("compute_capability_min")
-        needs.end()
-        return found
-
-
-def _minor(data: object) -> int:
-    """Returns the minor version that the data are of; refuses those of another format or major version."""
-    version = _Fields(data, "", ignore_unknown=False).fields("format")
-    if version.take("name") != FORMAT_NAME:
-        raise version.refuse("name", FORMAT_NAME)
-    major, minor = version.integer("major"), version.integer("minor")
-    if major > FORMAT_MAJOR:
-        raise BundleError(
-            f"made by a newer nndeploy (format {major}), this one reads format {FORMAT_MAJOR}",
-            hint="upgrade nndeploy, or compile the model again with this one",
-        )
-    if major < FORMAT_MAJOR:
-        raise BundleError(f"format {major} was never released; this nndeploy reads format {FORMAT_MAJOR}")
-    if minor <= FORMAT_MINOR:
-        version.end()
-    return minor
-
-
-def _named_type(fields: _Fields) -> NamedType:
+def _named_type(fields: Fields) -> NamedType:
     result = NamedType(fields.name("name"), _value_type(fields.take("type"), fields.at("type")))
     fields.end()
     return result
@@ -331,7 +161,7 @@ def _check_map_keys(value_type: ValueType, where: str) -> None:
             pass
 
 
-def _submodel(fields: _Fields) -> Submodel:
+def _submodel(fields: Fields) -> Submodel:
     result = Submodel(
         id=fields.identifier("id"),
         inputs=fields.names("inputs"),
@@ -342,7 +172,7 @@ def _submodel(fields: _Fields) -> Submodel:
     return result
 
 
-def _target_chain(fields: _Fields) -> TargetChain:
+def _target_chain(fields: Fields) -> TargetChain:
     result = TargetChain(
         id=fields.identifier("id"),
         target=fields.name("target"),
@@ -353,11 +183,11 @@ def _target_chain(fields: _Fields) -> TargetChain:
     return result
 
 
-def _types(fields: _Fields) -> dict[str, ValueType]:
+def _types(fields: Fields) -> dict[str, ValueType]:
     return {name: _value_type(item, fields.at(f"values[{name!r}]")) for name, item in fields.named("values")}
 
 
-def _variant(fields: _Fields) -> Variant:
+def _variant(fields: Fields) -> Variant:
     result = Variant(
         id=fields.identifier("id"),
         backend=fields.name("backend"),
@@ -372,12 +202,12 @@ def _variant(fields: _Fields) -> Variant:
     return result
 
 
-def _files(fields: _Fields) -> dict[str, str]:
+def _files(fields: Fields) -> dict[str, str]:
     files = fields.names_by_name("files")
     for name, member in files.items():
-        if not _FILE.fullmatch(name) or any(segment in _DOTS for segment in name.split("/")):
+        if not _FILE.fullmatch(name) or any(segment in DOTS for segment in name.split("/")):
             raise BundleError(f"{name!r:.80} is no name of a backend's file", where=fields.at("files"))
-        _member_name(member, f"{fields.at('files')}[{name!r}]")
+        member_name(member, f"{fields.at('files')}[{name!r}]")
     return files
 
 
@@ -386,17 +216,17 @@ def _dim_range_to_json(sizes: DimRange, minor: int) -> dict[str, int]:
     return {"min": sizes.min, "max": sizes.max, "best": sizes.best, **step}
 
 
-def _dim_range(fields: _Fields, minor: int) -> DimRange:
+def _dim_range(fields: Fields, minor: int) -> DimRange:
     step = fields.integer("step") if minor >= FIRST_WITH_STEPS else 1
     result = DimRange(fields.integer("min"), fields.integer("max"), fields.integer("best"), step)
     fields.end()
     return result
 
 
-def _golden(fields: _Fields) -> Golden:
+def _golden(fields: Fields) -> Golden:
     result = Golden(
-        inputs=_member_name(fields.text("inputs"), fields.at("inputs")),
-        outputs=_member_name(fields.text("outputs"), fields.at("outputs")),
+        inputs=member_name(fields.text("inputs"), fields.at("inputs")),
+        outputs=member_name(fields.text("outputs"), fields.at("outputs")),
         boundaries=fields.member_or_empty("boundaries"),
         origin=fields.choice("origin", ORIGINS),
     )
@@ -404,7 +234,7 @@ def _golden(fields: _Fields) -> Golden:
     return result
 
 
-def _tolerance(dtype: str, fields: _Fields) -> Tolerance:
+def _tolerance(dtype: str, fields: Fields) -> Tolerance:
     if dtype not in DTYPES:
         raise BundleError(f"unknown element type {dtype!r:.40}", where="tolerances", hint=did_you_mean(dtype, DTYPES))
     result = Tolerance(
@@ -416,7 +246,7 @@ def _tolerance(dtype: str, fields: _Fields) -> Tolerance:
     return result
 
 
-def _image_input(fields: _Fields) -> ImageInput:
+def _image_input(fields: Fields) -> ImageInput:
     result = ImageInput(
         name=fields.name("name"),
         height=fields.integer("height", 1, MAX_PIXELS),
@@ -429,31 +259,6 @@ def _image_input(fields: _Fields) -> ImageInput:
     )
     fields.end()
     return result
-
-
-def _member(name: str, fields: _Fields) -> Member:
-    _member_name(name, "members")
-    result = Member(fields.sha256("sha256"), fields.integer("size_bytes"))
-    fields.end()
-    return result
-
-
-def _member_name(name: str, where: str) -> str:
-    try:
-        check_name(name)
-    except BundleError as err:
-        err.within(where)
-        raise
-    return name
-
-
-def _is_number(value: object) -> bool:
-    """Returns whether a JSON number is one that a double can come near."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def _shown(data: object) -> str:
-    return f"{data!r:.80}" if data is not None else "nothing"
 
 
 def _named_type_to_json(value: NamedType) -> dict[str, Any]:

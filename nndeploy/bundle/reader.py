@@ -10,11 +10,9 @@ A bundle is replaced by renaming another file over it, never by writing into it:
 used, and what changes in it after the check is seen unchecked.
 """
 
-import hashlib
 import mmap
 import os
 import stat
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -25,6 +23,7 @@ from nndeploy.bundle.container import Buffer, Entry, parse_container
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest
+from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
 from nndeploy.bundle.strict_json import parse_json
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, InputOutputError, MissingInputError, UsageError, did_you_mean
@@ -53,7 +52,8 @@ class Bundle:
         try:
             self._entries = _parsed(self._view, path)
             self.manifest = _manifest(self._view, self._entries)
-            _check_lists_agree(self.manifest, self._entries)
+            check_lists_agree(self.manifest.members, self._entries, UNLISTED)
+            _check_signature(self._entries)
         except BundleError as err:
             err.within(str(path))
             raise
@@ -78,7 +78,7 @@ class Bundle:
         if name not in self._locks:
             hint = did_you_mean(name, self._locks)
             raise UsageError(f"there is no member {name!r:.80}", where=str(self.path), hint=hint)
-        data = _data(self._open_view(), self._entries[name])
+        data = data_of(self._open_view(), self._entries[name])
         with self._locks[name]:
             if name not in self._checked:
                 self._check_hash(name, data)
@@ -125,10 +125,10 @@ class Bundle:
         """
         view = self._open_view()
         for name, entry in self._entries.items():
-            data = _data(view, entry)
+            data = data_of(view, entry)
             if name in self.manifest.members:
                 self._check_hash(name, data)
-            _check_crc(entry, data, f"{self.path}: {name}")
+            check_crc(entry, data, f"{self.path}: {name}")
 
     def close(self) -> None:
         """Lets go of the file; a second call does nothing."""
@@ -140,13 +140,7 @@ class Bundle:
         return self._view
 
     def _check_hash(self, name: str, data: memoryview) -> None:
-        expected, found = self.manifest.members[name].sha256, hashlib.sha256(data).hexdigest()
-        if found != expected:
-            raise BundleError(
-                f"damaged: its SHA-256 is {found:.12}..., the manifest lists {expected:.12}...",
-                where=f"{self.path}: {name}",
-                hint="copy the bundle again, or compile again",
-            )
+        check_hash(self.manifest.members[name], data, f"{self.path}: {name}", "copy the bundle again, or compile again")
 
 
 def open_bundle(path: str | Path) -> Bundle:
@@ -158,30 +152,41 @@ def open_bundle(path: str | Path) -> Bundle:
         InputOutputError: reading failed.
     """
     path = Path(path)
+    return Bundle(map_file(path, "bundle"), path)
+
+
+def map_file(path: Path, what: str) -> memoryview:
+    """Returns the bytes of the file at `path`, mapped; `what` is what it should be.
+
+    Raises:
+        MissingInputError: there is no such file, or it may not be read.
+        BundleError: it is no regular file, or empty.
+        InputOutputError: reading failed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError, ValueError) as err:
-        raise MissingInputError("no such bundle", where=str(path)) from err
+        raise MissingInputError(f"no such {what}", where=str(path)) from err
     except OSError as err:
-        raise MissingInputError(f"the bundle cannot be read: {err.strerror}", where=str(path)) from err
+        raise MissingInputError(f"the {what} cannot be read: {err.strerror}", where=str(path)) from err
     try:
-        return Bundle(_mapped(descriptor, path), path)
+        return _mapped(descriptor, path, what)
     finally:
         os.close(descriptor)
 
 
-def _mapped(descriptor: int, path: Path) -> memoryview:
+def _mapped(descriptor: int, path: Path, what: str) -> memoryview:
     status = os.fstat(descriptor)
     if stat.S_ISDIR(status.st_mode):
-        raise BundleError("is a folder, not a bundle", where=str(path))
+        raise BundleError(f"is a folder, not a {what}", where=str(path))
     if not stat.S_ISREG(status.st_mode):
         raise BundleError("is no regular file", where=str(path))
     if status.st_size == 0:
-        raise BundleError("not a bundle: the file is empty", where=str(path))
+        raise BundleError(f"not a {what}: the file is empty", where=str(path))
     try:
         return memoryview(mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as err:
-        raise InputOutputError(f"the bundle cannot be mapped: {err}", where=str(path)) from err
+        raise InputOutputError(f"the {what} cannot be mapped: {err}", where=str(path)) from err
 
 
 def _parsed(view: memoryview, path: Path) -> dict[str, Entry]:
@@ -196,8 +201,8 @@ def _parsed(view: memoryview, path: Path) -> dict[str, Entry]:
 def _manifest(view: memoryview, entries: Mapping[str, Entry]) -> Manifest:
     if MANIFEST_NAME not in entries:
         raise BundleError(f"a ZIP archive, but not a bundle: it has no {MANIFEST_NAME}")
-    data = _data(view, entries[MANIFEST_NAME])
-    _check_crc(entries[MANIFEST_NAME], data, MANIFEST_NAME)
+    data = data_of(view, entries[MANIFEST_NAME])
+    check_crc(entries[MANIFEST_NAME], data, MANIFEST_NAME)
     try:
         manifest = decode_manifest(data)
         check_manifest(manifest)
@@ -207,22 +212,6 @@ def _manifest(view: memoryview, entries: Mapping[str, Entry]) -> Manifest:
     return manifest
 
 
-def _check_lists_agree(manifest: Manifest, entries: Mapping[str, Entry]) -> None:
-    if unlisted := entries.keys() - manifest.members.keys() - UNLISTED:
-        raise BundleError(f"the manifest does not list the member {min(unlisted)!r}")
-    if missing := manifest.members.keys() - entries.keys():
-        raise BundleError(f"the member {min(missing)!r}, which the manifest lists, is missing")
-    for name, member in manifest.members.items():
-        if entries[name].size != member.size_bytes:
-            raise BundleError(f"{entries[name].size} bytes, the manifest lists {member.size_bytes}", where=name)
+def _check_signature(entries: Mapping[str, Entry]) -> None:
     if SIGNATURE_NAME in entries and entries[SIGNATURE_NAME].size > MAX_SIGNATURE_BYTES:
         raise BundleError(f"more than {MAX_SIGNATURE_BYTES} bytes", where=SIGNATURE_NAME)
-
-
-def _data(view: memoryview, entry: Entry) -> memoryview:
-    return view[entry.offset : entry.end].toreadonly()
-
-
-def _check_crc(entry: Entry, data: memoryview, where: str) -> None:
-    if zlib.crc32(data) != entry.crc32:
-        raise BundleError("damaged: its CRC-32 is not that of its data", where=where)

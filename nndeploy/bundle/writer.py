@@ -50,7 +50,7 @@ def write_bundle(
     except BundleError as err:
         err.within(str(path))
         raise
-    _replace_file(path, encode_container(contents))
+    replace_file(path, encode_container(contents))
     return complete
 
 
@@ -108,7 +108,13 @@ def _sealed(manifest: Manifest) -> tuple[bytes, Manifest]:
     return text, complete
 
 
-def _replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
+def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
+    """Writes a file whole and synced, in place of the one that is there.
+
+    Raises:
+        CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
+        InputOutputError: the disk is full or failed.
+    """
     check_can_create(path)
     temporary = path.parent / f".nndeploy-{os.urandom(8).hex()}.tmp"
     try:

@@ -13,6 +13,7 @@ from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.steps import Step, is_fused, steps_of
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import UsageError
@@ -28,6 +29,8 @@ Examples:
   nndeploy inspect model.nnd --chain rtx4090 -v    who runs each node on that target, and why nobody before took it
   nndeploy inspect model.nnd -v                    every node, check and step, and what each build said
   nndeploy inspect model.nnd --json
+  nndeploy inspect units.nnu                       the units of a library, what each takes and costs
+  nndeploy inspect --tables tables.nnt             the tiling of each table
 """
 
 _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
@@ -39,10 +42,18 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with the graph to this file.")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
 @click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
+@click.option("--tables", is_flag=True, help="Show each table of units in a .nnt, .nnu or .nnd file, as a picture.")
 @click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
-def inspect(bundle: Path, page: Path | None, here: bool, chain_id: str | None, as_json: bool, verbose: bool) -> None:
-    """Show what a BUNDLE holds, who runs what, and why."""
+def inspect(
+    bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
+) -> None:
+    """Show what a BUNDLE holds, who runs what, and why; or a library of units (.nnu)."""
+    if tables or is_units_file(bundle):
+        if page is not None or here or chain_id is not None:
+            raise UsageError("--html, --here and --chain are for bundles")
+        (show_tables if tables else show_units)(bundle, as_json)
+        return
     with open_bundle(bundle) as opened:
         chains = _chains(report_from_json(opened.report()))
         if chain_id is not None:

@@ -30,6 +30,7 @@ COMMANDS = {
     "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
+    "units": ("nndeploy.cli.units_cmd:units", "Make a library of static units that several bundles share."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
 }
 """Subcommand -> where it is, and the first line of its help, so that `nndeploy --help` imports none."""

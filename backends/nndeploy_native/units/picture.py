@@ -1,11 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table as text: what `nndeploy inspect --tables` shows."""
 
-from nndeploy_native.units.table import Range, Row, Table, Tail
+from typing import Any
+
+from nndeploy_native.isa import Isa
+from nndeploy_native.units.table import GOES_ON, GROWS, Range, Row, Table, Tail
+from nndeploy_native.units.tables_file import tables_from_bytes
 from nndeploy_native.units.unit_list import NAMES, PACKING
 
 _WIDTH, _HEIGHT = 48, 12
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def tables_to_show(data: bytes) -> list[tuple[dict[str, Any], str]]:
+    """Returns each table of a file of tables: as plain data, and in words with its picture.
+
+    Raises:
+        DataError: it is no such file, or a table in it cannot be run.
+    """
+    isa, tables = tables_from_bytes(data)
+    return [(table_to_json(table, isa), f"{isa.name}: {picture_of(table)}") for table in tables]
+
+
+def table_to_json(table: Table, isa: Isa) -> dict[str, Any]:
+    """Returns a checked table as plain data, units and marks by their names."""
+    return {
+        "isa": isa.name,
+        "first": list(table.first),
+        "range": Range(table.range).name.lower(),
+        "modulus": table.modulus,
+        "rows": [
+            {
+                "unit": NAMES[row.unit],
+                "tail": Tail(row.tail).name.lower(),
+                "goes_on": bool(row.flags & GOES_ON),
+                "grows": bool(row.flags & GROWS),
+                "activation": row.activation,
+                "repeat": row.repeat,
+                "offset": list(row.offset),
+                "length": list(row.length),
+            }
+            for row in table.rows
+        ],
+    }
 
 
 def picture_of(table: Table) -> str:

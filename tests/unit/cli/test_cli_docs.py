@@ -17,9 +17,11 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_t
 def options_of(name: str) -> set[str]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
+    commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
     return {
         text
-        for parameter in command.params
+        for one in commands
+        for parameter in one.params
         if isinstance(parameter, click.Option)
         for text in (*parameter.opts, *parameter.secondary_opts)
         if text.startswith("--")

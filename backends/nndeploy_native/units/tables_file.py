@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of tables (.nnt): a header of 64 bytes, then tables one after another, each with its own header and checksum.
+
+`tables_to_bytes` and `tables_from_bytes` are the format, which docs/native-units.md defines. Law: what is read has
+passed `check_table` for the file's instruction set, and reading what was written gives equal tables.
+"""
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+from nndeploy.errors import DataError
+from nndeploy_native.isa import ISAS, Isa
+from nndeploy_native.units.table import Table, check_table, table_from_bytes, table_to_bytes
+
+SUFFIX = ".nnt"
+MAGIC, VERSION = b"NNTS", 1
+MAX_TABLES = 1024
+NO_KEY = bytes(32)
+_HEADER = struct.Struct("<4sHHII16s32s")
+_CHECKSUM_AT = 12
+_SIZE_AT = 24  # of a table, in its own header
+_LEAST_BYTES = 32
+
+
+def tables_to_bytes(isa: Isa, tables: Sequence[Table], key: bytes = NO_KEY) -> bytes:
+    """Returns the file of at most `MAX_TABLES` tables; `key` says what they were made for, in a cache."""
+    assert len(tables) <= MAX_TABLES
+    body = b"".join(map(table_to_bytes, tables))
+    size = _HEADER.size + len(body)
+    data = _HEADER.pack(MAGIC, VERSION, len(tables), size, 0, isa.name.encode("ascii"), key) + body
+    return _with_checksum(data, zlib.crc32(data))
+
+
+def tables_from_bytes(data: bytes, key: bytes | None = None) -> tuple[Isa, list[Table]]:
+    """Returns the instruction set and the tables of a file; they may be run where it was made for `key`.
+
+    Raises:
+        DataError: it is not a whole file of this version, for another key than `key`, or a table cannot be run.
+    """
+    if len(data) < _HEADER.size or data[:4] != MAGIC:
+        raise _bad("it does not begin as one")
+    _, version, count, size, checksum, name, found_key = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise _bad(f"its version is {version}, this one reads {VERSION}")
+    if size != len(data) or count > MAX_TABLES:
+        raise _bad(f"{count} tables and {size} bytes are said, {len(data)} bytes are there")
+    if zlib.crc32(_with_checksum(data, 0)) != checksum:
+        raise _bad("the checksum is wrong")
+    isa = next((isa for isa in ISAS if isa.name.encode("ascii").ljust(16, b"\0") == name), None)
+    if isa is None:
+        raise _bad(f"no instruction set is called {name!r}")
+    if key is not None and found_key != key:
+        raise _bad("it was made for something else")
+    return isa, _tables(data, count, isa)
+
+
+def _tables(data: bytes, count: int, isa: Isa) -> list[Table]:
+    tables, at = [], _HEADER.size
+    for number in range(count):
+        size = int.from_bytes(data[at + _SIZE_AT : at + _SIZE_AT + 4], "little")
+        if not _LEAST_BYTES <= size <= len(data) - at:
+            raise _bad(f"table {number} is said to have {size} bytes, {len(data) - at} are left")
+        try:
+            tables.append(table_from_bytes(data[at : at + size]))
+            check_table(tables[-1], isa)
+        except DataError as err:
+            err.within(f"table {number}")
+            raise
+        at += size
+    if at != len(data):
+        raise _bad(f"{len(data) - at} bytes follow the last table")
+    return tables
+
+
+def _with_checksum(data: bytes, checksum: int) -> bytes:
+    return data[:_CHECKSUM_AT] + checksum.to_bytes(4, "little") + data[_CHECKSUM_AT + 4 :]
+
+
+def _bad(what: str) -> DataError:
+    return DataError(f"not a file of tables: {what}", hint="make it again")

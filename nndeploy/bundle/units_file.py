@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library of static units as one file (.nnu) that several bundles share: written and read as bundles are.
+
+The container is a bundle's, so there is exactly one encoding; the manifest is `units.json`. Laws: the same arguments
+give the same bytes; nothing is handed out before its hash was checked; what the reader would refuse is not written.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from nndeploy.bundle.container import Buffer, encode_container, parse_container
+from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
+from nndeploy.bundle.reader import map_file
+from nndeploy.bundle.strict_json import canonical_json, parse_json
+from nndeploy.bundle.units_manifest import (
+    CURRENT_FORMAT,
+    LIBRARY_NAME,
+    TABLES_NAME,
+    UnitsManifest,
+    units_manifest_from_json,
+)
+from nndeploy.bundle.writer import replace_file
+from nndeploy.errors import BundleError
+
+SUFFIX = ".nnu"
+MANIFEST_NAME = "units.json"
+MAX_MANIFEST_BYTES = 1 << 20
+_HINT = "make it again: nndeploy units build"
+
+
+class UnitsFile:
+    """An open library of units, its structure and manifest checked; `size_bytes` is the size of the file."""
+
+    def __init__(self, data: Buffer, path: Path) -> None:
+        """Checks the file whose bytes are `data`.
+
+        Raises:
+            BundleError: they are no library of units, or of a newer format.
+        """
+        self.path, self.size_bytes, view = path, len(data), memoryview(data)
+        try:
+            entries = parse_container(view)
+            if MANIFEST_NAME not in entries:
+                raise BundleError(f"not a library of units: it has no {MANIFEST_NAME}")
+            text = data_of(view, entries[MANIFEST_NAME])
+            check_crc(entries[MANIFEST_NAME], text, MANIFEST_NAME)
+            self.manifest = _manifest(text)
+            check_lists_agree(self.manifest.members, entries, (MANIFEST_NAME,))
+        except BundleError as err:
+            err.within(str(path)).hint = err.hint if "upgrade" in err.hint else _HINT
+            raise
+        self._entries, self._view = entries, view
+
+    @property
+    def library(self) -> memoryview:
+        """The shared library, once its hash was compared.
+
+        Raises:
+            BundleError: it is damaged.
+        """
+        return self._member(LIBRARY_NAME)
+
+    @property
+    def tables(self) -> memoryview | None:
+        """The tables that came along, unchecked but for their hash; None where there are none.
+
+        Raises:
+            BundleError: they are damaged.
+        """
+        return self._member(TABLES_NAME) if TABLES_NAME in self._entries else None
+
+    def verify(self) -> None:
+        """Checks every byte of the file.
+
+        Raises:
+            BundleError: a member is damaged.
+        """
+        for name in self.manifest.members:
+            self._member(name)
+
+    def _member(self, name: str) -> memoryview:
+        data, where = data_of(self._view, self._entries[name]), f"{self.path}: {name}"
+        check_hash(self.manifest.members[name], data, where, _HINT)
+        check_crc(self._entries[name], data, where)
+        return data
+
+
+def open_units(path: str | Path) -> UnitsFile:
+    """Returns the library of units at `path`, mapped, its structure and manifest checked.
+
+    Raises:
+        MissingInputError: there is no such file, or it may not be read.
+        BundleError: the file is no library of units, is damaged, or of a newer format.
+        InputOutputError: reading failed.
+    """
+    path = Path(path)
+    return UnitsFile(map_file(path, "library of units"), path)
+
+
+def write_units(path: str | Path, facts: Mapping[str, object], members: Mapping[str, bytes]) -> UnitsManifest:
+    """Writes a library of units to `path`, in place of the file that is there; returns its manifest.
+
+    `facts` are the fields of `units.json` but for `format` and `members`, which are made here.
+
+    Raises:
+        BundleError: a field does not have its form.
+        CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
+        InputOutputError: the disk is full or failed.
+    """
+    listed = {n: {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)} for n, data in members.items()}
+    try:
+        text = canonical_json({**facts, "format": CURRENT_FORMAT, "members": listed})
+        manifest = _manifest(memoryview(text))
+    except BundleError as err:
+        err.within(str(path))
+        raise
+    replace_file(Path(path), encode_container({MANIFEST_NAME: text, **members}))
+    return manifest
+
+
+def _manifest(text: memoryview) -> UnitsManifest:
+    try:
+        return units_manifest_from_json(parse_json(text, MAX_MANIFEST_BYTES))
+    except BundleError as err:
+        err.within(MANIFEST_NAME)
+        raise

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy units`: libraries of static units, which tables put together for any shape, in files of their own."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from nndeploy import __version__
+from nndeploy.bundle.units_file import SUFFIX, write_units
+from nndeploy.bundle.units_manifest import TABLES_NAME
+from nndeploy.bundle.writer import check_can_create
+from nndeploy.cli.console import print_json, print_line, size_text
+from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
+from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.known_targets import target_file
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.target import host_target, target_from_toml
+
+BUILD_EXAMPLES = """\b
+Examples:
+  nndeploy units build -o units.nnu                                this machine's instruction set
+  nndeploy units build -o units-aarch64.nnu --target raspberry-pi-5
+  nndeploy units build -o units.nnu --measure                      with the costs of this machine
+  nndeploy inspect units.nnu
+"""
+
+
+@click.group("units")
+def units() -> None:
+    """Make a library of static units that several bundles share."""
+
+
+@units.command("build", epilog=BUILD_EXAMPLES)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=f"File to write, *{SUFFIX}.")
+@click.option("--target", metavar="BOX", help="A box by name (x86-64-v3) or by its file; default: this machine.")
+@click.option("--measure", is_flag=True, help="Measure the units' costs here; the bytes then differ from run to run.")
+@click.option("--tables", type=click.Path(path_type=Path), help="A file of tables to pack too.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+def build(output: Path, target: str | None, measure: bool, tables: Path | None, as_json: bool) -> None:
+    """Build the library of units for a box's instruction set, as one file."""
+    from nndeploy.stream.files import read_regular
+
+    if output.suffix != SUFFIX:
+        raise UsageError(f"a library of units is called *{SUFFIX}, not {output.name!r:.80}")
+    check_can_create(output)
+    box = host_target() if target is None else target_from_toml(target_file(target))
+    backend, maker = units_maker()
+    members: dict[str, bytes] = {}
+    if tables is not None:
+        members[TABLES_NAME] = read_regular(tables, MAX_TABLES_BYTES)
+        checked_tables(maker, members[TABLES_NAME], str(tables))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            artifact = maker.build_units(box, Path(folder), measured=measure)
+        except BuildRefusedError as err:
+            raise UnavailableError(f"no library of units for {box.name}: {err}") from err
+    tools = {**artifact.metadata["tools"], "nndeploy": __version__}
+    facts = {**artifact.metadata, **artifact.requires, "backend": backend, "tools": tools}
+    manifest = write_units(output, facts, {**artifact.files, **members})
+    size = output.stat().st_size
+    if as_json:
+        print_json({"units": str(output), "size_bytes": size, "isa": manifest.isa})
+    else:
+        print_line(f"{output}: {len(manifest.units)} units for {manifest.isa}, {size_text(size)}")

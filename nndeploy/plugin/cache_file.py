@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file in which a backend keeps something for later processes of the same account, in a folder of a cache.
+
+What is in it may be code, so a file is read only where nobody but this user could have written it; writing is atomic,
+and where it cannot be done the cache is simply not kept.
+"""
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def read_cache(path: Path, max_bytes: int) -> bytes:
+    """Returns what a cache file holds; b"" where there is none, or where someone else could have written it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    if not _is_ours(os.fstat(descriptor), max_bytes) or not _is_ours_folder(path.parent):
+        os.close(descriptor)
+        return b""
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(max_bytes)
+    except OSError:
+        return b""
+
+
+def write_cache(path: Path, data: bytes, prefix: str) -> bool:
+    """Writes a cache file in one step, under a temporary name that begins with `prefix`; returns whether it could."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=prefix, dir=path.parent)
+    except OSError:
+        return False
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        return False
+    return True
+
+
+def _is_ours(found: os.stat_result, max_bytes: int) -> bool:
+    return (
+        stat.S_ISREG(found.st_mode)
+        and found.st_uid == os.getuid()
+        and found.st_nlink == 1
+        and not found.st_mode & _WRITABLE_BY_OTHERS
+        and found.st_size <= max_bytes
+    )
+
+
+def _is_ours_folder(folder: Path) -> bool:
+    found = folder.stat()
+    return found.st_uid in (os.getuid(), 0) and not found.st_mode & _WRITABLE_BY_OTHERS
