@@ -82,15 +82,16 @@ def refused_by_shapes_or_types(model: ir.Model, flavour: str) -> Refused:
 def refused_by_builder(model: ir.Model, request: EngineRequest, ranges: Mapping[str, DimRange]) -> str:
     """Returns why no engine can be built of the whole model, or ""."""
     try:
-        build_engine(bytes_for_parser(model), with_sizes(replace(request, is_trial=True), model, ranges))
+        build_engine(bytes_for_parser(model), with_sizes(replace(request, is_trial=True), model, ranges, 1))
     except BuildRefusedError as err:
         return str(err)
     return ""
 
 
-def with_sizes(request: EngineRequest, model: ir.Model, ranges: Mapping[str, DimRange]) -> EngineRequest:
-    """Returns the request with the sizes of the model's dynamic inputs; a trial needs one profile."""
-    most = 1 if request.is_trial else MAX_PROFILES
+def with_sizes(
+    request: EngineRequest, model: ir.Model, ranges: Mapping[str, DimRange], most: int = MAX_PROFILES
+) -> EngineRequest:
+    """Returns the request with the sizes of the model's dynamic inputs in at most `most` profiles."""
     return replace(request, profiles=profiles(model.graph.inputs, ranges, most))
 
 

@@ -50,8 +50,7 @@ def build(submodel: ir.Model, serving: Serving, arch: str, ranges: Mapping[str, 
     for value in submodel.graph.inputs:
         if why := unknown_size(value, ranges):
             raise BuildRefusedError(why)
-    request = EngineRequest(serving.flavour, serving.capabilities, serving.memory_bytes)
-    result = _built(bytes_for_parser(submodel), with_sizes(request, submodel, ranges), workdir)
+    result = _built_with_profiles(submodel, serving, ranges, workdir)
     return Artifact(
         files={ENGINE_FILE: (workdir / ENGINE_FILE).read_bytes()},
         metadata=result["metadata"],
@@ -72,8 +71,28 @@ def _is_reproducible(serving: Serving, result: Mapping[str, Any]) -> bool:
     return serving.flavour == RTX.flavour and is_static and bool(result["is_layout_fixed"])
 
 
+def _built_with_profiles(
+    submodel: ir.Model, serving: Serving, ranges: Mapping[str, DimRange], workdir: Path
+) -> dict[str, Any]:
+    """Returns the result with a profile for each piece of a wide range, where that is refused with one for the whole.
+
+    Pieces are tuned for sizes that nobody named: where only multiples of a size run, the library refuses others.
+    """
+    model = bytes_for_parser(submodel)
+    request = EngineRequest(serving.flavour, serving.capabilities, serving.memory_bytes)
+    several = with_sizes(request, submodel, ranges)
+    try:
+        return _built(model, several, workdir)
+    except BuildRefusedError as err:
+        if len(several.profiles) < 2:
+            raise
+        result = _built(model, with_sizes(request, submodel, ranges, 1), workdir)
+        return {**result, "log": [f"one profile instead of {len(several.profiles)}: {err}", *result["log"]]}
+
+
 def _built(model: bytes, request: EngineRequest, workdir: Path) -> dict[str, Any]:
     """Returns what the building process left in `result.json`; the engine lies beside it."""
+    (workdir / RESULT_FILE).unlink(missing_ok=True)
     (workdir / MODEL_FILE).write_bytes(model)
     (workdir / REQUEST_FILE).write_text(json.dumps(asdict(request)), encoding="utf-8")
     done = subprocess.run(

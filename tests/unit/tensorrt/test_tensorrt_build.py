@@ -100,6 +100,18 @@ def test_wide_range_becomes_several_profiles_of_the_real_engine(model: Model, bu
     assert len(artifact.files[ENGINE_FILE]) > len(built(model(DYNAMIC), N=DimRange(1, 8, 4)).files[ENGINE_FILE])
 
 
+ONLY_EVEN = """g (float[1,1,H,8] x) => (float[1,1,H,8] y) {
+    half = MaxPool<kernel_shape=[2,1], strides=[2,1]>(x) whole = Concat<axis=2>(half, half) y = Add(x, whole) }"""
+
+
+def test_pieces_that_the_network_cannot_have_become_one_profile(model: Model, built: Build) -> None:
+    whole = built(model(ONLY_EVEN), H=DimRange(32, 1000, 1000))
+    assert whole.log.startswith("one profile instead of 2: ")
+    stepped = built(model(ONLY_EVEN), H=DimRange(32, 1000, 1000, step=2))
+    assert "one profile" not in stepped.log
+    assert len(stepped.files[ENGINE_FILE]) > len(whole.files[ENGINE_FILE])
+
+
 def test_undeclared_range_is_refused_with_the_option(model: Model, built: Build) -> None:
     with pytest.raises(BuildRefusedError, match=r"axis 0 \(N\) of 'x' has no range: declare it with --shape"):
         built(model(DYNAMIC))
