@@ -48,7 +48,10 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 def inspect(
     bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Show what a BUNDLE holds, who runs what, and why; or a library of units (.nnu)."""
+    """Show what a BUNDLE holds, who runs what, and why.
+
+    Of a library of units (*.nnu): its units, and with --tables the tables in it.
+    """
     if tables or is_units_file(bundle):
         if page is not None or here or chain_id is not None:
             raise UsageError("--html, --here and --chain are for bundles")

@@ -17,7 +17,7 @@ from nndeploy.known_targets import target_file
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.target import host_target, target_from_toml
 
-BUILD_EXAMPLES = """\b
+EXAMPLES = """\b
 Examples:
   nndeploy units build -o units.nnu                                this machine's instruction set
   nndeploy units build -o units-aarch64.nnu --target raspberry-pi-5
@@ -26,12 +26,12 @@ Examples:
 """
 
 
-@click.group("units")
+@click.group("units", epilog=EXAMPLES)
 def units() -> None:
     """Make a library of static units that several bundles share."""
 
 
-@units.command("build", epilog=BUILD_EXAMPLES)
+@units.command("build", epilog=EXAMPLES)
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=f"File to write, *{SUFFIX}.")
 @click.option("--target", metavar="BOX", help="A box by name (x86-64-v3) or by its file; default: this machine.")
 @click.option("--measure", is_flag=True, help="Measure the units' costs here; the bytes then differ from run to run.")

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "unit" / "native_backend"))
+sys.path.insert(0, str(HERE.parent / "unit" / "native_backend"))  # before our own folder, which has a native_models too
 
 
 def main() -> int:
