@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.bundle.units_manifest import Unit, UnitsManifest
 from nndeploy.errors import UnavailableError
 from nndeploy_native.isa import Isa
+from nndeploy_native.units.row_list import ALONG, ELEMENTWISE, RUN_FLOATS
 from nndeploy_native.units.table import Tail
 from nndeploy_native.units.unit_list import DOT, DOT_COLUMNS, NAMES, PACKING, limits_of
 
@@ -18,7 +19,16 @@ _KINDS = 2  # of costs: weights in the cache, streamed
 
 def unit_entries(isa: Isa, measured: "UnitLibrary | None" = None) -> list[dict[str, Any]]:
     """Returns the units of an instruction set as plain data, with the costs of a library that was measured."""
-    return [_entry(unit, isa, measured) for unit in sorted(NAMES)]
+    products = [_entry(unit, isa, measured) for unit in sorted(NAMES)]
+    elementwise = [
+        _row_entry(unit, name, "elementwise", RUN_FLOATS, (Tail.NONE, Tail.OVERLAP, Tail.VARIABLE))
+        for name, unit in ELEMENTWISE.items()
+    ]
+    along = [
+        _row_entry(unit, name, "along-axis", 0, (Tail.NONE, Tail.VARIABLE, Tail.VARIABLE_TAIL))
+        for name, unit in ALONG.items()
+    ]
+    return [*products, *elementwise, *along]
 
 
 def check_units(manifest: UnitsManifest, isa: Isa) -> None:
@@ -27,10 +37,11 @@ def check_units(manifest: UnitsManifest, isa: Isa) -> None:
     Raises:
         UnavailableError: they differ.
     """
-    for unit, entry in zip(manifest.units, unit_entries(isa), strict=False):
+    expected = unit_entries(isa)
+    for unit, entry in zip(manifest.units, expected, strict=False):
         if _without_costs(unit) != {**entry, "costs": None}:
             raise _other(f"unit {unit.id} is {unit.name}")
-    if len(manifest.units) != len(NAMES):
+    if len(manifest.units) != len(expected):
         raise _other(f"{len(manifest.units)} units")
 
 
@@ -61,6 +72,19 @@ def _entry(unit: int, isa: Isa, measured: "UnitLibrary | None") -> dict[str, Any
         "repeats_columns": bool(limits and limits.repeats_columns),
         "tails": [Tail.NONE.name.lower()] if packs else [Tail.NONE.name.lower(), Tail.VARIABLE.name.lower()],
         "costs": _costs(unit, rows, measured) if measured and rows else None,
+    }
+
+
+def _row_entry(unit: int, name: str, operator: str, most: int, tails: Sequence[Tail]) -> dict[str, Any]:
+    return {
+        "id": unit,
+        "name": name.replace("_", "-"),
+        "operator": operator,
+        "rows": most,
+        "columns": most,
+        "repeats_columns": False,
+        "tails": [tail.name.lower() for tail in tails],
+        "costs": None,
     }
 
 

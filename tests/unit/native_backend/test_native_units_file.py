@@ -79,7 +79,7 @@ def test_a_library_for_another_machine_is_not_mapped(
     with pytest.raises(UnavailableError, match="unknown here"):
         load_units(changed(built, tmp_path / "g.nnu", isa="sparc"))
     units = units_manifest_to_json(open_units(built).manifest)["units"]
-    for other in (units[:-1], [*units[:-1], {**units[-1], "rows": 1, "costs": None}]):
+    for other in (units[:-1], [*units[:-1], {**units[-1], "rows": 1, "columns": 1, "costs": None}]):
         with pytest.raises(UnavailableError, match="other units"):
             load_units(changed(built, tmp_path / "h.nnu", units=other))
 
