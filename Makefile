@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units-elementwise bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-elementwise bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-native-blocks: setup ## separable blocks and inverted residuals against ON
 
 bench-native-window: setup ## fused against unfused over the capacity of the buffer: time, bytes, a picture; ARGS="..."
 	$(BIN)/python tests/bench/bench_native_window.py $(ARGS)
+
+bench-units: setup ## products of any first shape by static units against ONNX Runtime, OpenVINO, special builds; ARGS="..."
+	$(BIN)/python tests/bench/bench_units.py $(ARGS)
 
 bench-units-elementwise: setup ## element-wise chains, softmax, layer-norm at random shapes against ONNX Runtime and OpenVINO; ARGS="--quick"
 	$(BIN)/python tests/bench/bench_units_elementwise.py $(ARGS)

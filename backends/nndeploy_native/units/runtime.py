@@ -179,17 +179,12 @@ class Product:
             raise InputError("a product without constant weights needs float32 weights (K, N)")
         else:
             shape = weights.shape
-            if (_is_strided(weights) and not self.form.weights_are_strided) or weights.strides[0] % 4:
+            if not _fits(weights, strided=self.form.weights_are_strided):
                 raise InputError(f"strides {weights.strides} of the weights do not fit the product's form")
-        if (
-            x.ndim != 2
-            or x.dtype != np.float32
-            or x.shape[1] != shape[0]
-            or max(*x.shape, *shape) > _MOST
-            or 0 in shape
-        ):
+        fits = x.ndim == 2 and x.dtype == np.float32 and x.shape[1] == shape[0]
+        if not fits or 0 in shape or max(*x.shape, *shape) > _MOST:
             raise InputError(f"x {x.shape} of {x.dtype} by weights {shape}: float32 (M, {shape[0]}) expected")
-        if (_is_strided(x) and not self.form.input_is_strided) or any(stride % 4 for stride in x.strides):
+        if not _fits(x, strided=self.form.input_is_strided):
             raise InputError(f"strides {x.strides} of x do not fit the product's form")
         return shape
 
@@ -214,8 +209,11 @@ class Product:
         return memory
 
 
-def _is_strided(matrix: Array) -> bool:
-    return matrix.shape[1] > 1 and matrix.strides[1] != matrix.itemsize
+def _fits(matrix: Array, *, strided: bool) -> bool:
+    """Returns whether whole floats lie apart, and side by side along the last axis where it is not `strided`."""
+    side_by_side = matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize
+    whole = matrix.flags.aligned and not any(stride % matrix.itemsize for stride in matrix.strides)
+    return matrix.size == 0 or (whole and (strided or side_by_side))
 
 
 def _bound(matrix: Array) -> _Bound:

@@ -2,6 +2,7 @@
 """Static units put together by tables: right at any first shape, stride and epilogue; tables cover exactly."""
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from nndeploy_native.units.form import Form, check_form
 from nndeploy_native.units.runtime import Product, UnitLibrary
 from nndeploy_native.units.table import check_table, table_at, table_from_memory
 from nndeploy_native.units.unit_list import ACTIVATIONS
+
+from nndeploy.errors import InputError
 
 HERE = runnable_isas()
 MARGIN = 64
@@ -92,4 +95,54 @@ def test_tables_of_every_m_cover_it_and_few_are_enough(n: int, units: tuple[Isa,
         check_table(table_from_memory(one), isa)
     assert sum(int.from_bytes(one[24:28], "little") for one in tables) <= 32 * 1024
     for m in range(1, 2001):
+        check_table(table_at(product.table(m), m), isa)
+
+
+def test_threads_share_a_product_of_any_size_and_its_cache_is_bounded(units: tuple[Isa, UnitLibrary]) -> None:
+    product, wrong = Product(units[1], Form()), list[tuple[int, ...]]()
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(400):
+            m, n, k = (int(size) for size in random.integers(1, 30, 3))
+            x, weights = random.standard_normal((m, k)).astype(np.float32), np.ones((k, n), np.float32)
+            if np.abs(product(x, weights) - x.sum(1, dtype=np.float64)[:, None]).max() > 1e-4:
+                wrong.append((m, n, k))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("x", "weights", "says"),
+    [
+        (np.zeros((2, 4), np.float32), None, "needs float32 weights"),
+        (np.zeros((2, 4), np.float32), np.zeros((5, 3), np.float32), r"x \(2, 4\)"),
+        (np.zeros((2, 4)), np.zeros((4, 3), np.float32), "float64"),
+        (np.zeros((4, 2), np.float32).T, np.zeros((4, 3), np.float32), "strides"),
+        (np.zeros((2, 4), np.float32), np.zeros((3, 4), np.float32).T, "strides"),
+        (np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), r"x \(2, 0\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_runs(
+    x: Array, weights: Array | None, says: str, units: tuple[Isa, UnitLibrary]
+) -> None:
+    with pytest.raises(InputError, match=says):
+        Product(units[1], Form())(x, weights)
+
+
+def test_no_rows_give_no_rows(units: tuple[Isa, UnitLibrary]) -> None:
+    product = Product(units[1], Form(4, 3), np.ones((4, 3), np.float32))
+    assert product(np.zeros((0, 4), np.float32)).shape == (0, 3)
+
+
+def test_measured_costs_give_right_tables_too(units: tuple[Isa, UnitLibrary]) -> None:
+    isa, library = units
+    library.measure_costs()
+    product = Product(library, Form(64, 70), np.ones((64, 70), np.float32))
+    for m in range(1, 300):
         check_table(table_at(product.table(m), m), isa)

@@ -4,8 +4,8 @@
  *
  *   input    tiles of rows, one after the other: [k / NND_UNIT_K][rows][NND_UNIT_K]; what is behind the last k is not
  *            written and not read
- *   weights  panels: [panel][k][NND_PANEL vectors], zeros behind the last column; where at most one vector is left the
- *            last panel is [k][one vector]. For dot units: [column][k], NND_UNIT_K-fold
+ *   weights  panels: [panel][k][NND_PANEL vectors], anything behind the last column; where at most one vector is left
+ *            the last panel is [k][one vector]. For dot units: [column][k], NND_UNIT_K-fold
  */
 #ifndef NND_UNITS_PACK_H
 #define NND_UNITS_PACK_H
@@ -46,15 +46,19 @@ static void nnd_pack_tile(const struct nnd_bound *in, nnd_size row, nnd_size row
 /* `columns` columns from `column` on as one panel of `vectors`. */
 static void nnd_pack_panel(const struct nnd_bound *weights, nnd_size k, nnd_size column, nnd_size columns, int vectors,
                            float *to) {
-  const nnd_size wide = vectors * NND_LANES;
-  if (weights->stride[1] == 1 && columns == NND_PANEL_COLUMNS && vectors == NND_PANEL) {
-    for (nnd_size i = 0; i < k; i++)
-      memcpy(to + i * NND_PANEL_COLUMNS, nnd_at(weights, i, column), NND_PANEL_COLUMNS * sizeof(float));
-    return;
+  const nnd_size wide = vectors * NND_LANES, step = weights->stride[0], across = weights->stride[1];
+  const float *from = nnd_at(weights, 0, column);
+  nnd_size i = 0;
+  if (across == 1 && step >= columns) { /* whole vectors, while what is read behind the columns is of later rows */
+    const nnd_size behind = (k - 1) * step + columns - wide, rows = behind < 0 ? 0 : nnd_min(k, behind / step + 1);
+    if (vectors == NND_PANEL)
+      for (; i < rows; i++, from += step, to += NND_PANEL_COLUMNS)
+        memcpy(to, from, NND_PANEL_COLUMNS * sizeof(float));
+    else
+      for (; i < rows; i++, from += step, to += NND_LANES) nnd_store_any(to, nnd_load_any(from));
   }
-  for (nnd_size i = 0; i < k; i++, to += wide) {
-    const float *from = nnd_at(weights, i, column);
-    for (nnd_size c = 0; c < columns; c++) to[c] = from[c * weights->stride[1]];
+  for (; i < k; i++, from += step, to += wide) {
+    for (nnd_size c = 0; c < columns; c++) to[c] = from[c * across];
     for (nnd_size c = columns; c < wide; c++) to[c] = 0.0f;
   }
 }
@@ -67,10 +71,11 @@ NND_INLINE nnd_size nnd_panel_offset(nnd_size k, nnd_size column) { return colum
 
 /* All columns: as dot units read them, or as panels. Returns the floats, also where `to` is null. */
 static nnd_size nnd_pack_weights(const struct nnd_bound *weights, nnd_size k, nnd_size columns, int dot, float *to) {
+  const nnd_size step = weights->stride[0], across = weights->stride[1];
   nnd_size floats = 0;
   if (dot) {
     for (nnd_size c = 0; to && c < columns; c++)
-      for (nnd_size i = 0; i < k; i++) to[c * nnd_packed_k(k) + i] = *nnd_at(weights, i, c);
+      for (nnd_size i = 0; i < k; i++) to[c * nnd_packed_k(k) + i] = weights->data[i * step + c * across];
     return columns * nnd_packed_k(k);
   }
   for (nnd_size c = 0; c < columns; c += NND_PANEL_COLUMNS) {
