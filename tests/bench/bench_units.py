@@ -285,7 +285,32 @@ def _tables(ours: Ours, random: np.random.Generator) -> dict[str, float]:
     print(f"1,000 random M: {len(tables)} tables, {found['bytes']} bytes")
     for m, n, k in ((1, 256, 256), (14, 256, 256), (113, 768, 768), (1021, 1000, 768)):
         found[f"interpreter {m}x{n}x{k}"] = _interpreter_share(ours, m, n, k, random)
+    found["first call"] = _first_call(ours, random)
     return found
+
+
+def _first_call(ours: Ours, random: np.random.Generator) -> float:
+    """Returns and prints what a shape's first call takes over its later ones, in microseconds, on data that is warm.
+
+    The product has served no shape; another one of the same weights has just run it.
+    """
+    k, n = 256, 256
+    weights = random.standard_normal((k, n)).astype(np.float32)
+    warm, over = Product(ours.units, Form(k, n), weights), []
+    for m in range(1, 257, 4):
+        x, out = random.standard_normal((m, k)).astype(np.float32), np.zeros((m, n), np.float32)
+        fresh = Product(ours.units, Form(k, n), weights)
+        op = warm.operation(x, None, out)
+        memory = np.zeros(1 << 20, np.float32)
+        op.scratch = memory.ctypes.data + -memory.ctypes.data % 64
+        run = ours.units.functions.nnd_bench_call
+        times = {}
+        for name, product in (("warm", warm), ("later", warm), ("first", fresh)):
+            times[name] = run(product.handle, ctypes.byref(op), m, n, k, memory.size - 16, 1 if name == "first" else 9)
+        over.append((times["first"] - times["later"]) / 1e3)
+    p90 = np.quantile(over, 0.9)
+    print(f"first call over later ones, M to 256, 256 x 256: median {np.median(over):.1f} us, p90 {p90:.1f} us")
+    return float(np.median(over))
 
 
 def _interpreter_share(ours: Ours, m: int, n: int, k: int, random: np.random.Generator) -> float:
