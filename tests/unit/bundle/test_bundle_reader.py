@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nndeploy.bundle import reader
+from nndeploy.bundle import member_checks
 from nndeploy.bundle.container import directory, encode_container, entry_at, local_header
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_json import encode_manifest
@@ -148,7 +148,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> list[int]:
             time.sleep(seconds)
             return real(data)
 
-    monkeypatch.setattr(reader, "hashlib", Hashes)
+    monkeypatch.setattr(member_checks, "hashlib", Hashes)
     return calls
 
 
