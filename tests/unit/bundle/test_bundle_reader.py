@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nndeploy.bundle import member_checks
+from nndeploy.bundle import member_checks, reader
 from nndeploy.bundle.container import directory, encode_container, entry_at, local_header
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_json import encode_manifest
