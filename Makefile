@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-cache bench-units-elementwise bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,8 +84,14 @@ bench-native-window: setup ## fused against unfused over the capacity of the buf
 bench-units: setup ## products of any first shape by static units against ONNX Runtime, OpenVINO, special builds; ARGS="..."
 	$(BIN)/python tests/bench/bench_units.py $(ARGS)
 
+bench-units-ready: setup ## a shape never seen to its first result: units, ONNX Runtime, OpenVINO, builds for it; ARGS="..."
+	$(BIN)/python tests/bench/bench_units_ready.py $(ARGS)
+
 bench-units-elementwise: setup ## element-wise chains, softmax, layer-norm at random shapes against ONNX Runtime and OpenVINO; ARGS="--quick"
 	$(BIN)/python tests/bench/bench_units_elementwise.py $(ARGS)
+
+bench-units-images: setup ## convolution, separable pairs, pooling of any first shape against ONNX Runtime, OpenVINO, own builds; ARGS="--only NAME"
+	$(BIN)/python tests/bench/bench_units_images.py $(ARGS)
 
 bench-loadgen: setup ## real models under MLPerf's LoadGen, every scenario: its verdicts; ARGS="..."
 	$(BIN)/python tests/bench/bench_loadgen.py $(ARGS)
@@ -98,9 +104,6 @@ bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and Op
 
 bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS="--kills N"
 	$(BIN)/python tests/bench/bench_stream_kills.py $(ARGS)
-
-bench-units-cache: setup ## tables of units on the disk: 8 processes, 10,000 shapes, killed at random; ARGS="--kills N"
-	$(BIN)/python tests/bench/bench_units_cache.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)

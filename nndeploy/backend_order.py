@@ -17,11 +17,21 @@ from nndeploy.target import Target
 
 @dataclass(frozen=True, slots=True)
 class TargetBackends:
-    """The backends that build for `target`, best first, and the probes of those that were left out, by name."""
+    """The backends that build for `target`, best first, and what each that was asked said, by name."""
 
     target: Target
     backends: tuple[Backend, ...]
-    left_out: Mapping[str, Probe]
+    probes: Mapping[str, Probe]
+
+    @property
+    def left_out(self) -> dict[str, Probe]:
+        """What those said that cannot build for the target."""
+        return {name: probe for name, probe in self.probes.items() if not probe.can_build}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each builder's library."""
+        return {backend.name: self.probes[backend.name].version for backend in self.backends}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -31,10 +41,9 @@ class TargetBackends:
             for name, probe in self.left_out.items()
         ]
         there = dict(self.target.libraries)
-        here = {backend.name: backend.probe(self.target).version for backend in self.backends}
         other = [
             f"{self.target.name} has {name} {there[name]}, here is {version}: what it builds may not load there"
-            for name, version in here.items()
+            for name, version in self.versions.items()
             if there.get(name, version) != version
         ]
         return (*left_out, *other)
@@ -52,11 +61,7 @@ def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[
     if names is None:
         candidates.sort(key=lambda backend: kinds.index(backend.device_kind))  # by tier and name within a kind
     probes = {backend.name: backend.probe(target) for backend in candidates}
-    return TargetBackends(
-        target,
-        tuple(backend for backend in candidates if probes[backend.name].can_build),
-        {name: probe for name, probe in probes.items() if not probe.can_build},
-    )
+    return TargetBackends(target, tuple(b for b in candidates if probes[b.name].can_build), probes)
 
 
 Pins = Sequence[tuple[str, str]]

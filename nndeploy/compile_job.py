@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from nndeploy.errors import DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
 from nndeploy.jobs.messages import error_from_json, error_to_json
+from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
 from nndeploy.report import Report, report_from_json, report_to_json
 
 GRACE_SECONDS = 5.0
@@ -32,8 +32,7 @@ def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str]
     Raises:
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
-    with tempfile.TemporaryDirectory(prefix="nndeploy-compile-") as name:
-        folder = Path(name)
+    with temporary_folder("nndeploy-compile-") as folder:
         (folder / "request.json").write_text(json.dumps(arguments), encoding="utf-8")
         stage = _run(folder, on_event)
         response = folder / "response.json"
@@ -69,6 +68,8 @@ def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
         process.stdout.close()
         if not reader.is_alive():
             process.stderr.close()
+    if returncode == NO_SPACE:
+        raise no_space()
     if returncode > 0:
         sys.stderr.write(bytes(log).decode("utf-8", "replace"))  # a bug of ours: its traceback
         raise NndeployError(f"the compile {describe_exit(returncode)} in stage {stage!r}", hint="please report this")
@@ -116,6 +117,10 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
             report = compile_model(arguments["source"], arguments["out"], **keywords)
     except NndeployError as err:
         return {"error": error_to_json(err)}
+    except OSError as err:
+        if not lacks_space(err):
+            raise
+        return {"error": error_to_json(no_space())}
     except MemoryError:
         return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
     return {"report": report_to_json(report)}
@@ -135,9 +140,12 @@ def main(folder: Path) -> None:
             pipe.flush()
 
         response = _compile(folder, event)
-    partial = folder / "response.partial"
-    partial.write_text(json.dumps(response), encoding="utf-8")
-    partial.rename(folder / "response.json")
+    try:
+        partial = folder / "response.partial"
+        partial.write_text(json.dumps(response), encoding="utf-8")
+        partial.rename(folder / "response.json")
+    except OSError as err:
+        sys.exit(NO_SPACE if lacks_space(err) else str(err))
 
 
 if __name__ == "__main__":

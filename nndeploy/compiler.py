@@ -6,7 +6,6 @@ submodel and the whole gave the original model's outputs within tolerance (or th
 compared), and then in one step: the old file or the new one.
 """
 
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -17,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
 from nndeploy.bundle.manifest import ImageInput, Manifest
-from nndeploy.bundle.writer import write_bundle
-from nndeploy.errors import CheckError, UsageError, did_you_mean
+from nndeploy.bundle.writer import check_can_create, write_bundle
+from nndeploy.errors import CheckError, UsageError
+from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
+from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import InProcessWorkers, Workers
 from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
@@ -32,7 +33,7 @@ from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import PRECISIONS, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
@@ -59,6 +60,7 @@ from nndeploy.verify.drawn_sizes import affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
+from nndeploy.verify.samples import has_free_size
 
 if TYPE_CHECKING:
     import onnx
@@ -133,6 +135,8 @@ def compile_model(
     )
     if out is None and not dry_run:
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
+    if out is not None and not dry_run:
+        check_can_create(Path(out))  # before the work, not after it
     here = _target(host_target(), cache_buffer)
     flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here, pipeline)
     return flow.compile(source, None if out is None else Path(out), samples)
@@ -158,26 +162,27 @@ class _Flow:
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
-        order = portable.backends
         with self._stage("load"):
             loaded = load_model(
                 source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
             )
-            _check_image_input(self.options.image_input, loaded)
+            if self.options.image_input is not None:
+                check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
                 self.pipeline.check(_outside(loaded))
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
-            passes = optimise(loaded.model) if self.options.optimise else ()
+            passes = optimise(loaded.model, loaded.ranges) if self.options.optimise else ()
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
                 loaded, passes = replace(loaded, model=unoptimised), (NO_OPTIMISATION,)
         if self.options.dry_run:
-            return self._dry_report(setting, loaded, passes, order, others)
+            return self._dry_report(setting, loaded, passes, portable, others)
         with self._stage("build"):
-            settled = settle(setting, loaded.model, order, pins_for(self.options.pins, order))
-        bundle = Packing(loaded, original, passes, self.options, order, setting)
+            pins = pins_for(self.options.pins, portable.backends)
+            settled = settle(setting, loaded.model, portable.backends, pins)
+        bundle = Packing(loaded, original, passes, self.options, portable, setting)
         if self.options.objective != "priority":
             with self._stage("measure"):
                 measured = shapes_to_measure(original.samples)
@@ -189,7 +194,7 @@ class _Flow:
         if others:
             with self._stage("targets"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
-        self._check_gates([(settled.plan, order), *((c.plan, c.backends.backends) for c in bundle.chains)])
+        self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
         with self._stage("check and write"):
             assert out is not None
@@ -243,6 +248,7 @@ class _Flow:
             min_cosine=MIN_BF16_COSINE if rtol is None and atol is None else -1.0,
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
+            made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
         )
         return setting, original
 
@@ -280,17 +286,17 @@ class _Flow:
         def write_trial(trial: Settled, path: Path) -> None:
             self._write(bundle, trial, (), path)
 
-        with tempfile.TemporaryDirectory(prefix="nndeploy-measure-") as folder:
+        with temporary_folder("nndeploy-measure-") as folder:
             return fastest(
                 bundle.setting,
                 bundle.loaded.model,
                 settled,
-                bundle.order,
+                bundle.portable.backends,
                 write_trial,
-                Path(folder),
+                folder,
                 samples,
                 options,
-                pins_for(self.options.pins, bundle.order),
+                pins_for(self.options.pins, bundle.portable.backends),
             )
 
     def _checked_and_written(self, bundle: Packing, settled: Settled, out: Path) -> Report:
@@ -298,8 +304,8 @@ class _Flow:
         original = bundle.original
         if not original.outputs:
             return self._write(bundle, settled, (), out)
-        with tempfile.TemporaryDirectory(prefix="nndeploy-check-") as folder:
-            trial = Path(folder) / "trial.nnd"
+        with temporary_folder("nndeploy-check-") as folder:
+            trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu", precision_of([settled]))
             if bundle.chains and self.here.gpus:
@@ -331,14 +337,15 @@ class _Flow:
         setting: Setting,
         loaded: LoadedModel,
         passes: tuple[PassReport, ...],
-        order: Sequence[Backend],
+        portable: TargetBackends,
         others: Sequence[TargetBackends],
     ) -> Report:
         with self._stage("partition"):
-            plan = plan_for(setting, loaded.model, order, pins_for(self.options.pins, order))
+            pins = pins_for(self.options.pins, portable.backends)
+            plan = plan_for(setting, loaded.model, portable.backends, pins)
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
-        self._check_gates([(plan, order), *((chain.plan, chain.backends.backends) for chain in chains)])
-        bundle = Packing(loaded, Original((), (), ""), passes, self.options, order, setting)
+        self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)])
+        bundle = Packing(loaded, Original((), (), ""), passes, self.options, portable, setting)
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
         return replace(report, seconds=dict(self.seconds))
 
@@ -355,9 +362,9 @@ class _Flow:
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
 
-    def _check_gates(self, chains: Sequence[tuple[Plan, Sequence[Backend]]]) -> None:
-        for plan, order in chains:
-            check_gates(plan.backend_of, plan.costs, order, self.options.require, self.options.max_fallback)
+    def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
+        for plan, who in chains:
+            check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -398,9 +405,3 @@ def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> T
 def _outside(loaded: LoadedModel) -> Manifest:
     """Returns the manifest that the bundle will have, as far as its user meets it: inputs, outputs and ranges."""
     return Manifest(loaded.name, loaded.sha256, loaded.inputs, loaded.outputs, (), {}, ranges=loaded.ranges)
-
-
-def _check_image_input(image: ImageInput | None, loaded: LoadedModel) -> None:
-    names = [named.name for named in loaded.inputs]
-    if image is not None and image.name not in names:
-        raise UsageError(f"the image goes into {image.name!r}, which is no input", hint=did_you_mean(image.name, names))

@@ -24,6 +24,6 @@ def target_file(text: str) -> Path:
     if path.is_file() or path.suffix == ".toml" or "/" in text:
         return path
     if text not in known_targets():
-        hint = f"{did_you_mean(text, known_targets())}; on a box `nndeploy probe -o box.toml` writes its file"
+        hint = f"`nndeploy probe -o box.toml` writes a box's own file; {did_you_mean(text, known_targets())}"
         raise UsageError(f"no target is called {text!r:.80}", hint=hint)
     return known_targets()[text]

@@ -46,7 +46,8 @@ class Setting:
 
     The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32. `prefix` begins the ids of its submodels.
+    less than float32. `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave,
+    where the model leaves sizes open; else "".
     """
 
     workers: Workers
@@ -60,6 +61,7 @@ class Setting:
     min_cosine: float
     shapes_of: ConcreteShapes
     events: Events
+    made_up: str = ""
     prefix: str = ""
 
 
@@ -168,10 +170,14 @@ def settle(
     Raises:
         ModelError: some node has no backend left.
     """
-    banned, dropped = Banned(), list[str]()
+    banned, lost = Banned(), list[str]()
     memo: dict[tuple[str, tuple[str, ...]], _Outcome] = {}
     while True:
-        plan = plan_for(setting, model, order, pins, banned)
+        try:
+            plan = plan_for(setting, model, order, pins, banned)
+        except ModelError as err:
+            err.hint = _of_made_up(setting, lost) or err.hint
+            raise
         pieces = pieces_of(plan)
         boundaries, note = _boundaries(setting, pieces)
         here = replace(setting, build_options=_options_for(setting, plan.model))
@@ -180,12 +186,23 @@ def settle(
         if not failed:
             built = tuple(_with_others(setting, plan.placement, outcome) for outcome in outcomes)
             checks = tuple(check for outcome in outcomes for check in outcome.checks)
-            dropped += [outcome.reverted for outcome in outcomes if outcome.reverted]
-            return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, tuple(dropped))
+            reverted = [outcome.reverted for outcome in outcomes]
+            dropped = tuple(filter(None, (*lost, *reverted, _of_made_up(setting, lost))))
+            return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, dropped)
         for outcome in failed:
             piece = outcome.piece
             banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
-            dropped.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+            lost.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+
+
+def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:
+    """Says that what was lost may only not suit the sizes that were made up, "" where nothing was or none were."""
+    if not lost or not setting.made_up:
+        return ""
+    return (
+        f"nobody gave inputs, so it was tried with {setting.made_up}: where the model needs other sizes, say them with "
+        "--shape, or give --samples"
+    )
 
 
 def _options_for(setting: Setting, model: ir.Model) -> BuildOptions:

@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 
 import nndeploy
+from nndeploy.backend_order import TargetBackends
 from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
@@ -48,7 +49,7 @@ class Packing:
     original: Original
     passes: tuple[PassReport, ...]
     options: CompileOptions
-    order: Sequence[Backend]
+    portable: TargetBackends
     setting: Setting
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
@@ -124,42 +125,53 @@ def report_of(
     chains: Sequence[PlannedChain | SettledChain],
 ) -> Report:
     """Returns the report of a compile, or of a dry run (`settled` None)."""
-    nodes = tuple(_node_reports(plan))
     return Report(
         model=packing.loaded.name,
         objective=packing.options.objective,
-        backends=tuple(backend.name for backend in packing.order),
-        nodes=nodes,
-        submodels=tuple(_submodel_reports(plan, nodes)),
-        passes=(*packing.passes, *_transforms(plan)),
-        checks=findings.checks + (settled.checks if settled else ()),
         shapes=packing.original.shapes,
         candidates=packing.candidates,
         measured_shapes=packing.measured_shapes,
-        dropped=settled.dropped if settled else (),
-        warnings=findings.warnings + plan.placement.warnings,
-        nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
-        logs=tuple(_logs(settled)) if settled else (),
         target_chains=tuple(_chain_report(chain) for chain in chains),
+        **_built(
+            packing.portable.backends,
+            plan,
+            settled,
+            passes=packing.passes,
+            checks=findings.checks,
+            warnings=(*findings.warnings, *plan.placement.warnings),
+        ),
     )
 
 
 def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
     settled = chain.settled if isinstance(chain, SettledChain) else None
-    nodes = tuple(_node_reports(chain.plan))
-    return ChainReport(
-        id=chain.id,
-        target=chain.backends.target.name,
-        backends=tuple(backend.name for backend in chain.backends.backends),
-        nodes=nodes,
-        submodels=tuple(_submodel_reports(chain.plan, nodes)),
-        passes=_transforms(chain.plan),
-        checks=settled.checks if settled else (),
-        dropped=settled.dropped if settled else (),
-        warnings=(*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain)),
-        nondeterministic=tuple(_nondeterministic(settled)) if settled else (),
-        logs=tuple(_logs(settled)) if settled else (),
-    )
+    warnings = (*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain))
+    built = _built(chain.backends.backends, chain.plan, settled, warnings=warnings)
+    return ChainReport(id=chain.id, target=chain.backends.target.name, **built)
+
+
+def _built(
+    order: Sequence[Backend],
+    plan: Plan,
+    settled: Settled | None,
+    *,
+    passes: tuple[PassReport, ...] = (),
+    checks: tuple[CheckReport, ...] = (),
+    warnings: tuple[str, ...],
+) -> dict[str, Any]:
+    """Returns the fields of a `BuiltReport`; `passes` and `checks` are those before the chain's own."""
+    nodes = tuple(_node_reports(plan))
+    return {
+        "backends": tuple(backend.name for backend in order),
+        "nodes": nodes,
+        "submodels": tuple(_submodel_reports(plan, nodes)),
+        "passes": (*passes, *_transforms(plan)),
+        "checks": (*checks, *(settled.checks if settled else ())),
+        "dropped": settled.dropped if settled else (),
+        "warnings": warnings,
+        "nondeterministic": tuple(_nondeterministic(settled)) if settled else (),
+        "logs": tuple(_logs(settled)) if settled else (),
+    }
 
 
 def _no_gpu(chain: PlannedChain | SettledChain) -> list[str]:
@@ -247,9 +259,8 @@ def _provenance(packing: Packing) -> dict[str, Any]:
 
 def _versions(packing: Packing) -> dict[str, str]:
     """Returns the version of each backend's library that built something."""
-    builders = [(packing.setting.target, packing.order)]
-    builders += [(chain.backends.target, chain.backends.backends) for chain in packing.chains]
-    return {backend.name: backend.probe(target).version for target, order in builders for backend in order}
+    everyone = (packing.portable, *(chain.backends for chain in packing.chains))
+    return {name: version for who in everyone for name, version in who.versions.items()}
 
 
 def _node_reports(plan: Plan) -> list[NodeReport]:

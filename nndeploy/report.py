@@ -91,12 +91,10 @@ class BuildLog:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChainReport:
-    """What a compile did for one target with GPUs; the fields mean what those of `Report` mean."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltReport:
+    """What a compile did for one chain of submodels: what is told of the portable one and of each target's."""
 
-    id: str
-    target: str
     backends: tuple[str, ...]
     nodes: tuple[NodeReport, ...]
     submodels: tuple[SubmodelReport, ...]
@@ -112,52 +110,40 @@ class ChainReport:
         return sum(s.share for s in self.submodels if s.backend == backend)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainReport(BuiltReport):
+    """What a compile did for one target with GPUs."""
+
+    id: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(BuiltReport):
     """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
 
-    The fields are of the portable chain; `target_chains` holds those of the others. `shapes` are those of the samples
+    What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
     that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured.
     """
 
     model: str
     objective: str
-    backends: tuple[str, ...]
-    nodes: tuple[NodeReport, ...]
-    submodels: tuple[SubmodelReport, ...]
-    passes: tuple[PassReport, ...] = ()
-    checks: tuple[CheckReport, ...] = ()
     shapes: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    nondeterministic: tuple[str, ...] = ()
-    logs: tuple[BuildLog, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
 
-    def share_of(self, backend: str) -> float:
-        """Returns the part of the compute, 0..1, that `backend` took."""
-        return sum(s.share for s in self.submodels if s.backend == backend)
-
     def of_chain(self, chain: ChainReport) -> "Report":
         """Returns the report with what is said of a target's chain in the place of the portable one's."""
-        return dataclasses.replace(
-            self,
-            nodes=chain.nodes,
-            submodels=chain.submodels,
-            backends=chain.backends,
-            passes=(*(p for p in self.passes if not p.name.startswith(TRANSFORMS)), *chain.passes),
-            checks=(*(check for check in self.checks if check.scope in WHOLE_SCOPES), *chain.checks),
-            dropped=chain.dropped,
-            warnings=chain.warnings,
-            nondeterministic=chain.nondeterministic,
-            logs=chain.logs,
-            target_chains=(),
-        )
+        of_the_chain = {part.name: getattr(chain, part.name) for part in dataclasses.fields(BuiltReport)}
+        shared = {
+            "passes": (*(p for p in self.passes if not p.name.startswith(TRANSFORMS)), *chain.passes),
+            "checks": (*(check for check in self.checks if check.scope in WHOLE_SCOPES), *chain.checks),
+        }
+        return dataclasses.replace(self, **of_the_chain | shared, target_chains=())
 
 
 TRANSFORMS = "transforms of "

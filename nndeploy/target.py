@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.cuda.facts import cuda_unavailable, gpu_facts
-from nndeploy.errors import DataError, MissingInputError, did_you_mean
+from nndeploy.errors import DataError, did_you_mean
+from nndeploy.toml_file import toml_from_file
 
 X86_64_LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-v2": ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"),
@@ -146,6 +146,11 @@ def _gpus_of(host: Target) -> str:
     return f"this machine has none: {why}" if why else "this machine has none"
 
 
+def num_cores() -> int:
+    """Returns how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @cache
 def host_target() -> Target:
     """Returns this machine as a target; what cannot be read is left empty."""
@@ -154,7 +159,7 @@ def host_target() -> Target:
         arch=platform.machine(),
         cpu_features=_host_features(),
         caches=_host_caches(),
-        num_cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        num_cores=num_cores(),
         is_host=True,
         gpus=tuple(_gpu_from_table(dict(facts), "this machine") for facts in gpu_facts()),
     )
@@ -168,7 +173,7 @@ def target_from_toml(path: Path) -> Target:
         DataError: the file is no TOML, lacks `arch`, or has an unknown or mistyped key.
     """
     where = str(path)
-    data = _checked_table(_toml_table(path), _TARGET_KEYS, ("arch",), where)
+    data = _checked_table(toml_from_file(path, "target file"), _TARGET_KEYS, ("arch",), where)
     features = set(data.get("cpu_features", ())) | set(_features_of_level(data.get("level"), where))
     if not all(isinstance(f, str) for f in features):
         raise DataError("cpu_features must be a list of strings", where=where)
@@ -213,15 +218,6 @@ _TARGET_KEYS: dict[str, type] = {
     "libraries": dict,
 }  # fmt: skip
 _GPU_KEYS: dict[str, type] = {"name": str, "compute_capability": str, "memory_bytes": int, "cudnn": dict}
-
-
-def _toml_table(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise MissingInputError("no such target file", where=str(path)) from err
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
-        raise DataError(f"not a target file: {err}", where=str(path)) from err
 
 
 def _checked_table(

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.own_operators.memory import Lifetime, aligned, placed
-from nndeploy.own_operators.usage import readers_of
+from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
+from nndeploy.sizes.size import Dim, Size, bounds, typical
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
-from nndeploy_native.emit import source_of
+from nndeploy_native.arena import arena_of
+from nndeploy_native.emit import PlaceOf, sources_of, step_sources
 from nndeploy_native.fusion import fused
 from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.stem import fuse_stem
@@ -29,12 +30,25 @@ from nndeploy_native.isa import Isa, isa_for, no_isa_reason
 from nndeploy_native.library import library_from_source
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.lowering.table import lower
-from nndeploy_native.plan import ALIGNMENT, CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_to_json
+from nndeploy_native.plan import (
+    ALIGNMENT,
+    CONSTANTS_FILE,
+    FORMAT,
+    LIBRARY_FILE,
+    PLAN_FILE,
+    SHAPES_FORMAT,
+    Border,
+    Entry,
+    Plan,
+    Shapes,
+    SymbolOf,
+    plan_to_json,
+)
+from nndeploy_native.size_table import SizeTable, largest_code, solved_symbols
 from nndeploy_native.steps.movement import Convert
-from nndeploy_native.steps.step import Call, Machine, Step
-from nndeploy_native.tensors import Array, Tensor
+from nndeploy_native.steps.step import Machine, Note, Step
+from nndeploy_native.tensors import Array, Tensor, padded
 
-FORMAT = 1
 _C_TYPES = {"float32": "float", "int32": "int32_t", "uint16": "uint16_t"}
 
 
@@ -88,22 +102,29 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     if machine.fuses:
         steps = fuse_stem(fuse_layout(steps, kept, machine), kept, machine)
     calls = [step.call(machine) for step in steps]
-    offsets, arena_bytes = _arena(steps, lowered, machine.isa)
+    table = SizeTable(solved_symbols(tensor.memory_shape(machine.isa.lanes) for tensor in lowered.inputs.values()))
+    inputs, outputs = (_borders(tensors, machine.isa, table) for tensors in (lowered.inputs, lowered.outputs))
+    arena = arena_of(steps, lowered, machine.isa, table)
+    scratch = [call.scratch_bytes for call in calls]
     constants = Constants()
-    library = library_from_source(_source(calls, lowered, offsets, constants), machine.isa, workdir)
+    most_scratch = aligned(max((bounds(one)[1] for one in scratch), default=0), ALIGNMENT)
+    steps_in_c = step_sources(calls, _place_of(lowered, arena.offsets, constants), table)
+    shapes = _shapes(table, arena.num_bytes, scratch)
     plan = Plan(
         machine.isa.name,
-        arena_bytes,
-        aligned(max((call.scratch_bytes for call in calls), default=0), ALIGNMENT),
+        arena.most_bytes,
+        most_scratch,
         len(constants.data),
-        tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.inputs.items()),
-        tuple(_border(name, tensor, machine.isa) for name, tensor in lowered.outputs.items()),
-        tuple({"kernel": call.kernel, **call.notes} for call in calls),
+        inputs,
+        outputs,
+        tuple({"kernel": call.kernel, **_shown(call.notes)} for call in calls),
+        shapes,
     )
+    library = library_from_source(sources_of(calls, steps_in_c, table), machine.isa, workdir)
     return Artifact(
         files={LIBRARY_FILE: library, CONSTANTS_FILE: bytes(constants.data), PLAN_FILE: plan_to_json(plan)},
         metadata={
-            "format": FORMAT,
+            "format": FORMAT if plan.shapes is None else SHAPES_FORMAT,
             "isa": machine.isa.name,
             "arch": machine.isa.arch,
             "cpu_features": list(machine.isa.cpu_features),
@@ -115,24 +136,34 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     )
 
 
-def _border(name: str, tensor: Tensor, isa: Isa) -> Border:
-    return Border(name, tensor.memory_shape(isa.lanes), f"blocked {isa.precision}" if tensor.is_blocked else "fp32")
+def _borders(tensors: Mapping[str, Tensor], isa: Isa, table: SizeTable) -> tuple[Border, ...]:
+    return tuple(
+        Border(name, _axes(tensor, isa, table), f"blocked {isa.precision}" if tensor.is_blocked else "fp32")
+        for name, tensor in tensors.items()
+    )
 
 
-def _arena(steps: Sequence[Step], lowered: Lowered, isa: Isa) -> tuple[dict[str, int], int]:
-    """Returns the offset in the arena of each value between steps, and the arena's bytes."""
-    outside = {tensor.name for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
-    readers = readers_of(steps)
-    lifetimes: dict[str, Lifetime] = {}
-    for number, step in enumerate(steps):
-        tensor = step.output
-        if tensor.name not in outside:
-            last = readers.get(tensor.name, [number])[-1]
-            lifetimes[tensor.name] = Lifetime(tensor.num_bytes(isa), number, last)
-    return placed(lifetimes, ALIGNMENT)
+def _axes(tensor: Tensor, isa: Isa, table: SizeTable) -> tuple[int | Entry, ...]:
+    shape = tensor.memory_shape(isa.lanes)
+    return tuple(Entry(table.entry_of(size)) if isinstance(size, Size) else size for size in shape)
 
 
-def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int], constants: Constants) -> str:
+def _shapes(table: SizeTable, arena_bytes: str, scratch: Sequence[Dim]) -> Shapes | None:
+    """Returns what the run half needs to fill the table, None where nothing depends on the inputs."""
+    if not table.solved:
+        return None
+    each = largest_code(table.code_of(padded(one, ALIGNMENT)) for one in scratch)
+    symbols = (SymbolOf(one.number, one.axis, one.offset, one.factor, one.low, one.high) for one in table.solved)
+    arena_entry, scratch_entry = table.added(arena_bytes), table.added(each)
+    return Shapes(tuple(symbols), table.num_entries, arena_entry, scratch_entry)
+
+
+def _shown(notes: Mapping[str, Note]) -> dict[str, int | str]:
+    """Returns notes for readers: sizes that are not fixed as they are in the middle of their ranges."""
+    return {key: note if isinstance(note, str) else typical(note) for key, note in notes.items()}
+
+
+def _place_of(lowered: Lowered, offsets: Mapping[str, str], constants: Constants) -> PlaceOf:
     inputs = {tensor.name: number for number, tensor in enumerate(lowered.inputs.values())}
     outputs = {tensor.name: number for number, tensor in enumerate(lowered.outputs.values())}
 
@@ -148,7 +179,7 @@ def _source(calls: Sequence[Call], lowered: Lowered, offsets: Mapping[str, int],
             return place_of(lowered.constants[one.name])
         return f"({kind} *)(call->arena + {offsets[one.name]})"
 
-    return source_of(calls, place_of)
+    return place_of
 
 
 def _log(steps: Sequence[Step], plan: Plan) -> str:

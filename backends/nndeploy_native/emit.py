@@ -5,13 +5,21 @@
     static const struct nnd_pointwise_step step3 = {.images = 1, ..., .end = {step3_end, 0, 0}};
     static void step3_run(const void *context, struct nnd_part part) { nnd_pointwise_step(&step3, ..., part); }
 
-All sizes are constants, so the compiler specialises every kernel. Law: the same calls and places give the same text.
+All sizes are constants, so the compiler specialises every kernel. Where a size depends on the inputs, the struct is the
+function's own, and that member is read from the table that nnd_compose filled (`size_table.py`):
+
+    const struct nnd_pointwise_step step3 = {.images = call->sizes[0], .in_channels = 32, ...};
+
+Law: the same calls and places give the same text.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from nndeploy.sizes.size import Size, product
 from nndeploy_native.expressions import Expression, c_lines
 from nndeploy_native.shuffles import c_shuffle
+from nndeploy_native.size_table import SizeTable
 from nndeploy_native.steps.step import Axis, Call, Epilogue, Field, Formula, Shuffle
 from nndeploy_native.tensors import Array, Tensor
 
@@ -20,6 +28,15 @@ PlaceOf = Callable[[Tensor | Array], str]
 
 _HEAD = """/* Made by nndeploy_native/emit.py. */
 #include "program.h"
+"""
+_HEAD_OF_ANY_SHAPE = _HEAD.replace("#include", "#define NND_ANY_SHAPE\n#include")
+_COMPOSE = """
+/* Fills the table of sizes for the inputs' shapes; 0 where the caller counts other symbols or entries than are here. */
+NND_EXPORT int nnd_compose(const nnd_size *symbols, nnd_size num_symbols, nnd_size *sizes, nnd_size num_sizes) {{
+  if (num_symbols != {symbols} || num_sizes != {entries}) return 0;
+{body}
+  return 1;
+}}
 """
 _RUN = """
 static void all_steps(const void *context, struct nnd_pool *pool, int worker) {{
@@ -36,61 +53,143 @@ NND_EXPORT void nnd_run(const struct nnd_call *call, struct nnd_pool *pool) {{
   else all_steps(call, NULL, 0);
 }}
 """
+_OF_IMAGES = frozenset((
+    "convolution", "depthwise", "first_convolution", "grouped", "inverted_residual", "planar_separable", "pointwise",
+    "pool_max", "pool_mean", "repeat", "resize", "separable", "stem", "transposed",
+))  # fmt: skip
+"""Kernels whose steps do images one after the other: where only their number varies, the rest is compiled as fixed."""
 EPILOGUE_OPERANDS = 3
 ELEMENTWISE_OPERANDS = 4
 
 
-def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
-    """Returns the C source."""
-    steps = [_step(number, call, place_of) for number, call in enumerate(calls)]
+@dataclass(frozen=True, slots=True)
+class StepSource:
+    """The C functions of one step; one `of_any_shape` is compiled in a file of its own, with kernels for any size."""
+
+    text: str
+    of_any_shape: bool
+
+
+def step_sources(calls: Sequence[Call], place_of: PlaceOf, table: SizeTable) -> list[StepSource]:
+    """Returns the C functions of each step; sizes that depend on the inputs become entries of the table."""
+    return [_step(number, call, place_of, table) for number, call in enumerate(calls)]
+
+
+def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTable) -> list[str]:
+    """Returns the C files of steps, whose functions are those of `step_sources`, with the table that is complete."""
     runs = (
         f"  nnd_run_step(pool, {number}, worker, {call.chunks}, step{number}_run, context);"
         for number, call in enumerate(calls)
     )
-    return "".join((_HEAD, *steps, _RUN.format(body="\n".join(runs), steps=len(calls))))
+    run = _RUN.format(body="\n".join(runs), steps=len(calls))
+    compose = ""
+    if table.solved:
+        lines = "\n".join(f"  {line}" for line in table.lines)
+        compose = _COMPOSE.format(body=lines, symbols=len(table.solved), entries=table.num_entries)
+    others = [_declared(number) for number, step in enumerate(steps) if step.of_any_shape]
+    files = ["".join((_HEAD, *others, *(step.text for step in steps if not step.of_any_shape), compose, run))]
+    if others:
+        files.append("".join((_HEAD_OF_ANY_SHAPE, *others, *(step.text for step in steps if step.of_any_shape))))
+    return files
 
 
-def _step(number: int, call: Call, place_of: PlaceOf) -> str:
+def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
+    """Returns the C file of steps whose every size is fixed."""
+    table = SizeTable(())
+    (source,) = sources_of(calls, step_sources(calls, place_of, table), table)
+    return source
+
+
+def _declared(number: int) -> str:
+    return f"void step{number}_run(const void *context, struct nnd_part part);\n"
+
+
+def _step(number: int, call: Call, place_of: PlaceOf, table: SizeTable) -> StepSource:
     """Returns the functions, the struct and the call of one step; two structs where several threads get another."""
     name, struct = f"step{number}", call.struct or call.kernel
     functions = [_function(f"{name}_{key}", value) for key, value in call.fields.items()]
     variants = {name: dict(call.fields)}
     if call.shared_fields:
         variants[f"{name}_shared"] = {**call.fields, **call.shared_fields}
-    structs = [
-        f"static const struct nnd_{struct}_step {variant} = {_initializer(fields, name)};\n"
-        for variant, fields in variants.items()
-    ]
-    places = [place_of(call.output), *("0" if one is None else place_of(one) for one in call.arguments)]
+    is_any = any(_depends(field) for key, field in call.fields.items() if key != "images")
+    images = call.fields.get("images")
+    one_by_one = isinstance(images, Size) and not is_any and call.kernel in _OF_IMAGES
+    if one_by_one:
+        variants = {variant: {**fields, "images": 1} for variant, fields in variants.items()}
+    structs = [_struct(struct, variant, _initializer(fields, name, table)) for variant, fields in variants.items()]
+    places = [_place(one, place_of, one_by_one) for one in (call.output, *call.arguments)]
     runs = [f"nnd_{call.kernel}_step(&{variant}, {', '.join(places)}, part);\n" for variant in variants]
     body = f"  {runs[0]}" if len(runs) == 1 else f"  if (part.count == 1) {runs[0]}  else {runs[1]}"
-    return (
+    if one_by_one:
+        assert isinstance(images, Size)
+        body = f"  for (nnd_size n = 0; n < call->sizes[{table.entry_of(images)}]; n++) {{\n{body}  }}\n"
+    text = (
         f"\n/* {call.notes.get('what', call.kernel)} */\n"
-        + "".join((*functions, *structs))
-        + f"static __attribute__((noinline)) void {name}_run(const void *context, struct nnd_part part) {{\n"
+        + "".join((*functions, *(one for one in structs if _is_static(one))))
+        + f"{'' if is_any else 'static '}__attribute__((noinline)) void {name}_run"
+        + "(const void *context, struct nnd_part part) {\n"
         + "  const struct nnd_call *call = context;\n"
+        + "".join(f"  {one}" for one in structs if not _is_static(one))
         + body
         + "}\n"
     )
+    return StepSource(text, is_any)
 
 
-def _initializer(fields: dict[str, Field], prefix: str) -> str:
-    return "{" + ", ".join(f".{key} = {_value(field, f'{prefix}_{key}')}" for key, field in fields.items()) + "}"
+def _place(one: Tensor | Array | None, place_of: PlaceOf, of_image: bool) -> str:
+    """Returns the address of a tensor, of its image n where images are done one by one, or of a constant."""
+    if one is None:
+        return "0"
+    if not of_image or not isinstance(one, Tensor):
+        return place_of(one)
+    return f"{place_of(one)} + n * {product((*one.shape[1:],)) if not one.is_blocked else _blocked_image(one)}"
 
 
-def _value(field: Field, name: str) -> str:
+def _blocked_image(tensor: Tensor) -> str:
+    _, channels, height, width = tensor.shape
+    return f"nnd_blocks({channels}) * {product((height, width))} * NND_LANES"
+
+
+def _depends(field: Field) -> bool:
+    """Whether a member depends on the inputs."""
+    match field:
+        case Size():
+            return True
+        case Axis():
+            return any(isinstance(size, Size) for size in (field.size, field.out_size, field.kernel, field.pad))
+        case Epilogue() | Formula() | Shuffle() | int():
+            return False
+    return any(_depends(one) for one in field)
+
+
+def _struct(struct: str, variant: str, initializer: str) -> str:
+    kind = "const" if "call->sizes" in initializer else "static const"
+    return f"{kind} struct nnd_{struct}_step {variant} = {initializer};\n"
+
+
+def _is_static(struct: str) -> bool:
+    return struct.startswith("static")
+
+
+def _initializer(fields: dict[str, Field], prefix: str, table: SizeTable) -> str:
+    return "{" + ", ".join(f".{key} = {_value(field, f'{prefix}_{key}', table)}" for key, field in fields.items()) + "}"
+
+
+def _value(field: Field, name: str, table: SizeTable) -> str:
     """Returns a member of a struct in C; `name` is that of the function that an epilogue or the like became."""
     match field:
+        case Size():
+            return f"call->sizes[{table.entry_of(field)}]"
         case Epilogue():
             return f"{{{name}, {int(field.residual is not None)}, {int(field.channel is not None)}}}"
         case Axis():
-            sizes = (field.size, field.out_size, field.kernel, field.stride, field.dilation, field.pad)
-            return f"{{{', '.join(map(str, sizes))}}}"
+            sizes = (field.size, field.out_size, field.kernel, field.stride, field.dilation, field.pad, field.over)
+            return f"{{{', '.join(_value(size, name, table) for size in sizes)}}}"
         case Formula() | Shuffle():
             return name
         case int():
             return str(int(field))
-    return "{" + ", ".join(_value(one, name) for one in field) + "}"
+    return "{" + ", ".join(_value(one, name, table) for one in field) + "}"
 
 
 def _function(name: str, field: Field) -> str:

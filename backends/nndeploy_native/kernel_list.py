@@ -84,6 +84,10 @@ KERNELS = (
         '(float[1,70,15,18] x) => (float[1,70,30,36] y) <float[4] s = {1,1,2,2}> { y = Resize<mode="linear">(x, , s) }',
     ),
     Kernel(
+        "repeat", "resize.h",
+        "(float[1,70,15,18] x) => (float[1,70,30,36] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }",
+    ),
+    Kernel(
         "elementwise_blocked", "elementwise.h",
         f"{_WIDE} {{ a = Conv(x, w) m = GlobalAveragePool(a) s = Sigmoid(m) y = Mul(a, s) }}", {"w": (70, 70, 1, 1)},
     ),
@@ -126,6 +130,10 @@ KERNELS = (
         "strided_copy_blocked", "movement.h",
         "(float[1,64,30,37] x) => (float[1,30,37,64] y) { a = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(x) "
         "y = Transpose<perm=[0,2,3,1]>(a) }",
+    ),
+    Kernel(
+        "padded_copy", "movement.h",
+        "(float[4,50,60] x) => (float[4,53,65] y) <int64[6] p = {0,1,2,0,2,3}> { y = Pad(x, p) }",
     ),
     Kernel(
         "join_plain", "movement.h",

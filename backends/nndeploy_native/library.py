@@ -7,6 +7,7 @@ Law: the same source and instruction set give the same bytes: no path and no clo
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,18 +39,22 @@ def zig_version() -> str:
         return ""
 
 
-def library_from_source(source: str, isa: Isa, workdir: Path) -> bytes:
-    """Returns the shared library of a C source that includes the headers of `c/`; `workdir` is private.
+def library_from_source(source: str | Sequence[str], isa: Isa, workdir: Path) -> bytes:
+    """Returns the shared library of C files that include the headers of `c/`; `workdir` is private.
 
     Raises:
         BuildRefusedError: there is no compiler, or it refuses the source.
     """
     if missing := zig_missing():
         raise BuildRefusedError(f"{missing}: {HINT}")
-    (workdir / "kernels.c").write_text(source, encoding="utf-8")
+    files = {
+        f"kernels{number or ''}.c": text for number, text in enumerate([source] if isinstance(source, str) else source)
+    }
+    for name, text in files.items():
+        (workdir / name).write_text(text, encoding="utf-8")
     command = [
         sys.executable, "-m", "ziglang", "cc", "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS,
-        *(["-DNND_BF16"] if isa.precision == "bf16" else []), "-I", str(HEADERS), "kernels.c", "-o", "kernels.so",
+        *(["-DNND_BF16"] if isa.precision == "bf16" else []), "-I", str(HEADERS), *files, "-o", "kernels.so",
     ]  # fmt: skip
     caches = {"ZIG_LOCAL_CACHE_DIR": str(workdir / "zig-cache")}
     try:

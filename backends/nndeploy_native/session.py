@@ -19,12 +19,22 @@ from nndeploy.errors import BundleError, InputError, UnavailableError, UsageErro
 from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.target import host_target, unmet
 from nndeploy.value_types import Value
-from nndeploy_native.plan import ALIGNMENT, CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json
+from nndeploy_native.plan import (
+    ALIGNMENT,
+    CONSTANTS_FILE,
+    FORMAT,
+    LIBRARY_FILE,
+    PLAN_FILE,
+    SHAPES_FORMAT,
+    Border,
+    Plan,
+    plan_from_json,
+)
+from nndeploy_native.shape_tables import ShapeTable, ShapeTables
 from nndeploy_native.shared_object import library_from_bytes
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-FORMAT = 1
 KEPT_OUTPUTS = 4
 """Memories of each output that are kept for later calls."""
 _REFERENCES_OF_FREE = 4
@@ -42,6 +52,7 @@ class _Call(ctypes.Structure):
         ("arena", ctypes.c_void_p),
         ("scratch", ctypes.c_void_p),
         ("scratch_bytes", ctypes.c_ssize_t),
+        ("sizes", ctypes.c_void_p),
     )
 
 
@@ -56,8 +67,10 @@ def open_session(
     """
     if options.device != "cpu":
         raise UnavailableError(f"these kernels run on the CPU, not on {options.device!r}")
-    if metadata.get("format") != FORMAT:
-        raise BundleError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {FORMAT}")
+    if metadata.get("format") not in (FORMAT, SHAPES_FORMAT):
+        raise BundleError(
+            f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {FORMAT} and {SHAPES_FORMAT}"
+        )
     for name in (LIBRARY_FILE, CONSTANTS_FILE, PLAN_FILE):
         if name not in files:
             raise BundleError(f"the artifact has no {name}")
@@ -95,6 +108,7 @@ class NativeSession:
         try:
             self._run = library.nnd_run
             self._pool = _Pool(library, num_threads)
+            self._tables = ShapeTables(plan, library)
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
@@ -110,8 +124,9 @@ class NativeSession:
         if not self._is_open:
             raise UsageError("the session is closed")
         given = [one.given(inputs[one.name]) for one in self._inputs]  # which must live until the end
+        table = self._tables.table_for(tuple([array.shape for array, _ in given]))
         slot = self._taken_slot()
-        outputs = slot.prepared(given)
+        outputs = slot.prepared(given, table)
         pool = self._pool.taken()
         try:
             self._run(slot.address, pool)
@@ -136,19 +151,21 @@ class NativeSession:
 class _Input:
     """How one input must be. What its type says is looked up once: a call may be a few microseconds in all."""
 
-    __slots__ = ("_dtype", "_is_blocked", "_shape", "name")
+    __slots__ = ("_dtype", "_is_blocked", "_rank", "_shape", "name")
 
     def __init__(self, border: Border) -> None:
         self.name = border.name
         self._dtype = np.dtype(_DTYPES[border.format])
-        self._shape = border.shape
+        self._shape = border.shape if border.is_fixed else None
+        self._rank = len(border.shape)
         self._is_blocked = border.is_blocked
 
     def given(self, value: Value) -> tuple[_Array, int]:
         """Returns an input as the kernels read it, and its address."""
         array: _Array = np.asarray(value, self._dtype, "C")
-        if array.shape != self._shape:
-            raise InputError(f"input {self.name!r}: expected {self._shape}, got {array.shape}")
+        if array.shape != self._shape and (self._shape is not None or array.ndim != self._rank):
+            expected = self._shape if self._shape is not None else f"{self._rank} axes"
+            raise InputError(f"input {self.name!r}: expected {expected}, got {array.shape}")
         address = _address(array)
         if self._is_blocked and address % ALIGNMENT:
             array = _aligned_copy(array.reshape(-1).view(np.uint8))
@@ -160,30 +177,36 @@ class _Slot:
     """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
 
     def __init__(self, plan: Plan, constants: _Array, num_threads: int) -> None:
-        self._plan = plan
-        self._arena = _aligned_zeros(plan.arena_bytes + num_threads * plan.scratch_bytes)
+        self._num_threads = num_threads
+        self._arena = _aligned_zeros(0)
+        self._table: ShapeTable | None = None
         self._inputs = (ctypes.c_void_p * max(1, len(plan.inputs)))()
         self._outputs = (ctypes.c_void_p * max(1, len(plan.outputs)))()
         self._memories = [_OutputMemory(border) for border in plan.outputs]
-        start = _address(self._arena)
-        self._call = _Call(
-            self._inputs,
-            self._outputs,
-            _address(constants),
-            start,
-            start + plan.arena_bytes,
-            plan.scratch_bytes,
-        )
+        self._call = _Call(self._inputs, self._outputs, _address(constants))
         self.address = ctypes.addressof(self._call)
 
-    def prepared(self, inputs: Sequence[tuple[_Array, int]]) -> dict[str, Value]:
+    def prepared(self, inputs: Sequence[tuple[_Array, int]], table: ShapeTable) -> dict[str, Value]:
         """Returns the arrays that the call will write; `inputs`, with their addresses, must live until it is made."""
+        if table is not self._table:
+            self._take(table)
         for number, (_, address) in enumerate(inputs):
             self._inputs[number] = address
         outputs: dict[str, Value] = {}
         for number, memory in enumerate(self._memories):
-            outputs[memory.border.name], self._outputs[number] = memory.taken()
+            outputs[memory.name], self._outputs[number] = memory.taken(table.outputs[number])
         return outputs
+
+    def _take(self, table: ShapeTable) -> None:
+        """Makes the arena as large as a table asks; it never becomes smaller."""
+        needed = table.arena_bytes + self._num_threads * table.scratch_bytes
+        if needed > self._arena.size:
+            self._arena = _aligned_zeros(needed)
+        start = _address(self._arena)
+        self._call.arena, self._call.scratch = start, start + table.arena_bytes
+        self._call.scratch_bytes = table.scratch_bytes
+        self._call.sizes = None if table.sizes is None else ctypes.addressof(table.sizes)
+        self._table = table
 
 
 class _OutputMemory:
@@ -193,25 +216,39 @@ class _OutputMemory:
     """
 
     def __init__(self, border: Border) -> None:
-        self.border = border
+        self.name = border.name
+        self._dtype = np.dtype(_DTYPES[border.format])
         self._kept: list[tuple[_Array, _Array, int]] = []
 
-    def taken(self) -> tuple[_Array, int]:
+    def taken(self, shape: tuple[int, ...]) -> tuple[_Array, int]:
         """Returns an array and its address."""
-        for memory, array, address in self._kept:
+        for number, (memory, array, address) in enumerate(self._kept):
             if sys.getrefcount(memory) == _REFERENCES_OF_FREE:
-                return array.view(), address
-        memory, array, address = self._made()
+                if array.shape == shape:
+                    return array.view(), address
+                del array
+                return self._reshaped(number, shape)
+        memory, array, address = self._made(shape)
         if len(self._kept) < KEPT_OUTPUTS:
             self._kept.append((memory, array, address))
         return array.view(), address
 
-    def _made(self) -> tuple[_Array, _Array, int]:
+    def _reshaped(self, number: int, shape: tuple[int, ...]) -> tuple[_Array, int]:
+        """Returns free memory as an array of another shape, or new memory in its place where it is too small."""
+        memory, _, address = self._kept[number]
+        start, num_bytes = address - _address(memory), math.prod(shape) * self._dtype.itemsize
+        if start + num_bytes > memory.size:
+            self._kept[number] = self._made(shape)
+        else:
+            array = memory[start : start + num_bytes].view(self._dtype).reshape(shape)
+            self._kept[number] = (memory, array, address)
+        return self._kept[number][1].view(), self._kept[number][2]
+
+    def _made(self, shape: tuple[int, ...]) -> tuple[_Array, _Array, int]:
         """Returns bytes, an array in them that begins at a cache line, and its address; views hold the bytes."""
-        dtype = np.dtype(_DTYPES[self.border.format])
-        data = _aligned_zeros(math.prod(self.border.shape) * dtype.itemsize)
+        data = _aligned_zeros(math.prod(shape) * self._dtype.itemsize)
         assert isinstance(data.base, np.ndarray)
-        array = data.view(dtype).reshape(self.border.shape)
+        array = data.view(self._dtype).reshape(shape)
         return data.base, array, _address(array)
 
 

@@ -7,18 +7,18 @@
 Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
 """
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from nndeploy.sizes.size import Dim, Size, fixed, product
 from nndeploy_native.isa import Isa
 
 Array: TypeAlias = npt.NDArray[Any]
-Shape: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[Dim, ...]
 
 
 class Layout(StrEnum):
@@ -42,9 +42,23 @@ class Tensor:
         return self.layout is Layout.BLOCKED
 
     @property
-    def size(self) -> int:
+    def size(self) -> Dim:
         """The number of elements, without padding."""
-        return math.prod(self.shape)
+        return product(self.shape)
+
+    @property
+    def channels(self) -> int:
+        """The channels of an image (N, C, H, W), which are the same in every call.
+
+        Raises:
+            UndecidedError: they are not.
+        """
+        return fixed(self.shape[1])
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the shape is the same in every call."""
+        return is_fixed(self.shape)
 
     def memory_shape(self, lanes: int) -> Shape:
         """Returns the shape of the tensor's memory."""
@@ -53,12 +67,30 @@ class Tensor:
         batch, channels, height, width = self.shape
         return (batch, padded(channels, lanes) // lanes, height, width, lanes)
 
-    def num_bytes(self, isa: Isa) -> int:
+    def num_bytes(self, isa: Isa) -> Dim:
         """Returns the bytes that the tensor takes, padding included."""
-        return (isa.elem_bytes if self.is_blocked else 4) * math.prod(self.memory_shape(isa.lanes))
+        return (isa.elem_bytes if self.is_blocked else 4) * product(self.memory_shape(isa.lanes))
 
 
-def padded(size: int, multiple: int) -> int:
+def is_fixed(shape: Shape) -> bool:
+    """Whether no size of a shape depends on the inputs."""
+    return not any(isinstance(size, Size) for size in shape)
+
+
+def fixed_shape(shape: Shape) -> tuple[int, ...]:
+    """Returns the sizes of a shape as numbers.
+
+    Raises:
+        UndecidedError: one depends on the inputs.
+    """
+    return tuple(map(fixed, shape))
+
+
+@overload
+def padded(size: int, multiple: int) -> int: ...
+@overload
+def padded(size: Dim, multiple: int) -> Dim: ...
+def padded(size: Dim, multiple: int) -> Dim:
     """Returns the size rounded up to a multiple."""
     return -(-size // multiple) * multiple
 
@@ -66,9 +98,10 @@ def padded(size: int, multiple: int) -> int:
 def places_in_memory(tensor: Tensor, lanes: int) -> Array:
     """Returns, for each element in the order of ONNX, its place in memory, counted in floats."""
     if not tensor.is_blocked:
-        return np.arange(tensor.size, dtype=np.int64)
-    n, c, h, w = np.indices(tensor.shape, sparse=True)
-    _, channels, height, width = tensor.shape
+        return np.arange(fixed(tensor.size), dtype=np.int64)
+    shape = fixed_shape(tensor.shape)
+    n, c, h, w = np.indices(shape, sparse=True)
+    _, channels, height, width = shape
     blocks = padded(channels, lanes) // lanes
     vectors = ((n * blocks + c // lanes) * height + h) * width + w
     return (vectors * lanes + c % lanes).reshape(-1).astype(np.int64)

@@ -8,9 +8,10 @@ fewer columns of one row; where even few columns do not fit, fewer channels, who
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nndeploy.sizes.size import Dim, bounds, ceil_div, least, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import panels
-from nndeploy_native.tensors import padded
+from nndeploy_native.tensors import is_fixed, padded
 
 if TYPE_CHECKING:
     from nndeploy_native.steps.step import Axis, Machine
@@ -24,12 +25,13 @@ INVERTED_SHARE = 4
 class SlidingWindow:
     """Rows and columns of the output, and channels of the first result, that are made at a time."""
 
-    rows: int
-    columns: int
+    rows: Dim
+    columns: Dim
     channels: int
 
     def __str__(self) -> str:
-        return f"{self.rows}x{self.columns}x{self.channels}"
+        sizes = "x".join(str(typical(size)) for size in (self.rows, self.columns, self.channels))
+        return sizes if is_fixed((self.rows, self.columns)) else f"about {sizes}"
 
 
 def buffer_capacity(machine: "Machine", input_bytes: int) -> int:
@@ -55,16 +57,17 @@ def separable_capacity(machine: "Machine", input_bytes: int, first_bytes: int, r
     return max(capacity * first_bytes // max(first_bytes, input_bytes), min(row_bytes, capacity))
 
 
-def window_for(capacity: int, rows: int, columns: int, channels: int, isa: Isa) -> SlidingWindow:
+def window_for(capacity: int, rows: Dim, columns: Dim, channels: int, isa: Isa) -> SlidingWindow:
     """Returns the window over an output of `rows` x `columns` whose first result has `channels`.
 
-    A capacity that is too small for anything gives the smallest window: one pixel of one vector of channels.
+    A capacity that is too small for anything gives the smallest window: one pixel of one vector of channels. Whole rows
+    are taken where they fit whatever the size.
     """
     wide, element = padded(channels, isa.lanes), isa.elem_bytes
     pixels = capacity // (element * wide)
-    if pixels >= columns:
-        return SlidingWindow(evened(rows, min(rows, pixels // columns)), columns, wide)
-    tile = min(isa.accumulators // isa.panel, columns)
+    if pixels >= bounds(columns)[1]:
+        return SlidingWindow(evened(rows, least(rows, pixels // columns)), columns, wide)
+    tile = min(isa.accumulators // isa.panel, bounds(columns)[1])
     if pixels >= tile:
         return SlidingWindow(1, evened(columns, pixels), wide)
     narrow = max(1, min(tile, capacity // (element * isa.lanes)))
@@ -76,13 +79,15 @@ def window_for(capacity: int, rows: int, columns: int, channels: int, isa: Isa) 
 class InvertedWindow:
     """Output rows of an inverted residual's window, and the panels of hidden channels that one projection sums over."""
 
-    rows: int
+    rows: Dim
     group_panels: int
 
 
 def inverted_window_for(capacity: int, y: "Axis", x: "Axis", channels: int, isa: Isa) -> InvertedWindow:
     """Returns the whole image in groups where at least two panels fit, else as many rows as fit, else one row."""
     num_panels = len(panels(channels, isa))
+    if not is_fixed((y.size, y.out_size, x.size, x.out_size)):
+        return InvertedWindow(_fitting_rows(capacity, y, x, channels, isa), num_panels)
     most_groups = 1 if isa.precision == "bf16" else num_panels  # parts of sums are kept in the output: not rounded
     for groups in range(1, most_groups + 1):
         window = InvertedWindow(y.out_size, -(-num_panels // groups))
@@ -96,22 +101,32 @@ def inverted_window_for(capacity: int, y: "Axis", x: "Axis", channels: int, isa:
     return InvertedWindow(1, num_panels)
 
 
-def inverted_buffer_bytes(window: InvertedWindow, y: "Axis", x: "Axis", channels: int, isa: Isa) -> int:
+def _fitting_rows(capacity: int, y: "Axis", x: "Axis", channels: int, isa: Isa) -> Dim:
+    """Returns as many rows of all channels as fit, at least one: what `inverted_buffer_bytes` says, solved for rows."""
+    vectors = capacity // (isa.elem_bytes * isa.lanes * isa.blocks(channels))
+    beside = ((y.kernel - 1) * y.dilation + 1 - y.stride) * x.size
+    return evened(y.out_size, most(1, least(y.out_size, (vectors - beside) // (y.stride * x.size + x.out_size))))
+
+
+def inverted_buffer_bytes(window: InvertedWindow, y: "Axis", x: "Axis", channels: int, isa: Isa) -> Dim:
     """Returns the bytes of the ring of expanded rows and of the depthwise result of one group."""
     blocks = isa.blocks(channels)
-    kept = min(blocks, isa.panel + 1) if window.rows >= y.out_size else blocks
+    is_whole = is_fixed((window.rows, y.out_size)) and window.rows >= y.out_size
+    kept = min(blocks, isa.panel + 1) if is_whole else blocks
     group = min(blocks, window.group_panels * isa.panel + 1)
     vectors = kept * rows_read(y, window.rows) * x.size + group * window.rows * x.out_size
     return isa.elem_bytes * isa.lanes * vectors
 
 
-def rows_read(y: "Axis", rows: int) -> int:
+def rows_read(y: "Axis", rows: Dim) -> Dim:
     """Returns how many rows of the input a window of `rows` output rows reads."""
-    return min(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1)
+    return least(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1)
 
 
-def shared_rows(rows: int, out_rows: int, images: int, threads: int) -> int:
+def shared_rows(rows: Dim, out_rows: Dim, images: Dim, threads: int) -> Dim:
     """Returns the rows of windows that `threads` share evenly: at most `rows`, a few windows more where it helps."""
+    if not is_fixed((rows, out_rows, images)):
+        return rows
     count = -(-out_rows // rows)
     if images * count % threads == 0 or images * count >= 8 * threads:
         return rows
@@ -121,7 +136,6 @@ def shared_rows(rows: int, out_rows: int, images: int, threads: int) -> int:
     return rows
 
 
-def evened(whole: int, most: int) -> int:
-    """Returns the smallest part that needs no more windows than `most` does."""
-    count = -(-whole // most)
-    return -(-whole // count)
+def evened(whole: Dim, largest: Dim) -> Dim:
+    """Returns the smallest part that needs no more windows than `largest` does."""
+    return most(1, ceil_div(whole, ceil_div(whole, largest)))

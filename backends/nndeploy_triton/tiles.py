@@ -87,6 +87,12 @@ def plane_tiles(num_pixels: int, num_channels: int) -> list[Tile]:
     return [Tile((("BLOCK_P", p), ("BLOCK_C", c)), _warps(p * c)) for p, c in shapes]
 
 
+def pixel_tiles(num_pixels: int) -> list[Tile]:
+    """Returns the tiles for images whose channels are handled one by one."""
+    pixels = power_of_two(num_pixels, 256, 16)
+    return [Tile((("BLOCK_P", size),), _warps(size)) for size in dict.fromkeys((pixels, max(16, pixels // 2)))]
+
+
 def axis_tiles(length: int, inner: int) -> list[Tile]:
     """Returns the tiles for a reduction of `length` elements that lie `inner` apart."""
     across = power_of_two(inner, 64)

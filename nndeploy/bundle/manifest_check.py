@@ -8,7 +8,7 @@ writes and the reader before it hands out anything, so nobody else need ask agai
 from collections.abc import Iterable, Iterator, Mapping
 
 from nndeploy.bundle.container import MAX_MEMBERS
-from nndeploy.bundle.manifest import ImageInput, Manifest, Submodel
+from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Submodel
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.errors import BundleError, did_you_mean
 from nndeploy.value_types import MapType, OptionalType, SequenceType, TensorType, ValueType
@@ -42,7 +42,7 @@ def check_manifest(manifest: Manifest) -> None:
     _check_members(manifest)
     _check_ranges(manifest)
     if manifest.image_input is not None:
-        _check_image_input(manifest.image_input, manifest)
+        check_image_input(manifest.image_input, manifest.inputs)
 
 
 def _check_unique(names: Iterable[str], what: str) -> None:
@@ -182,8 +182,13 @@ def _check_ranges(manifest: Manifest) -> None:
             )
 
 
-def _check_image_input(image: ImageInput, manifest: Manifest) -> None:
-    names = [value.name for value in manifest.inputs]
+def check_image_input(image: ImageInput, inputs: Iterable[NamedType]) -> None:
+    """Checks that an image can become one of the inputs.
+
+    Raises:
+        BundleError: it goes into none of them, or its numbers do not fit its channels.
+    """
+    names = [value.name for value in inputs]
     if image.name not in names:
         raise BundleError(
             f"no input is called {image.name!r:.80}", where="image_input", hint=did_you_mean(image.name, names)

@@ -246,6 +246,15 @@ def _tolerance(dtype: str, fields: Fields) -> Tolerance:
     return result
 
 
+def image_input_from_json(data: object) -> ImageInput:
+    """Returns how an image becomes an input, as plain data say it; errors are placed at the field alone.
+
+    Raises:
+        BundleError: a field is missing, unknown, or not of its form.
+    """
+    return _image_input(Fields(data, "", ignore_unknown=False))
+
+
 def _image_input(fields: Fields) -> ImageInput:
     result = ImageInput(
         name=fields.name("name"),

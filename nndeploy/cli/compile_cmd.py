@@ -4,16 +4,16 @@
 import json
 import os
 import re
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nndeploy.errors import DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.errors import BundleError, DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
+from nndeploy.toml_file import toml_from_file
 
 EXAMPLES = """\b
 Examples:
@@ -32,21 +32,28 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     """Makes a TOML file's keys the defaults of the other options; the command line wins."""
     if path is None:
         return None
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise MissingInputError("no such configuration file", where=str(path)) from err
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
-        raise DataError(f"not a configuration file: {err}", where=str(path)) from err
+    data = toml_from_file(path, "configuration file")
     known = {parameter.name: parameter for parameter in context.command.params if parameter.name != "config"}
     defaults: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")
         if name not in known:
             raise DataError(f"unknown key {key!r}", where=str(path), hint=did_you_mean(key, [n for n in known if n]))
-        defaults[name] = value
+        defaults[name] = _configured(known[name], key, value, path)
     context.default_map = defaults
     return path
+
+
+def _configured(parameter: click.Parameter, key: str, value: object, path: Path) -> object:
+    """Returns the value of a key as click takes it: a list where the option may be repeated."""
+    if not getattr(parameter, "multiple", False):
+        if isinstance(value, list | dict):
+            raise DataError(f"{key} takes one value, not {value!r:.60}", where=str(path))
+        return value
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str) for one in values):
+        raise DataError(f"{key} must be a text or a list of texts, is {value!r:.60}", where=str(path))
+    return values
 
 
 @click.command("compile", epilog=EXAMPLES)
@@ -213,22 +220,13 @@ def _image_input(path: Path) -> dict[str, Any]:
     """Returns the fields of an `ImageInput` from a TOML file, as plain data."""
     import dataclasses
 
-    from nndeploy.bundle.manifest import ImageInput
+    from nndeploy.bundle.manifest_json import image_input_from_json
 
+    data = {"labels": [], **toml_from_file(path, "image description")}
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise MissingInputError("no such image description", where=str(path)) from err
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
-        raise DataError(f"not an image description: {err}", where=str(path)) from err
-    fields = {f.name: f for f in dataclasses.fields(ImageInput)}
-    for key in data:
-        if key not in fields:
-            raise DataError(f"unknown key {key!r}", where=str(path), hint=did_you_mean(key, fields))
-    for name in fields:
-        if name not in data and name != "labels":
-            raise DataError(f"the key {name!r} is missing", where=str(path))
-    return data
+        return dataclasses.asdict(image_input_from_json(data))
+    except BundleError as err:
+        raise DataError(err.what, where=": ".join(filter(None, (str(path), err.where))), hint=err.hint) from err
 
 
 def _dumped(context: click.Context) -> str:

@@ -21,6 +21,7 @@ from typing import IO
 
 from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
+from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
 from nndeploy.plugin.interface import BuildRefusedError
 
 MAX_LOG_BYTES = 64 * 1024
@@ -52,12 +53,13 @@ class Child:
 
         Raises:
             BuildRefusedError: the library refused, the child crashed, or its time was over.
+            InputOutputError: no space is left for what passes between the two.
             NndeployError: the task raised one; it is raised here again.
         """
-        with tempfile.TemporaryDirectory(dir=self._folder.name) as name:
-            request_to_folder(request, Path(name))
-            self._perform(name, seconds_limit)
-            return response_from_folder(Path(name))
+        with temporary_folder("", inside=self._folder.name) as folder:
+            request_to_folder(request, folder)
+            self._perform(str(folder), seconds_limit)
+            return response_from_folder(folder)
 
     def close(self) -> None:
         """Ends the process and removes its folder; a second call does nothing."""
@@ -78,6 +80,8 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LOG_SECONDS)  # its output is closed: let it end by itself, so that its status tells
             returncode = self._stop()
+            if returncode == NO_SPACE:
+                raise no_space()
             last = bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:]
             raise BuildRefusedError(reason_of(Exception(f"the library {describe_exit(returncode)} {' '.join(last)}")))
 

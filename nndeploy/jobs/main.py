@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from nndeploy.errors import NndeployError
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.messages import Request, Response
+from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.target import Target
 
@@ -81,9 +82,10 @@ def perform_in(folder: Path) -> None:
     try:
         response: Response | NndeployError | BuildRefusedError = perform(messages.request_from_folder(folder))
     except (NndeployError, BuildRefusedError) as err:
-        response = err
+        response = no_space() if lacks_space(err) else err
     except Exception as err:  # a plugin's or a library's own failure: one more refusal with a reason
-        response = BuildRefusedError(f"{type(err).__name__}: {tasks.reason_of(err)}")
+        refusal = BuildRefusedError(f"{type(err).__name__}: {tasks.reason_of(err)}")
+        response = no_space() if lacks_space(err) else refusal
     messages.response_to_folder(response, folder)
 
 
@@ -93,7 +95,12 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
         for line in sys.stdin:
-            perform_in(Path(line.rstrip("\n")))
+            try:
+                perform_in(Path(line.rstrip("\n")))
+            except OSError as err:
+                if lacks_space(err):
+                    sys.exit(NO_SPACE)
+                raise
             answers.write(b"\n")
             answers.flush()
 

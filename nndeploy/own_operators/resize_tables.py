@@ -44,6 +44,28 @@ def resize_tables(
     return [axis_table(*one, mode) for one in zip(sizes, out_sizes, scales, strict=True)]
 
 
+def repeats_of(node: ir.Node, rank: int) -> tuple[int, int] | None:
+    """Returns how often a Resize of any size repeats each row and each column; None where it does something else."""
+    value = operand(node, 1 if len(node.inputs) == 2 else 2)
+    given = constant_array(value) if value is not None else None
+    if given is None or not given.size or text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    mode, scales = _mode(node), _given_scales(node, rank, given)
+    if mode.coordinates not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):  # others depend on the length
+        return None
+    times = (round(scales[0]), round(scales[1]))
+    is_even = all(_only_repeats(by, scale, mode) for by, scale in zip(times, scales, strict=True))
+    return times if is_even else None
+
+
+def _only_repeats(times: int, scale: float, mode: Mode) -> bool:
+    """Whether a few pixels come out as often as `scale` says: with these coordinates more of them do not differ."""
+    if times < 1 or times != scale or mode.kind != "nearest":
+        return False
+    places, weights = axis_table(4, 4 * times, scale, mode)
+    return weights.shape[1] == 1 and np.array_equal(places[:, 0], np.repeat(np.arange(4), times))
+
+
 def axis_table(length: int, out_length: int, scale: float, mode: Mode) -> tuple[Array, Array]:
     """Returns (places, weights), each (out_length, taps): where each output place reads along one axis."""
     if length == out_length and scale == 1.0:
@@ -149,6 +171,10 @@ def _scales(node: ir.Node, rank: int, sizes: tuple[int, ...], out_sizes: tuple[i
     given = constant_array(value) if value is not None else None
     if given is None or not given.size:
         return out_sizes[0] / sizes[0], out_sizes[1] / sizes[1]
+    return _given_scales(node, rank, given)
+
+
+def _given_scales(node: ir.Node, rank: int, given: Array) -> tuple[float, float]:
     axes = ints_attribute(node, "axes") or range(-given.size, 0)
     by_axis = {axis % rank - rank: float(scale) for axis, scale in zip(axes, given, strict=True)}
     return by_axis.get(-2, 1.0), by_axis.get(-1, 1.0)

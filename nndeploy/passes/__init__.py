@@ -10,7 +10,7 @@ Law: `optimise` of its own result changes nothing.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -37,43 +37,59 @@ from nndeploy.passes.merge_clips import MergeClips
 from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
+from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.report import PassReport
+from nndeploy.value_types import DimRange
 
 MAX_ROUNDS = 10
 """Real models need 2 to 4 rounds; each further one costs a walk over the graph for each pass."""
 
-OPTIMISATIONS: tuple[ModelPass, ...] = (
-    ConstantsToInitializers(),
-    FoldShapes(),
-    FoldConstants(),
-    InferShapes(),
-    InlineConstantIf(),
-    EliminateNoOps(),
-    MergeCasts(),
-    MergeTransposes(),
-    MergeReshapes(),
-    MergeClips(),
-    FusePadConv(),
-    FusePadPool(),
-    FuseConvBatchnorm(),
-    DecomposeBatchnorm(),
-    FuseConvScale(),
-    FuseConvBias(),
-    EliminateCommonSubexpressions(),
-    EliminateDeadCode(),
-    DeduplicateInitializers(),
-    GroupConvActivations(),
-)
+
+def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
+    """Returns the list; `ranges` are those of the symbols of the inputs."""
+    return (
+        ConstantsToInitializers(),
+        FoldShapes(ranges),
+        FoldConstants(),
+        InferShapes(),
+        NameSizes(ranges),
+        InlineConstantIf(),
+        EliminateNoOps(),
+        MergeCasts(),
+        MergeTransposes(),
+        MergeReshapes(),
+        MergeClips(),
+        FusePadConv(),
+        FusePadPool(),
+        FuseConvBatchnorm(),
+        DecomposeBatchnorm(),
+        FuseConvScale(),
+        FuseConvBias(),
+        EliminateCommonSubexpressions(),
+        EliminateDeadCode(),
+        DeduplicateInitializers(),
+        GroupConvActivations(),
+    )
+
+
+OPTIMISATIONS = optimisations({})
 
 
 def optimise(
-    model: ir.Model, *, max_rounds: int = MAX_ROUNDS, passes: Sequence[ModelPass] = OPTIMISATIONS
+    model: ir.Model,
+    ranges: Mapping[str, DimRange] | None = None,
+    *,
+    max_rounds: int = MAX_ROUNDS,
+    passes: Sequence[ModelPass] | None = None,
 ) -> tuple[PassReport, ...]:
     """Rewrites the model in place; returns how many places each pass changed, in the order of the list.
+
+    `ranges` are those of the symbols of the inputs; `passes` are `optimisations(ranges)` unless others are given.
 
     Raises:
         NndeployError: a pass failed or broke the graph; the model is then of no use.
     """
+    passes = optimisations(ranges or {}) if passes is None else passes
     counts = dict.fromkeys((optimisation.name for optimisation in passes), 0)
     signature, ran, num_idle = signature_of(model), list[str](), 0
     _check(model, signature, "the model that came in is not in order", ran)

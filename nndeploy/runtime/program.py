@@ -10,7 +10,7 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -207,14 +207,15 @@ class OpenedChain:
 
     def close(self) -> None:
         """Closes the sessions and gives the stream back."""
-        if self.lane is None:
+        with _inside(self.lane):
             for session in self.sessions:
                 session.close()
-            return
-        with self.lane.entered():
-            for session in self.sessions:
-                session.close()
-        self.lane.close()
+        if self.lane is not None:
+            self.lane.close()
+
+
+def _inside(lane: Lane | None) -> AbstractContextManager[object]:
+    return lane.entered() if lane is not None else nullcontext()
 
 
 def _program(bundle: Bundle, options: LoadOptions) -> Program:
@@ -242,7 +243,7 @@ def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> Opene
         return {name: bundle.member(member) for name, member in variant.files.items()}
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
-        with lane.entered() if lane is not None else nullcontext():
+        with _inside(lane):
             return open_submodel(submodel, files_of, options, chain.place.host, chain.place.gpu)
 
     results = _all_of(opened, chain.submodels)

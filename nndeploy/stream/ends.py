@@ -17,24 +17,12 @@ from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Clock
 
 
-class _NoLoad(Habits):
-    """Of a source, which may wait for ever and must not keep anybody from working meanwhile."""
-
-    def __init__(self) -> None:
-        super().__init__(1, share=0.0)
-
-    def learn(self, busy_ns: int, wall_ns: int) -> None:
-        """Takes note of one task; the share stays."""
-        super().learn(busy_ns, wall_ns)
-        self.share = 0.0
-
-
 class Source:
     """Lets items in, one after the other, as long as there is room and no stop is asked for."""
 
     def __init__(self, items: Iterable[Item], schedule: Schedule, entry: Outlet, stop: Stop, clock: Clock) -> None:
         self.idle: list[Worker] = [self._read]
-        self.habits = _NoLoad()
+        self.habits = Habits(1, may_wait=True)
         self._items = iter(items)
         self._schedule = schedule
         self._entry = entry

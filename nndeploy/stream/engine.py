@@ -8,7 +8,6 @@ An item that cannot be read or does not fit becomes an error record and the stre
 alike (a damaged bundle, a full disk, a bug) aborts the stream and is raised here with its own traceback.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from nndeploy.stream.schedule import Schedule
 from nndeploy.stream.sinks import Sink
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Stage, StageFigures, Tracer
+from nndeploy.target import num_cores
 
 END_SECONDS = 0.3
 """How long an aborted stream waits for its threads; one that is inside a library ends when it comes back."""
@@ -88,7 +88,7 @@ class Stream:
         self._tracer = tracer
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
-        self._schedule = Schedule(_num_cores(), plan.in_flight or default_in_flight(plan))
+        self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
         self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None)
         self._schedule.add(self._exit)
         self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer)
@@ -162,10 +162,6 @@ class Stream:
         else:
             summary.latencies.add(outcome.run_ns)
         self._writing.clocks()[0].add(began_ns, (outcome.index,))
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def after(items: Iterable[Item], count: int) -> Iterable[Item]:

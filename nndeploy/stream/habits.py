@@ -12,13 +12,17 @@ FADING = 0.9
 
 
 class Habits:
-    """What the tasks of a station usually take: their `share` of a core, 0 to 1, and their time."""
+    """What the tasks of a station usually take: their `share` of a core, 0 to 1, and their time.
 
-    def __init__(self, num_workers: int, share: float = 1.0) -> None:
-        self.share = share
+    The share of one that `may_wait` for ever, a source, is 0: it keeps nobody from working meanwhile.
+    """
+
+    def __init__(self, num_workers: int, *, may_wait: bool = False) -> None:
+        self.share = 0.0 if may_wait else 1.0
         self.wall_ns = float("inf")
         self.sum_busy_ns = self.sum_wall_ns = 0.0  # of all tasks, the older ones faded
         self._num_workers = num_workers
+        self._may_wait = may_wait
 
     @property
     def is_short(self) -> bool:
@@ -29,7 +33,7 @@ class Habits:
         """Takes note of one task; the first one is all we know."""
         self.sum_busy_ns += busy_ns
         self.sum_wall_ns += wall_ns
-        share = min(1.0, busy_ns / max(1, wall_ns))
+        share = 0.0 if self._may_wait else min(1.0, busy_ns / max(1, wall_ns))
         if self.wall_ns == float("inf"):
             self.share, self.wall_ns = share, wall_ns
             return

@@ -17,7 +17,8 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, Step, StreamPlan
 from nndeploy.stream.model_fit import check_fits
-from nndeploy.stream.toml_table import TomlTable, parsed_toml
+from nndeploy.stream.toml_table import TomlTable
+from nndeploy.toml_file import toml_from_bytes
 from nndeploy.value_types import OptionalType
 
 MAX_WORKERS = 256
@@ -76,7 +77,7 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
         MissingInputError: a file that it names does not exist.
         UnavailableError: a processor cannot be loaded here.
     """
-    top, named = parsed_toml(data, where), dict[str, bytes]()
+    top, named = TomlTable(toml_from_bytes(data, where), where), dict[str, bytes]()
 
     def read(name: str) -> bytes:
         named[name] = read_file(name)

@@ -2,30 +2,13 @@
 """Reads the tables of a TOML file value by value; what does not fit is one line that names the file and the key.
 
 A reader asks for each key that it knows, then says `done`: a key that nobody asked for is refused, with the nearest
-that there is. Files may come out of a bundle, so their size is limited.
+that there is.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nndeploy.errors import DataError, did_you_mean
-
-MAX_FILE_BYTES = 1 << 20
-
-
-def parsed_toml(data: bytes, where: str) -> "TomlTable":
-    """Returns the table that a file holds.
-
-    Raises:
-        DataError: it is too large, no UTF-8 or no TOML.
-    """
-    if len(data) > MAX_FILE_BYTES:
-        raise DataError(f"has {len(data)} bytes, more than {MAX_FILE_BYTES}", where=where)
-    try:
-        return TomlTable(tomllib.loads(data.decode("utf-8")), where)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as err:
-        raise DataError(f"is no TOML: {err}", where=where) from err
 
 
 class TomlTable:

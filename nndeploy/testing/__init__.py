@@ -8,10 +8,13 @@
         backend = Plugin()
 
 pytest then runs every promise of `nndeploy.plugin.interface` on the plugin: small models of many kinds are either
-refused with a reason, or built, opened and run, and then give the right numbers. Needs pytest and onnx.
+refused with a reason, or built, opened and run, and then give the right numbers. `GpuConformance` is the suite for a
+backend whose sessions run on a GPU. Needs pytest and onnx.
 """
 
+from nndeploy.testing.case import Case
 from nndeploy.testing.conformance import BackendConformance
-from nndeploy.testing.models import CASES, Case
+from nndeploy.testing.gpu_conformance import GpuConformance
+from nndeploy.testing.models import CASES
 
-__all__ = ["CASES", "BackendConformance", "Case"]
+__all__ = ["CASES", "BackendConformance", "Case", "GpuConformance"]

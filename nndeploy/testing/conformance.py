@@ -32,7 +32,8 @@ from nndeploy.plugin.interface import (
     Support,
 )
 from nndeploy.target import Target, host_target
-from nndeploy.testing.models import CASES, Array, Case
+from nndeploy.testing.case import Case
+from nndeploy.testing.models import CASES, Array
 from nndeploy.value_types import Value, dtype_name
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 

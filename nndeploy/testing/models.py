@@ -1,65 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models of many kinds, each with inputs and with what numpy says the outputs are.
+"""Small models of many kinds. The expected values are computed in numpy with float64 sums, never by another backend."""
 
-A backend is free to refuse any of them; what it takes it must get right. The expected values are computed in numpy
-with float64 sums, never by another backend.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-import onnx
-import onnx.parser
-import onnx_ir as ir
 
+from nndeploy.testing.case import Case
 from nndeploy.value_types import Value
 from nndeploy.verify.tolerances import OperatorClass
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-
-_HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "local" : 1]>'
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A model as ONNX text, without the header, and calls of it.
-
-    `calls` holds the inputs of each call in the graph's order; `expected` gives the outputs in the graph's order.
-    """
-
-    name: str
-    text: str
-    calls: Sequence[Sequence[Value]]
-    expected: Callable[..., Sequence[Value]]
-    computed: OperatorClass
-
-    @property
-    def proto(self) -> onnx.ModelProto:
-        """The model, checked, with inferred shapes."""
-        proto = onnx.parser.parse_model(_HEADER + self.text)
-        onnx.checker.check_model(proto)
-        return onnx.shape_inference.infer_shapes(proto, data_prop=True)
-
-    def model(self) -> ir.Model:
-        """Returns the model as backends get it, every node named."""
-        model = ir.from_proto(self.proto)
-        for i, node in enumerate(model.graph):
-            node.name = f"node{i}"
-        return model
-
-    def samples(self) -> list[tuple[Mapping[str, Value], Mapping[str, Value]]]:
-        """Returns for each call the inputs and the expected outputs by name."""
-        graph = self.proto.graph
-        names_in = [value.name for value in graph.input]
-        names_out = [value.name for value in graph.output]
-        with np.errstate(all="ignore"):
-            return [
-                (dict(zip(names_in, call, strict=True)), dict(zip(names_out, self.expected(*call), strict=True)))
-                for call in self.calls
-            ]
 
 
 def _reals(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Array:

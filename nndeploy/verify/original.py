@@ -29,6 +29,11 @@ class Original:
     warnings: tuple[str, ...] = ()
 
     @property
+    def is_made_up(self) -> bool:
+        """Whether there are samples, and nobody gave them."""
+        return bool(self.samples) and self.origin == "generated"
+
+    @property
     def shapes(self) -> tuple[str, ...]:
         """The shapes of each sample."""
         return tuple(shapes_text(sample) for sample in self.samples)

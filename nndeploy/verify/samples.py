@@ -7,7 +7,7 @@ samples.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def generated_samples(
     graph: ir.Graph, inputs: Sequence[NamedType], chosen: Mapping[str, int], seed: int
 ) -> Iterator[Sample]:
     """Yields samples, the likeliest to be right first; all have the declared types, and the sizes in `chosen`."""
-    for sizes in SIZE_ATTEMPTS if _has_free_size(inputs, chosen) else SIZE_ATTEMPTS[:1]:
+    for sizes in SIZE_ATTEMPTS if has_free_size(inputs, chosen) else SIZE_ATTEMPTS[:1]:
         binding = _Binding(chosen, sizes)
         limits = _index_limits(graph)
         for plain in (False, True):
@@ -102,7 +102,8 @@ def generated_samples(
                 break
 
 
-def _has_free_size(inputs: Sequence[NamedType], chosen: Mapping[str, int]) -> bool:
+def has_free_size(inputs: Sequence[NamedType], chosen: Collection[str] = ()) -> bool:
+    """Returns whether the inputs have a size that is neither fixed nor `chosen`."""
     dims = [dim for named in inputs for dim in _shape_of(named.type)]
     return any(not isinstance(dim, int) and dim not in chosen for dim in dims)
 

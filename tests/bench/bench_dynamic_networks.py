@@ -30,6 +30,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 from interleaved import Array, Engine, EngineDiedError, Pace, Race, race
 from native_engines import machine_line
+from real_models import MODELS, real_model
 
 import nndeploy
 from nndeploy.errors import NndeployError
@@ -37,7 +38,6 @@ from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.workers import ChildWorkers
 from nndeploy.verify.drawn_sizes import Sizes, drawn_sizes
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 SHAPES: Mapping[str, Mapping[str, str]] = {
     "ppocr_det_mobile_v2": {"x": "1,3,32..640:32,32..640:32"},
     "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,8..640"},
@@ -48,6 +48,8 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
 }
 BOUND = 1e-4
 """Largest error: other kernels sum in another order (docs/results.md)."""
+FALLBACK = {"native": ("onnxruntime",)}
+"""Who takes what a backend has no operator for (an LSTM, bytes)."""
 SESSIONS = ("onnxruntime", "openvino")
 
 
@@ -94,7 +96,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--models", type=Path, default=MODELS, help="folder with index.json and samples/")
     parser.add_argument("--only", default=",".join(SHAPES), help="models by name")
-    parser.add_argument("--backends", default="onnxruntime,openvino", help="a bundle of each")
+    parser.add_argument("--backends", default="native,onnxruntime,openvino", help="a bundle of each")
     parser.add_argument("--shapes", type=int, default=50, help="drawn from the ranges; fewer where there are no more")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="where the seconds of every pass and shape are written")
@@ -102,23 +104,15 @@ def _options() -> argparse.Namespace:
 
 
 def _case(folder: Path, name: str, count: int) -> Case:
-    path = folder / f"{name}.onnx"
-    loaded = load_model(path, shapes=SHAPES[name])
+    model = real_model(folder, name)
+    loaded = load_model(model.path, shapes=SHAPES[name])
     sizes = drawn_sizes(loaded.ranges, count)
-    sample = _sample(folder, name)
     inputs = {}
     for number, chosen in enumerate(sizes):
         for one in loaded.inputs:
             shape = tuple(chosen.get(str(dim), dim) for dim in one.type.shape)  # type: ignore[union-attr]
-            inputs[f"{number}/{one.name}"] = _of_shape(sample[one.name], shape)
-    return Case(name, path, loaded, sizes, inputs)
-
-
-def _sample(folder: Path, name: str) -> dict[str, Array]:
-    entries = {entry["name"]: entry for entry in json.loads((folder / "index.json").read_text())["models"]}
-    keys = entries[name]["sample_keys"]
-    with np.load(folder / entries[name]["sample_npz"]) as arrays:
-        return {keys[key]: arrays[key] for key in arrays.files if key.startswith("in") and key in keys}
+            inputs[f"{number}/{one.name}"] = _of_shape(model.inputs[one.name], shape)
+    return Case(name, model.path, loaded, sizes, inputs)
 
 
 def _of_shape(array: Array, shape: tuple[int, ...]) -> Array:
@@ -134,8 +128,8 @@ def _bundles(case: Case, backends: list[str], folder: Path, workers: ChildWorker
         path = folder / f"{backend}.nnd"
         try:
             nndeploy.compile_model(
-                case.path, path, backends=[backend], shapes=SHAPES[case.name], threads=1, keep_fallback=False,
-                workers=workers,
+                case.path, path, backends=list(dict.fromkeys((backend, *FALLBACK.get(backend, ())))),
+                shapes=SHAPES[case.name], threads=1, keep_fallback=False, workers=workers,
             )  # fmt: skip
         except NndeployError as err:
             print(f"{case.name}: {backend} refuses: {err}", file=sys.stderr)

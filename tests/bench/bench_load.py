@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
+from real_models import MODELS, names_in, real_model
 
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
@@ -118,13 +118,6 @@ print(json.dumps([*(float(np.median(t)) * 1e3 for t in times.values()), cores]))
 """
 
 
-def inputs_of(models: Path, name: str) -> dict[str, Any]:
-    """Returns the sample inputs of a real model by tensor name."""
-    index = {model["name"]: model for model in json.loads((models / "index.json").read_text())["models"]}
-    sample, keys = np.load(models / "samples" / f"{name}.npz"), index[name]["sample_keys"]
-    return {keys[key]: sample[key] for key in sample.files if key.startswith("in")}
-
-
 def build(model: Path, folder: Path) -> None:
     """Leaves the artifact of each backend in `folder`, and the model as ONNX Runtime optimises it for this CPU."""
     for name in ("onnxruntime", "openvino"):
@@ -193,7 +186,7 @@ def table(models: Path, names: list[str], rounds: int) -> dict[str, dict[str, li
         model = models / f"{name}.onnx"
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            np.savez(folder / "inputs.npz", **inputs_of(models, name))
+            np.savez(folder / "inputs.npz", **real_model(models, name).inputs)
             build(model, folder)
             times: dict[str, list[list[float]]] = {form: [] for form in forms_of(folder)}
             for _ in range(rounds):
@@ -212,7 +205,7 @@ def spin(models: Path) -> None:
     print("| --- | ---: | ---: | ---: | ---: |")
     model = models / "ultraface_rfb320.onnx"
     with tempfile.TemporaryDirectory() as temporary:
-        np.savez(Path(temporary) / "inputs.npz", **inputs_of(models, "ultraface_rfb320"))
+        np.savez(Path(temporary) / "inputs.npz", **real_model(models, "ultraface_rfb320").inputs)
         for kind, said in (
             ("spin", "spin on (default)"),
             ("stop", "stop at the end of a run (ours)"),
@@ -226,12 +219,12 @@ def spin(models: Path) -> None:
 def main() -> None:
     """Prints both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", type=Path, default=REPOSITORY / "../shared/models")
+    parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--names", default=NAMES)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--samples", type=Path, help="file for the raw samples")
     arguments = parser.parse_args()
-    if not (arguments.models / "index.json").exists():
+    if not names_in(arguments.models):
         sys.exit("the real models are not here; name their folder with --models")
     samples = table(arguments.models.resolve(), arguments.names.split(","), arguments.rounds)
     spin(arguments.models.resolve())

@@ -20,10 +20,10 @@ from typing import Any
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
+from real_models import MODELS, RealModel, real_model
 
 import nndeploy
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 CHOSEN = ("ultraface_rfb320", "fastestdet", "magika_standard_v3_3")
 SCENARIOS = ("single-stream", "multi-stream", "offline", "server")
 RESULT = {
@@ -42,13 +42,12 @@ def main() -> None:
     parser.add_argument("--scenario", nargs="+", default=SCENARIOS, choices=SCENARIOS)
     parser.add_argument("--duration", type=float, default=10.0)
     options = parser.parse_args()
-    index = {entry["name"]: entry for entry in json.loads((options.models / "index.json").read_text())["models"]}
     print("| model | scenario | LoadGen says | result | queries | p50 ms | p99 ms | calls |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
     reasons: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only:
-            bundle, sample = _compiled(options.models, index[name], Path(folder))
+            bundle, sample = _compiled(real_model(options.models, name), Path(folder))
             for scenario in options.scenario:
                 report = _report(bundle, sample, scenario, options.duration)
                 print(_row(name, scenario, report), flush=True)
@@ -56,14 +55,11 @@ def main() -> None:
     print("\n".join(["", *reasons]))
 
 
-def _compiled(models: Path, entry: dict[str, Any], folder: Path) -> tuple[Path, Path]:
+def _compiled(model: RealModel, folder: Path) -> tuple[Path, Path]:
     """Returns the bundle of a model and a file with its sample."""
-    keys = entry["sample_keys"]
-    with np.load(models / "samples" / f"{entry['name']}.npz") as arrays:
-        inputs = {keys[key]: arrays[key] for key in arrays.files if key in keys and key.startswith("in")}
-    bundle, sample = folder / f"{entry['name']}.nnd", folder / f"{entry['name']}.npz"
-    nndeploy.compile_model(models / f"{entry['name']}.onnx", bundle, samples=[inputs])
-    np.savez(sample, **inputs)
+    bundle, sample = folder / f"{model.name}.nnd", folder / f"{model.name}.npz"
+    nndeploy.compile_model(model.path, bundle, samples=[model.inputs])
+    np.savez(sample, **model.inputs)
     return bundle, sample
 
 

@@ -9,7 +9,6 @@ a bare ONNX Runtime session (medians of interleaved calls).
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -21,11 +20,11 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime
+from real_models import MODELS, RealModel, names_in, real_model
 
 import nndeploy
 from nndeploy.errors import NndeployError
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 SECONDS = 1.0
 
 
@@ -34,46 +33,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="the real models through nndeploy")
     parser.add_argument("--models", type=Path, default=MODELS)
     options = parser.parse_args()
-    index = json.loads((options.models / "index.json").read_text())["models"]
     print("| model | compile s | bundle bytes | compute by backend | error | run ms | ONNX Runtime ms |")
     print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
-        for entry in index:
-            print(_row(options.models, entry, Path(folder)), flush=True)
+        for name in names_in(options.models):
+            print(_row(real_model(options.models, name), Path(folder)), flush=True)
 
 
-def _row(models: Path, entry: dict[str, Any], folder: Path) -> str:
-    name, model = entry["name"], models / f"{entry['name']}.onnx"
-    inputs, outputs = _sample(models, entry)
+def _row(model: RealModel, folder: Path) -> str:
+    name, inputs = model.name, model.inputs
     start = time.perf_counter()
     try:
-        report = nndeploy.compile_model(model, folder / "m.nnd", samples=[inputs])
+        report = nndeploy.compile_model(model.path, folder / "m.nnd", samples=[inputs])
     except NndeployError as err:
-        return f"| {name} | | | refused, exit {err.exit_code}: {str(err).replace(str(models), '')[:160]} | | | |"
+        reason = str(err).replace(str(model.path.parent), "")[:160]
+        return f"| {name} | | | refused, exit {err.exit_code}: {reason} | | | |"
     seconds = time.perf_counter() - start
     shares = ", ".join(f"{b} {report.share_of(b):.0%}" for b in report.backends if report.share_of(b) > 0)
     with nndeploy.load_bundle(folder / "m.nnd", threads=1) as program:
         got = program.run(inputs)
-        error = max(_relative_error(got[key], want) for key, want in outputs.items())
+        error = max(_relative_error(got[key], want) for key, want in model.outputs.items())
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
         settings.log_severity_level = 3
-        session = onnxruntime.InferenceSession(str(model), settings, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(model.path), settings, providers=["CPUExecutionProvider"])
         ours, bare = _median_ms(lambda: program.run(inputs), lambda: session.run(None, inputs))
     count = len(report.submodels)
     return (
         f"| {name} | {seconds:.1f} | {report.bundle_bytes:,} | {shares} ({count} submodel{'s' * (count > 1)}) "
         f"| {error:.1e} | {ours:.2f} | {bare:.2f} |"
-    )
-
-
-def _sample(models: Path, entry: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    keys = entry["sample_keys"]
-    with np.load(models / "samples" / f"{entry['name']}.npz") as arrays:
-        values = {key: arrays[key] for key in arrays.files if key in keys}
-    return (
-        {keys[key]: value for key, value in values.items() if key.startswith("in")},
-        {keys[key]: value for key, value in values.items() if key.startswith("out")},
     )
 
 

@@ -31,6 +31,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import ml_dtypes
 import numpy as np
 import onnxruntime
+import step_clock
 from nndeploy_native.build import artifact_of
 from nndeploy_native.isa import Isa, isa_for
 from nndeploy_native.library import library_from_source
@@ -43,7 +44,6 @@ from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Epilogue, Machine, Step
 from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
-from profile_native import CLOCK, MOST_STEPS
 
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 from nndeploy.target import host_target
@@ -208,7 +208,8 @@ def _measure(
 ) -> Row:
     values, isa = _values(block), machine.isa
     timed = mock.patch(
-        "nndeploy_native.build.library_from_source", lambda source, *rest: library_from_source(CLOCK + source, *rest)
+        "nndeploy_native.build.library_from_source",
+        lambda source, *rest: library_from_source(step_clock.HEAD + source, *rest),
     )
     with tempfile.TemporaryDirectory() as folder, timed:
         artifact = artifact_of(_lowered(block, values, layout), machine, Path(folder))
@@ -306,11 +307,11 @@ def _turn(call: Callable[[], object]) -> list[float]:
 
 def _kernel_seconds(call: Callable[[], object], library: ctypes.CDLL, num_steps: int) -> float:
     """Returns the median of what the kernels of a call take, by the clock around each step."""
-    stamps = (ctypes.c_int64 * MOST_STEPS).in_dll(library, "nnd_stamps")
+    taken = step_clock.nanoseconds(library)
     times = []
     for _ in range(KERNEL_CALLS):
         call()
-        times.append(sum(stamps[:num_steps]) / 1e9)
+        times.append(sum(taken[:num_steps]) / 1e9)
     return statistics.median(times)
 
 

@@ -19,36 +19,23 @@ import os
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-import numpy as np
 import onnx
-from interleaved import Array, Engine, EngineDiedError, Pace, Race, largest_error, race
+from interleaved import Engine, EngineDiedError, Pace, Race, largest_error, race
 from native_engines import machine_line
+from real_models import MODELS, RealModel, real_model
 
 import nndeploy
 from nndeploy.jobs.workers import ChildWorkers
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 NAMES = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,mobilenet_v2_quant"
 """The models whose index entry counts pairs of a depthwise and a pointwise convolution, but for a recogniser's."""
 SINGLES = ("native", "onnxruntime", "openvino")
 BOUND = 1e-4
 """Other kernels sum in another order: OpenVINO is 4e-5 off on ppocr_det (docs/results.md)."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model with its recorded sample; outputs in the model's order."""
-
-    name: str
-    path: Path
-    inputs: dict[str, Array]
-    outputs: dict[str, Array]
 
 
 def main() -> None:
@@ -60,7 +47,7 @@ def main() -> None:
           "| faster / native | fastest / bundle | error |")  # fmt: skip
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     refusals: dict[str, str] = {}
-    for model in _models(options.models, options.only.split(",")):
+    for model in [real_model(options.models, name) for name in options.only.split(",")]:
         for threads in map(int, options.threads.split(",")):
             made_of, found = _raced(model, threads, Pace(options.seconds, options.rounds))
             error = _checked(model, found)
@@ -88,24 +75,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _models(folder: Path, names: list[str]) -> list[Model]:
-    entries = {entry["name"]: entry for entry in json.loads((folder / "index.json").read_text())["models"]}
-    if unknown := set(names) - entries.keys():
-        sys.exit(f"no such model in {folder}: {', '.join(sorted(unknown))}")
-    return [_model(folder, entries[name]) for name in names]
-
-
-def _model(folder: Path, entry: dict[str, Any]) -> Model:
-    with np.load(folder / entry["sample_npz"]) as arrays:
-        values = {key: arrays[key] for key in sorted(arrays.files) if key in entry["sample_keys"]}
-    inputs, outputs = (
-        {entry["sample_keys"][key]: value for key, value in values.items() if key.startswith(kind)}
-        for kind in ("in", "out")
-    )
-    return Model(entry["name"], folder / entry["file"], inputs, outputs)
-
-
-def _raced(model: Model, threads: int, pace: Pace) -> tuple[str, Race]:
+def _raced(model: RealModel, threads: int, pace: Pace) -> tuple[str, Race]:
     """Returns who runs which part of the bundle, and the race."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{model.name}.nnd"
@@ -141,14 +111,14 @@ def _with_constant_weights(path: Path, folder: Path) -> Path:
     return folder / path.name
 
 
-def _engines(model: Model, alone: Path, bundle: Path, threads: int) -> list[Engine]:
+def _engines(model: RealModel, alone: Path, bundle: Path, threads: int) -> list[Engine]:
     asked = {"model": str(alone), "threads": threads}
     of_bundle = {"path": str(bundle), "threads": threads, "outputs": list(model.outputs)}
     singles = [Engine(name, f"native_engines:{name}", asked) for name in SINGLES]
     return [Engine("bundle", "native_engines:bundle", of_bundle), *singles]
 
 
-def _checked(model: Model, found: Race) -> float:
+def _checked(model: RealModel, found: Race) -> float:
     """Returns the larger error of bundle and native; ends the command where any engine's numbers are wrong."""
     errors = {name: largest_error(got, list(model.outputs.values())) for name, got in found.outputs.items()}
     for name, error in errors.items():

@@ -9,7 +9,6 @@ for noise). Outputs are checked by the compile itself.
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -18,14 +17,13 @@ from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-import numpy as np
+from real_models import MODELS, RealModel, names_in, real_model
 
 import nndeploy
 from nndeploy.errors import NndeployError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.workers import ChildWorkers
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 ROUNDS = 5
 
 
@@ -35,29 +33,26 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    index = json.loads((options.models / "index.json").read_text())["models"]
     print("| model | chosen | ms | openvino ms | onnxruntime ms | best single / ours |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
         workers = ChildWorkers(num_parallel=2, seconds_limit=300.0)
-        for entry in index:
-            row = _row(options.models, entry, Path(folder), options.threads, workers)
+        for name in names_in(options.models):
+            row = _row(real_model(options.models, name), Path(folder), options.threads, workers)
             if row:
                 print(row, flush=True)
         workers.close()
 
 
-def _row(models: Path, entry: dict[str, Any], folder: Path, threads: int, workers: ChildWorkers) -> str:
-    keys = entry["sample_keys"]
-    with np.load(models / "samples" / f"{entry['name']}.npz") as arrays:
-        sample = {keys[key]: arrays[key] for key in arrays.files if key.startswith("in") and key in keys}
+def _row(model: RealModel, folder: Path, threads: int, workers: ChildWorkers) -> str:
+    sample = model.inputs
     bundles, chosen = {}, ""
     for name in ("chosen", "openvino", "onnxruntime"):
         options: dict[str, Any] = {"objective": "latency"} if name == "chosen" else {"backends": [name]}
         bundles[name] = folder / f"{name}.nnd"
         try:
             report = nndeploy.compile_model(
-                models / f"{entry['name']}.onnx",
+                model.path,
                 bundles[name],
                 samples=[sample],
                 threads=threads,
@@ -79,7 +74,7 @@ def _row(models: Path, entry: dict[str, Any], folder: Path, threads: int, worker
     best = min((ms for name, ms in medians.items() if name != "chosen"), default=medians["chosen"])
     cells = [f"{medians[name]:.3f}" if name in medians else "refused" for name in ("openvino", "onnxruntime")]
     ours = medians["chosen"]
-    return f"| {entry['name']} | {chosen} | {ours:.3f} | {' | '.join(cells)} | {best / ours:.2f} |"
+    return f"| {model.name} | {chosen} | {ours:.3f} | {' | '.join(cells)} | {best / ours:.2f} |"
 
 
 if __name__ == "__main__":

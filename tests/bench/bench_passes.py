@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 import onnx_ir as ir
+from real_models import MODELS
 
 from nndeploy.frontend.load import load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.passes import optimise
 
-MODELS = Path(__file__).resolve().parents[2] / "../shared/models"
 REPEATS = 5
 
 

@@ -23,6 +23,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime
+from real_models import MODELS, names_in, real_model
 
 import nndeploy
 
@@ -135,17 +136,10 @@ def _digit() -> dict[str, Any]:
 
 
 def _real(models: Path) -> list[tuple[str, Path, dict[str, Any]]]:
-    if not (models / "index.json").exists():
+    if not names_in(models):
         print(f"(no real models: {models.name}/ is absent)")
         return []
-    index = {model["name"]: model for model in json.loads((models / "index.json").read_text())["models"]}
-    found = []
-    for name in NETWORKS:
-        keys = index[name]["sample_keys"]
-        arrays = np.load(models / "samples" / f"{name}.npz")
-        inputs = {keys[k]: arrays[k] for k in arrays.files if k.startswith("in")}
-        found.append((name, models / f"{name}.onnx", inputs))
-    return found
+    return [(one.name, one.path, one.inputs) for one in (real_model(models, name) for name in NETWORKS)]
 
 
 def bench_start() -> None:
@@ -169,7 +163,7 @@ def bench_start() -> None:
 def main() -> None:
     """Runs the three benchmarks."""
     parser = argparse.ArgumentParser(description="overhead, load and start")
-    parser.add_argument("--models", type=Path, default=REPOSITORY.parent / "shared" / "models")
+    parser.add_argument("--models", type=Path, default=MODELS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench_call(Path(folder))

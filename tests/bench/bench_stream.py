@@ -35,16 +35,16 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnx
-from interleaved import Array, Engine, EngineDiedError, Pace, Race, race
+from interleaved import Engine, EngineDiedError, Pace, Race, race
 from native_engines import machine_line
 from onnx import TensorProto, helper
+from real_models import MODELS, real_model
 from stream_overhead import QUEUES, SHAPES
 
 import nndeploy
 from nndeploy.jobs.workers import ChildWorkers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SHARED = REPOSITORY.parent / "shared" / "models"
 CORES = min(2, os.cpu_count() or 1)
 BOUND = 5e-3
 """Of a value over the largest of its array; kernels sum in another order, and boxes are in pixels, up to 1,000."""
@@ -76,7 +76,7 @@ class Case:
     @property
     def paths(self) -> list[str]:
         """The files of one pass."""
-        return [str(SHARED / "inputs" / name) for _ in range(self.repeats) for name in self.files]
+        return [str(MODELS / "inputs" / name) for _ in range(self.repeats) for name in self.files]
 
     def threads(self, runners: int = 1) -> int:
         """Returns the threads of each runner: several that have all cores each would fight for them."""
@@ -153,16 +153,15 @@ def _bundle(folder: Path, model: str, kind: str, threads: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
-        how: Any = {**KINDS[kind], "samples": [_sample(model)], "keep_fallback": False, "workers": workers}
-        nndeploy.compile_model(SHARED / f"{model}.onnx", path, threads=threads, **how)
+        how: Any = {
+            **KINDS[kind],
+            "samples": [real_model(MODELS, model).inputs],
+            "keep_fallback": False,
+            "workers": workers,
+        }
+        nndeploy.compile_model(MODELS / f"{model}.onnx", path, threads=threads, **how)
     print(f"compiled {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return str(path)
-
-
-def _sample(model: str) -> dict[str, Array]:
-    entry = next(one for one in json.loads((SHARED / "index.json").read_text())["models"] if one["name"] == model)
-    with np.load(SHARED / entry["sample_npz"]) as arrays:
-        return {name: arrays[key] for key, name in entry["sample_keys"].items() if key.startswith("in")}
 
 
 def _ours(options: argparse.Namespace, case: Case, kind: str, runners: int, loaders: int) -> dict[str, Any]:
@@ -266,7 +265,7 @@ def _rivals(options: argparse.Namespace, pace: Pace) -> list[Any]:
 
 def _rival_row(options: argparse.Namespace, case: Case, pace: Pace) -> Any:
     shared = {"pipeline": _toml(case), "files": case.paths}
-    over_models = {**shared, "models": {name: str(SHARED / f"{model}.onnx") for name, model in case.models.items()}}
+    over_models = {**shared, "models": {name: str(MODELS / f"{model}.onnx") for name, model in case.models.items()}}
     engines = [
         Engine("ORT loop", "stream_engines:loop", {**over_models, "threads": CORES}),
         Engine("ORT staged", "stream_engines:staged", {**over_models, "threads": case.threads(), "loaders": CORES}),

@@ -5,7 +5,7 @@
 
 A run of 5,000 records is killed at a random moment, from 0.3 of the time that a whole one takes (by then Python has
 started) to all of it, and started again until it ends; then the next one. One writes JSON lines, the next one JSON
-lines, csv and statistics, and so on in turn.
+lines, csv, statistics and arrays, and so on in turn.
 """
 
 import argparse
@@ -21,64 +21,47 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "flow"))
 
-SEVERAL = """
-[source]
-kind = "json-lines"
-[[level]]
-[[level.pipeline]]
-name = "double"
-[[sink]]
-kind = "json-lines"
-[[sink]]
-kind = "csv"
-[[sink]]
-kind = "statistics"
-"""
 CASES = {"y.jsonl": [], "y": ["--pipeline", "p.toml"]}
 
 
-def taken(folder: Path, before: set[Path]) -> dict[str, bytes]:
-    """Returns the files that were not there before, and removes them."""
-    found = {}
-    for path in set(folder.iterdir()) - before:
-        for file in path.rglob("*") if path.is_dir() else [path]:
-            found[str(file.relative_to(folder))] = file.read_bytes()
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return found
-
-
 def kill(count: int) -> int:
+    from resumed_runs import COMMAND, SEVERAL, content, lines
     from tests_flow_bundles import write_double
 
     dice, killed = random.Random(20261120), 0  # noqa: S311 - no secret
-    code = (
-        "from nndeploy.stream import resume; resume.CHECKPOINT_SECONDS = 0.05;"
-        "from nndeploy.cli.main import main; main()"
-    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        out = folder / "out"
         write_double(folder / "m.nnd")
-        (folder / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(5_000)))
+        (folder / "x.jsonl").write_text(lines(5_000))
         (folder / "p.toml").write_text(SEVERAL)
-        command = [sys.executable, "-c", code, "run", "m.nnd", "--threads", "1", "-i", "x.jsonl"]
         quiet: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        before, runs, want, seconds = set(folder.iterdir()), 0, {}, {}
-        for output, options in CASES.items():
+
+        def command(case: str) -> list[str]:
+            return [*COMMAND, *CASES[case], "-i", "x.jsonl", "-o", f"out/{case}"]
+
+        def taken() -> dict[str, bytes]:
+            found = content(out)
+            shutil.rmtree(out)
+            return found
+
+        runs, want, seconds = 0, {}, {}
+        for case in CASES:
             began = time.perf_counter()
-            subprocess.run([*command, *options, "-o", output], check=True, **quiet)
-            seconds[output], want[output] = time.perf_counter() - began, taken(folder, before)
+            subprocess.run(command(case), check=True, **quiet)
+            seconds[case], want[case] = time.perf_counter() - began, taken()
         while killed < count:
-            output = list(CASES)[runs % len(CASES)]
-            process = subprocess.Popen([*command, *CASES[output], "-o", output, "--resume"], **quiet)
+            case = list(CASES)[runs % len(CASES)]
+            process = subprocess.Popen([*command(case), "--resume"], **quiet)
             try:
-                assert process.wait(seconds[output] * dice.uniform(0.3, 1)) == 0
+                assert process.wait(seconds[case] * dice.uniform(0.3, 1)) == 0
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
                 killed += 1
                 continue
             runs += 1
-            assert taken(folder, before) == want[output]
+            assert taken() == want[case]
         print(f"{killed} kills, {runs} runs ended in between, each with the same bytes as one that was never killed")
     return 0
 

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import onnx.parser
+from real_models import MODELS, names_in, real_model
 
-MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 TARGETS = ("rtx4090", "t4", "x86-64-v3")
 ANY_SIZES = ("silero_vad_v5",)
@@ -107,17 +107,11 @@ def _split(targets: tuple[str, ...]) -> str:
 
 
 def _networks(models: Path) -> Iterator[Network]:
-    if (models / "index.json").exists():
-        for entry in json.loads((models / "index.json").read_text())["models"]:
-            yield Network(entry["name"], models / f"{entry['name']}.onnx", _sample(models, entry))
+    for name in names_in(models):
+        model = real_model(models, name)
+        yield Network(name, model.path, model.inputs)
     for path in sorted(LIGHT.glob("light_*.onnx")):
         yield Network(path.stem, path, {})
-
-
-def _sample(models: Path, entry: dict[str, Any]) -> dict[str, Any]:
-    with np.load(models / "samples" / f"{entry['name']}.npz") as arrays:
-        keys = {key: name for key, name in entry["sample_keys"].items() if key.startswith("in") and key in arrays.files}
-        return {name: arrays[key] for key, name in keys.items()}
 
 
 def _rows(network: Network, targets: tuple[str, ...]) -> Iterator[str]:

@@ -2,9 +2,8 @@
 """One depthwise-separable block through the backend `native`, and the time of its kernels alone.
 
 The model is what a user would give (ordinary input and output), so a run also converts layouts. To see the kernels
-alone, conversions stay steps of their own, and a clock is read before and after each step (c/program.h has the places):
-what it took is added to an array that the library exports. The session is the product's, and the block reads what the
-step before it has just written.
+alone, conversions stay steps of their own, and a clock is read before and after each step (step_clock.py). The session
+is the product's, and the block reads what the step before it has just written.
 """
 
 import ctypes
@@ -20,6 +19,7 @@ from unittest import mock
 import nndeploy_native.build as native_build
 import numpy as np
 import onnx_ir as ir
+import step_clock
 from interleaved import Array
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plugin import Plugin
@@ -31,26 +31,7 @@ from nndeploy.frontend.load import load_model
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions, Session
 from nndeploy.target import Target
 
-MOST_STEPS = 64
 KERNEL = 3
-_HEAD = f"""#define _GNU_SOURCE
-#include <time.h>
-#include <unistd.h>
-__attribute__((visibility("default"))) long long nnd_bench_ns[{MOST_STEPS}], nnd_bench_counts[{MOST_STEPS}];
-__attribute__((visibility("default"))) int nnd_bench_counter = -1;
-static long long nnd_bench_now(void) {{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000LL + now.tv_nsec;
-}}
-static long long nnd_bench_count(void) {{
-  long long count = 0;
-  return nnd_bench_counter >= 0 && read(nnd_bench_counter, &count, sizeof count) == sizeof count ? count : 0;
-}}
-#define NND_BEFORE_STEP(step, worker) const long long count = nnd_bench_count(), start = nnd_bench_now();
-#define NND_AFTER_STEP(step, worker) \\
-  nnd_bench_ns[step] += nnd_bench_now() - start, nnd_bench_counts[step] += nnd_bench_count() - count;
-"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +88,7 @@ def machine_for(target: Target, buffer_bytes: int, fuses: bool = True) -> Machin
     return dataclasses.replace(machine, buffer_bytes=buffer_bytes, fuses=fuses)
 
 
-def built(block: Block, machine: Machine, head: str = _HEAD) -> Artifact:
+def built(block: Block, machine: Machine, head: str = step_clock.HEAD) -> Artifact:
     """Returns the artifact of a block; `head` defines what is done before and after each step (c/program.h)."""
 
     def edited(source: str, *rest: Any, **named: Any) -> bytes:
@@ -138,22 +119,18 @@ class TimedBlock:
 
     def seconds(self, inputs: Mapping[str, Array]) -> float:
         """Runs once; returns what the block's kernels took."""
-        return self._taken("nnd_bench_ns", inputs) / 1e9
+        self.session.run(inputs)
+        return sum(step_clock.nanoseconds(self._library())[step] for step in self.steps) / 1e9
 
     def counted(self, inputs: Mapping[str, Array], descriptor: int) -> int:
         """Runs once; returns by how much the counter behind a file descriptor grew during the block's kernels."""
-        counter = ctypes.c_int.in_dll(self._library(), "nnd_bench_counter")
+        counter = step_clock.counter(self._library())
         counter.value = descriptor
         try:
-            return self._taken("nnd_bench_counts", inputs)
+            self.session.run(inputs)
         finally:
             counter.value = -1
-
-    def _taken(self, name: str, inputs: Mapping[str, Array]) -> int:
-        array = (ctypes.c_longlong * MOST_STEPS).in_dll(self._library(), name)
-        before = [array[step] for step in self.steps]
-        self.session.run(inputs)
-        return sum(array[step] for step in self.steps) - sum(before)
+        return sum(step_clock.counts(self._library())[step] for step in self.steps)
 
     def _library(self) -> ctypes.CDLL:
         return library_from_bytes(self.artifact.files["kernels.so"])  # equal bytes are the session's own library

@@ -83,7 +83,10 @@ def simulated(
 
 def _cache(num_bytes: int) -> str:
     """Returns a cache as valgrind takes it: so many ways that the number of sets is a power of two."""
-    ways = 16 if (num_bytes & (num_bytes - 1)) == 0 else 12
+    lines = num_bytes // LINE_BYTES
+    ways = lines // (lines & -lines)
+    while ways <= 8:
+        ways *= 2
     return f"{num_bytes},{ways},{LINE_BYTES}"
 
 

@@ -4,12 +4,11 @@
     python tests/bench/profile_native.py MODEL.onnx [--shape input=1,3,224,224] [--threads N] [--precision bf16]
         [--isa x86-64-v3] [--runs N] [--most N]
 
-The source that a build compiles is compiled once more with the time taken between its steps; what a build ships knows
-nothing of this. Medians over runs; a step of several threads counts until the last has finished.
+The source that a build compiles is compiled once more with a clock around each of its steps (step_clock.py). Medians
+over runs.
 """
 
 import argparse
-import ctypes
 import json
 import statistics
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+import step_clock
 from nndeploy_native.build import build, machine_of
 from nndeploy_native.isa import ISAS
 from nndeploy_native.library import library_from_source
@@ -30,19 +30,6 @@ from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target import host_target
-
-MOST_STEPS = 4096
-CLOCK = f"""#include <stdint.h>
-#include <time.h>
-__attribute__((visibility("default"))) int64_t nnd_stamps[{MOST_STEPS}];
-static int64_t nnd_clock(void) {{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000LL + now.tv_nsec;
-}}
-#define NND_BEFORE_STEP(step, worker) const int64_t begin = nnd_clock();
-#define NND_AFTER_STEP(step, worker) if (!worker) nnd_stamps[step] = nnd_clock() - begin;
-"""
 
 
 @dataclass(frozen=True)
@@ -81,17 +68,17 @@ def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[
     with tempfile.TemporaryDirectory() as folder:
         artifact = build(model, machine, {}, Path(folder))
         source = (Path(folder) / "kernels.c").read_text()
-        library = library_from_source(CLOCK + source, machine.isa, Path(folder))
+        library = library_from_source(step_clock.HEAD + source, machine.isa, Path(folder))
     files = {name: memoryview(data) for name, data in {**artifact.files, LIBRARY_FILE: library}.items()}
     session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
     assert isinstance(session, NativeSession)
     inputs = inputs_of(model)
     steps = json.loads(artifact.files[PLAN_FILE])["steps"]
-    stamps = (ctypes.c_int64 * MOST_STEPS).in_dll(library_from_bytes(library), "nnd_stamps")
+    taken = step_clock.nanoseconds(library_from_bytes(library))
     times = []
     for _ in range(runs):
         session.run(inputs)
-        times.append(stamps[: len(steps)])
+        times.append(taken[: len(steps)])
     medians = [statistics.median(of) / 1000 for of in zip(*times, strict=True)]
     return [
         Row(step["kernel"], " ".join((step["what"], step.get("then", ""))).strip(), us, step.get("multiply_adds", 0))

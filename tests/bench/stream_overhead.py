@@ -186,18 +186,23 @@ def same_calls(inputs: Inputs, count: int) -> Ready:
     runner = Runner(programs["p"][0], pipeline.runner, "flag", "p", Proof())
     clock = Stage("p", 1).clocks()[0]
 
+    def load(record: Record) -> None:
+        do_steps(record, pipeline.loaders[0].steps, "p")
+        runner.prepare(record)
+
+    def run(record: Record) -> None:
+        runner.run([record])
+
+    def post(record: Record) -> None:
+        do_steps(record, pipeline.posts[0].steps, "p")
+
     def call() -> None:
         for item in _items(count):
             record = Record(item.index, item.origin, item.stem, item)
-            for stage in (pipeline.loaders[0], None, pipeline.posts[0]):
+            for work in (load, run, post):
                 began = time.perf_counter_ns()
                 record.load()
-                if stage is None:
-                    runner.run([record])
-                else:
-                    do_steps(record, stage.steps, "p")
-                if stage is pipeline.loaders[0]:
-                    runner.prepare(record)
+                work(record)
                 clock.add(began, (record.index,))
             record.outcome(plan.fields, with_stage=True)
 

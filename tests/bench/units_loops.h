@@ -16,10 +16,11 @@ NND_EXPORT void nnd_bench_tables(struct nnd_product *product, const int32_t *sha
         struct nnd_form form = product->form;
         form.n = s[1];
         form.k = s[2];
-        if (what == 0) nnd_table_for(product, s[0], s[1], s[2], &table);
+        const struct nnd_table *found = &table;
+        if (what == 0) found = nnd_table_for(product, s[0], s[1], s[2], &table);
         else if (what == 1) nnd_compose_quick(&form, s[0], &table);
         else nnd_compose_optimal(&product->program, &form, s[0], &table);
-        __asm__ volatile("" : : "r"(&table) : "memory");
+        __asm__ volatile("" : : "r"(found) : "memory");
       }
     ns[what] = (nnd_now() - begin) / (double)(times * count);
   }

@@ -4,6 +4,7 @@
 No table, no interpreter, no call through a pointer: the compiler sees each loop's bounds and each stride.
 """
 
+from functools import partial
 from itertools import groupby
 
 from nndeploy_native.units.table import Row, Table
@@ -17,9 +18,9 @@ def special_source(table: Table, relu: bool) -> str:
     m, n, k = table.first
     rows = [row for row in table.rows if row.unit not in PACKING]
     zones = [list(zone) for _, zone in groupby(rows, key=lambda row: row.offset[1])]
-    (pack,) = (row for row in table.rows if row.unit == PACK_INPUT)
+    packs = [row for row in table.rows if row.unit == PACK_INPUT]
     blocks = sum(row.repeat for row in zones[0])
-    groups = -(-blocks // pack.repeat)
+    groups = -(-blocks // packs[0].repeat) if packs else blocks
     lines = [
         '#include "units/library.h"',
         f"enum {{ M = {m}, N = {n}, K = {k}, BLOCKS = {blocks}, GROUPS = {groups} }};",
@@ -27,11 +28,10 @@ def special_source(table: Table, relu: bool) -> str:
         "  const struct nnd_bound in = {op->in.data, {K, 1}};",
         "  for (nnd_size group = 0; group < GROUPS; group++) {",
         "    const nnd_size first = BLOCKS * group / GROUPS, last = BLOCKS * (group + 1) / GROUPS;",
-        "    float *to = op->scratch;",
-        *_for_each_run(zones[0], _packing),
+        *(["    float *to = op->scratch;", *_for_each_run(zones[0], _packing)] if packs else []),
     ]
     for zone in zones:
-        lines += _zone(zone, relu)
+        lines += _zone(zone, relu, bool(packs))
     return "\n".join((*lines, "  }", "}", ""))
 
 
@@ -52,7 +52,7 @@ def _packing(row: Row, at: int) -> list[str]:
     ]
 
 
-def _zone(zone: list[Row], relu: bool) -> list[str]:
+def _zone(zone: list[Row], relu: bool, packs: bool) -> list[str]:
     begin, length = zone[0].offset[1], zone[0].length[1]
     widest = max(_PANELS[row.unit] for row in zone)
     lane = zone[0].unit == LANE
@@ -62,24 +62,27 @@ def _zone(zone: list[Row], relu: bool) -> list[str]:
             widest //= 2
         steps = max(1, (begin + length - column) // (widest * 32))
         lines += [f"    for (nnd_size c = {column}; c < {column + steps * widest * 32}; c += {widest * 32}) {{"]
-        lines += ["      to = op->scratch;"]
+        lines += ["      to = op->scratch;"] if packs else []
         for panels in {min(widest, _PANELS[row.unit]) for row in zone}:
             assert panels == widest or len(zone) == 1 or widest % panels == 0
-        lines += _for_each_run(zone, lambda row, at: _calls(row, at, widest, begin + length, lane, relu))  # noqa: B023
+        calls = partial(_calls, widest=widest, end=begin + length, lane=lane, relu=relu, packs=packs)
+        lines += _for_each_run(zone, calls)
         lines += ["    }"]
         column += steps * widest * 32
     return lines
 
 
-def _calls(row: Row, at: int, widest: int, end: int, lane: bool, relu: bool) -> list[str]:
+def _calls(row: Row, at: int, *, widest: int, end: int, lane: bool, relu: bool, packs: bool) -> list[str]:
     rows, panels = row.length[0], min(widest, _PANELS[row.unit])
     vectors = "1" if lane else "NND_PANEL"
+    first_row, unit = f"in.data + ({row.offset[0]} + (i - {at}) * {rows}) * K", "wide" if packs else "apart"
     lines = []
     for part in range(0, widest, panels):
         lines += [
             "      {",
             "        const struct nnd_tile_call call = {",
-            f"            .in = to, .weights = op->packed + (c + {part * 32}) * K,",
+            f"            .in = {'to' if packs else first_row}, .in_row = K,",
+            f"            .weights = op->packed + (c + {part * 32}) * K,",
             f"            .weight_step = {vectors} * NND_LANES, .weight_panel = K * 32,",
             f"            .bias = op->bias + c + {part * 32},",
             f"            .out = op->out.data + ({row.offset[0]} + (i - {at}) * {rows}) * N + c + {part * 32},",
@@ -87,7 +90,7 @@ def _calls(row: Row, at: int, widest: int, end: int, lane: bool, relu: bool) -> 
             f"            .low = {'0.0f' if relu else '-__builtin_inff()'},",
             f"            .next = (const char *)(op->packed + (c + {panels * 32}) * K),",
             "            .next_step = K > NND_FETCHED_K ? 0 : 128 / (last - first)};",
-            f"        nnd_wide_unit({rows}, {panels}, {vectors}, &call);",
+            f"        nnd_{unit}_unit({rows}, {panels}, {vectors}, &call);",
             "      }",
         ]
-    return [*lines, f"      to += {rows} * nnd_packed_k(K);"]
+    return [*lines, f"      to += {rows} * nnd_packed_k(K);"] if packs else lines

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backends for GPUs keep the promises of the interface: building anywhere, running where a GPU is."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,43 +10,13 @@ from nndeploy_cudnn.plugin import Plugin as Cudnn
 from nndeploy_tensorrt.plugin import Plugin as TensorRt
 from nndeploy_triton.plugin import Plugin as Triton
 
-from nndeploy.cuda import DeviceArray, cuda_unavailable
-from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, OpenOptions, Session, Support
+from nndeploy.cuda import cuda_unavailable
+from nndeploy.plugin.interface import Backend, BuildOptions, Support
 from nndeploy.target import target_from_toml
-from nndeploy.testing import BackendConformance
+from nndeploy.testing import CASES, Case, GpuConformance
 from nndeploy.testing.conformance import check_artifact, is_one_line
-from nndeploy.testing.models import CASES, Case
-from nndeploy.value_types import Value
 
 BOX = target_from_toml(Path(__file__).resolve().parents[2] / "configs" / "targets" / "rtx4090.toml")
-
-
-class OnHost:
-    """A session whose outputs are brought to the host, as the core does at the border."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.close = session.close
-
-    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        found = self._session.run(inputs)
-        return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in found.items()}
-
-
-class GpuConformance(BackendConformance):
-    """The suite for a backend whose sessions run on a GPU."""
-
-    def _open(self, artifact: Artifact, options: OpenOptions | None = None) -> Session:
-        asked = options or OpenOptions()
-        return OnHost(super()._open(artifact, replace(asked, device="cuda:0") if asked.device == "cpu" else asked))
-
-    @pytest.mark.skip("a GPU's session runs on the GPU, whatever the number of threads")
-    def test_one_thread_is_one_thread(self) -> None:
-        """Not asked of these backends."""
-
-    @pytest.mark.skip("the suite's fresh process opens sessions on the CPU and keeps outputs as arrays of the host")
-    def test_runs_in_a_fresh_process_without_onnx(self) -> None:
-        """Not asked of these backends; their unit tests check what the run half imports."""
 
 
 if WHY_NOT := cuda_unavailable():

@@ -16,7 +16,7 @@ from faulty_backends import (
 )
 
 import nndeploy
-from nndeploy.errors import CheckError, InputError, ModelError, UsageError
+from nndeploy.errors import CannotCreateError, CheckError, InputError, ModelError, UsageError
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[N,4] x) => (float[N,4] y, float[N,4] z) {
@@ -90,6 +90,19 @@ def test_a_model_that_only_a_liar_takes_is_refused_and_nothing_is_written(tmp_pa
         nndeploy.compile_model(model(), out, backends=["liar"])
     assert out.read_bytes() == b"what was there before"
     assert [path.name for path in tmp_path.iterdir()] == ["m.nnd"]
+
+
+def test_what_fails_at_sizes_that_nobody_gave_says_how_to_give_them(tmp_path: Path, install: Install) -> None:
+    """The sizes may be what is wrong: a recording that is too short, an image that is too small."""
+    install(refusing_backend("moody", 0, "reflects more than there is"))
+    said = "it was tried with x[1,4]: where the model needs other sizes, say them with --shape, or give --samples"
+    with pytest.raises(ModelError) as caught:
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends=["moody"])
+    assert said in caught.value.hint
+    assert said in nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime").dropped[-1]
+    fixed = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime", shapes={"x": (2, 4)})
+    given = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime", samples=[SAMPLE])
+    assert not any("it was tried with" in line for report in (fixed, given) for line in report.dropped)
 
 
 def test_the_objective_latency_takes_the_backend_that_is_measured_to_be_faster(
@@ -177,6 +190,11 @@ def test_a_sample_the_model_cannot_run_is_an_error_that_says_so(tmp_path: Path) 
         )
 
 
+def test_a_place_where_no_bundle_can_be_written_is_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(CannotCreateError, match="there is no folder"):
+        nndeploy.compile_model(b"no model", tmp_path / "absent" / "m.nnd")
+
+
 def test_path_bytes_and_model_give_the_same_bundle_contents(tmp_path: Path) -> None:
     onnx.save(model(), tmp_path / "network.onnx")
     sources = [tmp_path / "network.onnx", (tmp_path / "network.onnx").read_bytes(), model()]
@@ -221,7 +239,7 @@ def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch:
     import nndeploy.compiler
     from nndeploy.report import PassReport
 
-    def vandalise(graph_model: object) -> tuple[PassReport, ...]:
+    def vandalise(graph_model: object, ranges: object) -> tuple[PassReport, ...]:
         for node in graph_model.graph:  # type: ignore[attr-defined]
             if node.op_type == "Relu":
                 node.op_type = "Neg"

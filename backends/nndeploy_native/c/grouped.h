@@ -95,7 +95,11 @@ NND_INLINE void nnd_transposed_tile(const struct nnd_grouped_step *t, struct nnd
 /* One phase of an output row; `d.out` and `d.residual` at the row. The last tile may overlap the one before. */
 NND_INLINE void nnd_transposed_phase(const struct nnd_grouped_step *t, int vectors, int half, nnd_size row,
                                      nnd_size phase, struct nnd_pointwise_data d) {
+#ifdef NND_ANY_SHAPE
+  const nnd_size tile = nnd_tile_pixels(vectors, half);
+#else
   const nnd_size tiles = nnd_ceil_div(t->x.size, nnd_tile_pixels(vectors, half)), tile = nnd_ceil_div(t->x.size, tiles);
+#endif
   const struct nnd_tile whole = {(int)tile, vectors, half}, one = {1, vectors, half};
   const nnd_size count = nnd_ceil_div(t->x.out_size - phase, t->x.stride);
   nnd_size begin = 0, end = nnd_min(count, t->x.size), left;

@@ -57,7 +57,11 @@ NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half,
   const struct nnd_axis x = s.depthwise.x;
   const nnd_size columns = nnd_row_tiles(x, NND_DEPTHWISE_TILE).count, shares = columns * s.num_panels;
   const struct nnd_pointwise_data expand = nnd_pointwise_from(s.expand, d->expand, panel);
+#ifdef NND_ANY_SHAPE
+  const int whole = 0;
+#else
   const int whole = s.window_rows >= s.depthwise.y.out_size && s.depthwise.ring == s.depthwise.y.size;
+#endif
   const struct nnd_tiles tiles = nnd_pixel_tiles(x.size, vectors, half);
   const struct nnd_prefetch weights = nnd_next_panel(s.expand, tiles, vectors, expand.weights);
   if (whole) { /* all rows as one */
@@ -163,10 +167,14 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
     at.expand.in += image * in_image;
     at.project.out += image * out_image;
     if (s.project.end.residual) at.project.residual += image * out_image;
+#ifdef NND_ANY_SHAPE
+    nnd_inverted_window(s, window + 1 < down ? s.window_rows : rest, row, done, at, (nnd_elem *)part.scratch);
+#else
     if (window + 1 < down || rest == s.window_rows)
       nnd_inverted_window(s, s.window_rows, row, done, at, (nnd_elem *)part.scratch);
     else
       nnd_inverted_window(s, rest, row, done, at, (nnd_elem *)part.scratch);
+#endif
     done = nnd_end_row(y, row + s.window_rows);
   }
 }

@@ -85,6 +85,37 @@ struct nnd_strided_copy_step {
 NND_STRIDED_COPY(nnd_strided_copy_step, float, )
 NND_STRIDED_COPY(nnd_strided_copy_blocked_step, nnd_elem, nnd_to_float)
 
+/* A strided copy with zeros around it: `begin` of them before each axis, whose `count` elements are copied. */
+struct nnd_padded_copy_step {
+  nnd_size offset, size[6], begin[6], count[6], step[6];
+};
+
+NND_INLINE void nnd_padded_copy_step(const struct nnd_padded_copy_step *t, float *out, const float *in,
+                                     struct nnd_part part) {
+  const nnd_size columns = t->size[5], begin = t->begin[5], end = begin + t->count[5];
+  nnd_size row, last;
+  nnd_share(t->size[0] * t->size[1] * t->size[2] * t->size[3] * t->size[4], part, &row, &last);
+  for (; row < last; row++) {
+    const float *from = in + t->offset;
+    float *to = out + row * columns;
+    nnd_size rest = row;
+    int inside = 1;
+    NND_UNROLL for (int axis = 4; axis >= 0; axis--) {
+      const nnd_size at = rest % t->size[axis] - t->begin[axis];
+      inside &= at >= 0 && at < t->count[axis];
+      from += at * t->step[axis];
+      rest /= t->size[axis];
+    }
+    if (!inside) {
+      memset(to, 0, (size_t)columns * sizeof(float));
+      continue;
+    }
+    for (nnd_size x = 0; x < begin; x++) to[x] = 0.0f;
+    for (nnd_size x = begin; x < end; x++) to[x] = from[(x - begin) * t->step[5]];
+    for (nnd_size x = end; x < columns; x++) to[x] = 0.0f;
+  }
+}
+
 /* Plain tensors one after the other along an axis: each (outer, inner[k]). */
 struct nnd_join_plain_step {
   nnd_size outer, inner[NND_PARTS];

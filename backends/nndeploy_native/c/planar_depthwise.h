@@ -33,16 +33,6 @@ NND_INLINE nnd_size nnd_planar_place(struct nnd_axis x, nnd_size column) {
   return phase * nnd_planar_phase(x) + nnd_planar_left(x) - first + column / x.stride;
 }
 
-#if NND_LANES == 16
-#define NND_EVERY_SECOND(a, b, i)                                                                                     \
-  __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, \
-                          i + 24, i + 26, i + 28, i + 30)
-#elif NND_LANES == 8
-#define NND_EVERY_SECOND(a, b, i) __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14)
-#else
-#define NND_EVERY_SECOND(a, b, i) __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6)
-#endif
-
 /* Zeros from lane `count` on. */
 NND_INLINE vf nnd_first_lanes(vf x, nnd_size count) {
   vi mask = {0};

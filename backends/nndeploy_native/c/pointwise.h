@@ -267,6 +267,35 @@ NND_INLINE int nnd_has_half(nnd_size channels) {
   return NND_LANES > 4 && held > 0 && held <= NND_LANES / 2;
 }
 
+#ifdef NND_ANY_SHAPE
+/* The tiles that some pixels are cut into where their number is not known here: `count` of `small` pixels, one of few
+ * sizes that there are; the last one overlaps the one before. */
+struct nnd_tiles {
+  nnd_size count, small, pixels;
+};
+
+NND_INLINE struct nnd_tiles nnd_pixel_tiles(nnd_size pixels, int vectors, int half) {
+  const nnd_size most = nnd_tile_pixels(vectors, half);
+  const nnd_size small = pixels >= most ? most : pixels >= NND_FEW_PIXELS ? NND_FEW_PIXELS : 1;
+  return (struct nnd_tiles){nnd_ceil_div(pixels, small), small, pixels};
+}
+
+NND_INLINE nnd_size nnd_tile_begin(struct nnd_tiles tiles, nnd_size tile) {
+  return nnd_min(tile * tiles.small, tiles.pixels - tiles.small);
+}
+
+/* Tile `number`, in whichever of the sizes. */
+NND_INLINE void nnd_pointwise_number(struct nnd_pointwise s, int sum, struct nnd_tiles tiles, nnd_size number,
+                                     int vectors, int half, struct nnd_pointwise_data d, struct nnd_prefetch weights,
+                                     struct nnd_prefetch input) {
+  const struct nnd_pointwise_data at = nnd_pointwise_at(s, d, nnd_tile_begin(tiles, number));
+  const struct nnd_tile most = {nnd_tile_pixels(vectors, half), vectors, half};
+  const struct nnd_tile few = {NND_FEW_PIXELS, vectors, half}, one = {1, vectors, half};
+  if (tiles.small == most.pixels) nnd_pointwise_tile(s, sum, most, at, weights, input);
+  else if (tiles.small == NND_FEW_PIXELS) nnd_pointwise_tile(s, sum, few, at, weights, input);
+  else nnd_pointwise_tile(s, sum, one, at, weights, input);
+}
+#else
 /* The tiles that some pixels are cut into: `large` of `small` + 1 pixels, then those of `small`; none is tiny. */
 struct nnd_tiles {
   nnd_size count, small, large;
@@ -281,6 +310,16 @@ NND_INLINE nnd_size nnd_tile_begin(struct nnd_tiles tiles, nnd_size tile) {
   return tile * tiles.small + nnd_min(tile, tiles.large);
 }
 
+NND_INLINE void nnd_pointwise_number(struct nnd_pointwise s, int sum, struct nnd_tiles tiles, nnd_size number,
+                                     int vectors, int half, struct nnd_pointwise_data d, struct nnd_prefetch weights,
+                                     struct nnd_prefetch input) {
+  const struct nnd_pointwise_data at = nnd_pointwise_at(s, d, nnd_tile_begin(tiles, number));
+  const struct nnd_tile large = {(int)tiles.small + 1, vectors, half}, small = {(int)tiles.small, vectors, half};
+  if (number < tiles.large) nnd_pointwise_tile(s, sum, large, at, weights, input);
+  else nnd_pointwise_tile(s, sum, small, at, weights, input);
+}
+#endif
+
 /* What each tile of a panel fetches of the panel after it: `weights` are this one's. */
 NND_INLINE struct nnd_prefetch nnd_next_panel(struct nnd_pointwise s, struct nnd_tiles tiles, int vectors,
                                               const nnd_weight *weights) {
@@ -294,11 +333,8 @@ NND_INLINE struct nnd_prefetch nnd_next_panel(struct nnd_pointwise s, struct nnd
 /* Tile `number` of one panel of weights alone. */
 NND_INLINE void nnd_pointwise_one(struct nnd_pointwise s, struct nnd_tiles tiles, nnd_size number, int vectors,
                                   int half, struct nnd_pointwise_data d, struct nnd_prefetch weights) {
-  const struct nnd_pointwise_data at = nnd_pointwise_at(s, d, nnd_tile_begin(tiles, number));
-  const struct nnd_tile large = {(int)tiles.small + 1, vectors, half}, small = {(int)tiles.small, vectors, half};
   weights.from += number * weights.lines * NND_LINE_BYTES;
-  if (number < tiles.large) nnd_pointwise_tile(s, NND_WHOLE, large, at, weights, nnd_no_prefetch);
-  else nnd_pointwise_tile(s, NND_WHOLE, small, at, weights, nnd_no_prefetch);
+  nnd_pointwise_number(s, NND_WHOLE, tiles, number, vectors, half, d, weights, nnd_no_prefetch);
 }
 
 /* One panel of weights over all pixels. Each tile fetches `input.lines` lines of every channel block, the next tile the
@@ -306,6 +342,16 @@ NND_INLINE void nnd_pointwise_one(struct nnd_pointwise s, struct nnd_tiles tiles
 NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pixels, int vectors, int half,
                                     struct nnd_pointwise_data d, struct nnd_prefetch input) {
   d.weights += s.channel * vectors * NND_LANES;
+#ifdef NND_ANY_SHAPE
+  const struct nnd_tiles single = {pixels, 1, pixels}; /* what is added to must not be met twice */
+  const struct nnd_tiles tiles = sum == NND_WHOLE ? nnd_pixel_tiles(pixels, vectors, half) : single;
+  struct nnd_prefetch weights = nnd_next_panel(s, tiles, vectors, d.weights);
+  for (nnd_size tile = 0; tile < tiles.count; tile++) {
+    nnd_pointwise_number(s, sum, tiles, tile, vectors, half, d, weights, input);
+    weights.from += weights.lines * NND_LINE_BYTES;
+    input.from += input.lines * NND_LINE_BYTES;
+  }
+#else
   const struct nnd_tiles tiles = nnd_pixel_tiles(pixels, vectors, half);
   struct nnd_prefetch weights = nnd_next_panel(s, tiles, vectors, d.weights);
   nnd_size pixel = 0;
@@ -321,6 +367,7 @@ NND_INLINE void nnd_pointwise_panel(struct nnd_pointwise s, int sum, nnd_size pi
     weights.from += weights.lines * NND_LINE_BYTES;
     input.from += input.lines * NND_LINE_BYTES;
   }
+#endif
 }
 
 /* The last panel takes what is left, but never a single vector where it can be joined to the panel before. */
@@ -397,10 +444,15 @@ NND_INLINE void nnd_pointwise_step(const struct nnd_pointwise_step *t, nnd_elem 
     image.out += unit / windows * nnd_blocks(s.out_channels) * s.out_plane;
     if (s.end.residual) image.residual += unit / windows * nnd_blocks(s.out_channels) * s.out_plane;
     const struct nnd_pointwise_data at = nnd_pointwise_at(s, image, unit % windows * t->window);
+#ifdef NND_ANY_SHAPE
+    nnd_pointwise_panels(s, NND_WHOLE, unit % windows + 1 < windows ? t->window : rest, first_panel, last_panel, at,
+                         nnd_no_prefetch);
+#else
     if (unit % windows + 1 < windows || rest == t->window)
       nnd_pointwise_panels(s, NND_WHOLE, t->window, first_panel, last_panel, at, nnd_no_prefetch);
     else
       nnd_pointwise_panels(s, NND_WHOLE, rest, first_panel, last_panel, at, nnd_no_prefetch);
+#endif
   }
 }
 

@@ -31,6 +31,7 @@ struct nnd_call {
   const char *constants;
   char *arena, *scratch;
   nnd_size scratch_bytes; /* of one worker */
+  const nnd_size *sizes;  /* what nnd_compose made of the shapes of the inputs; not read where all are fixed */
 };
 
 #ifndef NND_BEFORE_STEP /* what measures steps defines these before it includes this */

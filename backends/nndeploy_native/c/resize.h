@@ -12,8 +12,7 @@
 
 struct nnd_resize_step {
   nnd_size images, channels, in_h, in_w, out_h, out_w, taps_h, taps_w;
-  int copies;       /* every place is one input place */
-  nnd_size repeats; /* and each input column is taken this often in turn; 0: the table says which */
+  int copies; /* every place is one input place */
 };
 
 struct nnd_resize_tables {
@@ -25,13 +24,7 @@ struct nnd_resize_tables {
 
 NND_INLINE void nnd_resize_copy(const struct nnd_resize_step *t, nnd_elem *out, const nnd_elem *row,
                                 const int32_t *columns) {
-  if (t->repeats == 0) {
-    for (nnd_size x = 0; x < t->out_w; x++) nnd_write(out + x * NND_LANES, nnd_read(row + columns[x] * NND_LANES));
-    return;
-  }
-  for (nnd_size x = 0; x < t->in_w; x++)
-    for (nnd_size i = 0; i < t->repeats; i++)
-      nnd_write(out + (x * t->repeats + i) * NND_LANES, nnd_read(row + x * NND_LANES));
+  for (nnd_size x = 0; x < t->out_w; x++) nnd_write(out + x * NND_LANES, nnd_read(row + columns[x] * NND_LANES));
 }
 
 /* A weight of zero takes nothing, not even from an infinity. */
@@ -55,6 +48,24 @@ NND_INLINE void nnd_resize_row(const struct nnd_resize_step *t, nnd_size y, nnd_
       if (weight != 0.0f) sum += weight * buffer[d.columns[x * t->taps_w + i]];
     }
     nnd_write(out + x * NND_LANES, sum);
+  }
+}
+
+/* Every pixel of the input is there times_h x times_w times, side by side. */
+struct nnd_repeat_step {
+  nnd_size images, channels, in_h, in_w, times_h, times_w;
+};
+
+NND_INLINE void nnd_repeat_step(const struct nnd_repeat_step *t, nnd_elem *out, const nnd_elem *in,
+                                struct nnd_part part) {
+  nnd_size unit, last;
+  nnd_share(t->images * nnd_blocks(t->channels) * t->in_h, part, &unit, &last);
+  for (; unit < last; unit++) {
+    const nnd_elem *row = in + unit * t->in_w * NND_LANES;
+    nnd_elem *to = out + unit * t->times_h * t->in_w * t->times_w * NND_LANES;
+    for (nnd_size y = 0; y < t->times_h; y++)
+      for (nnd_size x = 0; x < t->in_w; x++)
+        for (nnd_size i = 0; i < t->times_w; i++, to += NND_LANES) nnd_write(to, nnd_read(row + x * NND_LANES));
   }
 }
 

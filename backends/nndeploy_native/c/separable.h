@@ -144,6 +144,11 @@ NND_INLINE void nnd_separable_step(const struct nnd_separable_step *t, nnd_elem 
     const struct nnd_prefetch next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s.window_rows)
                                                     : nnd_separable_ahead(s, from + in_image, 0);
     const nnd_size top = row * s.window_rows, left = column * s.window_columns;
+#ifdef NND_ANY_SHAPE
+    const nnd_size rows = row + 1 < down ? s.window_rows : rest_rows;
+    const nnd_size columns = column + 1 < across ? s.window_columns : rest_columns;
+    nnd_separable_window(s, rows, columns, top, left, &d, from, p, next, buffer);
+#else
     const int whole_rows = row + 1 < down || rest_rows == s.window_rows;
     const int whole_columns = column + 1 < across || rest_columns == s.window_columns;
     if (whole_rows && whole_columns)
@@ -154,6 +159,7 @@ NND_INLINE void nnd_separable_step(const struct nnd_separable_step *t, nnd_elem 
       nnd_separable_window(s, s.window_rows, rest_columns, top, left, &d, from, p, next, buffer);
     else
       nnd_separable_window(s, rest_rows, rest_columns, top, left, &d, from, p, next, buffer);
+#endif
   }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every step is given: its sizes, all compile-time constants, how its sums end, and which part of it to do.
+ * What every step is given: its sizes (compile-time constants, but for what depends on the shapes of inputs), how its sums end, and which part of it to do.
  */
 #ifndef NND_STEP_H
 #define NND_STEP_H
@@ -17,7 +17,11 @@ struct nnd_end {
 /* One axis of a window: `size` of the input, `pad` before it. */
 struct nnd_axis {
   nnd_size size, out_size, kernel, stride, dilation, pad;
+  nnd_size over; /* how far the last window reaches beyond the end; set where sizes are not known here */
 };
+
+#define NND_FEW_PIXELS 4 /* of a tile where there are too few for a large one, and their number is not known here */
+#define NND_MOST_OVER 2  /* columns beyond the end that there are variants of tiles for */
 
 /* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own. */
 struct nnd_part {
@@ -38,6 +42,11 @@ NND_INLINE nnd_size nnd_tap_begin(struct nnd_axis axis, nnd_size at) {
 
 NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
   return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
+}
+
+/* How far the window of output `last` reaches beyond the end of an axis. */
+NND_INLINE nnd_size nnd_overhang(struct nnd_axis axis, nnd_size last) {
+  return nnd_max(0, last * axis.stride - axis.pad + (axis.kernel - 1) * axis.dilation - axis.size + 1);
 }
 
 /* Rows of the input that `rows` output rows in a row read; the first of them for output row `row`, and the one behind

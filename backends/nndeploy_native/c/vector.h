@@ -108,8 +108,20 @@ NND_INLINE vf nnd_select(vi mask, vf yes, vf no) {
 NND_INLINE vf nnd_at_least(vf low, vf x) { return nnd_select(low > x, low, x); }
 NND_INLINE vf nnd_at_most(vf high, vf x) { return nnd_select(high < x, high, x); }
 
+/* Lanes i, i + 2, i + 4 ... of two vectors side by side. */
+#if NND_LANES == 16
+#define NND_EVERY_SECOND(a, b, i)                                                                                     \
+  __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, \
+                          i + 24, i + 26, i + 28, i + 30)
+#elif NND_LANES == 8
+#define NND_EVERY_SECOND(a, b, i) __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14)
+#else
+#define NND_EVERY_SECOND(a, b, i) __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6)
+#endif
+
 NND_INLINE nnd_size nnd_min(nnd_size a, nnd_size b) { return a < b ? a : b; }
 NND_INLINE nnd_size nnd_max(nnd_size a, nnd_size b) { return a > b ? a : b; }
+NND_INLINE nnd_size nnd_floor_div(nnd_size a, nnd_size b) { return a / b - (a % b < 0); }
 NND_INLINE nnd_size nnd_ceil_div(nnd_size a, nnd_size b) { return (a + b - 1) / b; }
 NND_INLINE nnd_size nnd_blocks(nnd_size channels) { return nnd_ceil_div(channels, NND_LANES); }
 /* Channels of a panel's weights: whole groups. */

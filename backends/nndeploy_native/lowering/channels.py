@@ -7,14 +7,14 @@ After:  channel j of the result is channel `channels[j]`, which a blocked tensor
 
 import numpy as np
 
-from nndeploy_native.tensors import Array, Shape
+from nndeploy_native.tensors import Array, Shape, fixed_shape
 
 
 def whole_channels(places: Array, base: Shape) -> tuple[int, ...] | None:
     """Returns which channel of the base (N, B, H, W) each of `places` (N, C, H, W) is; None where one is none."""
     if places.ndim != 4 or len(base) != 4 or (places.shape[0], *places.shape[2:]) != (base[0], *base[2:]):
         return None
-    batch, of_base, height, width = base
+    batch, of_base, height, width = fixed_shape(base)
     pixels = height * width
     channels = places[0, :, 0, 0] // pixels
     if np.any(channels < 0):

@@ -16,11 +16,13 @@ import onnx_ir as ir
 
 from nndeploy.passes.constants import constant_array
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, bounds, fixed, product
+from nndeploy.sizes.text import size_from_text, symbol_in
 from nndeploy.value_types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
-from nndeploy_native.steps.movement import ChannelParts, Convert, Gather
+from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
 from nndeploy_native.steps.step import Step
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, is_fixed
 
 MAX_ELEMENTS = 2**31 - 2**16
 """Tables of places hold 32 bits."""
@@ -47,7 +49,7 @@ class Moved:
 
 
 class Context:
-    """Lowers nodes of operator set `opset`; symbolic dimensions whose range is one size count as fixed.
+    """Lowers nodes of operator set `opset`; `ranges` are those of the symbols of the model's inputs.
 
     `names` are those of the model's values, which no other root may have.
     """
@@ -58,6 +60,7 @@ class Context:
         self._ranges = ranges
         self._tensors: dict[str, dict[Layout, Tensor]] = {}
         self._moved: dict[str, Moved] = {}
+        self._views: dict[str, View] = {}
         self._converted: dict[tuple[str, Layout], Tensor] = {}
         self._names = frozenset(names)
         self._numbers = itertools.count()
@@ -79,16 +82,22 @@ class Context:
         """Returns the sizes of a value of any type.
 
         Raises:
-            BuildRefusedError: its shape is not known or not fixed, or it is too large.
+            BuildRefusedError: its shape is not known, or it is too large or may have no elements.
         """
         if value.shape is None:
             raise BuildRefusedError(f"the shape of {value.name!r} is not known")
         sizes = tuple(self._size(value, dim) for dim in value.shape)
-        if np.prod(sizes, dtype=np.float64) > MAX_ELEMENTS:
-            raise BuildRefusedError(f"{value.name!r} has more than {MAX_ELEMENTS} elements")
-        if 0 in sizes:
-            raise BuildRefusedError(f"{value.name!r} has no elements")
+        has = "has" if is_fixed(sizes) else "may have"
+        if bounds(product(sizes))[1] > MAX_ELEMENTS:
+            raise BuildRefusedError(f"{value.name!r} {has} more than {MAX_ELEMENTS} elements")
+        if any(bounds(size)[0] < 1 for size in sizes):
+            raise BuildRefusedError(f"{value.name!r} {has} no elements")
         return sizes
+
+    def is_fixed(self, node: ir.Node) -> bool:
+        """Whether the shapes of a node's first operand and of its outputs are the same in every call."""
+        values = [node.inputs[0], *(output for output in node.outputs if output.name)]
+        return all(is_fixed(self.shape_of(value)) for value in values)
 
     def constant(self, value: ir.Value | None) -> Array | None:
         """Returns the data of a constant, None for any other value."""
@@ -112,6 +121,10 @@ class Context:
             return self._moved[name].base.is_blocked
         return Layout.BLOCKED in self._tensors.get(name, {})
 
+    def is_plain(self, value: ir.Value | None) -> bool:
+        """Whether the value is there in the order of ONNX, neither moved nor in blocks."""
+        return Layout.PLAIN in self._tensors.get((value.name if value is not None else "") or "", {})
+
     def plain(self, value: ir.Value | None) -> Tensor:
         """Returns the value in the order of ONNX, in the shape that the model says."""
         known = self._forms(value)
@@ -132,21 +145,38 @@ class Context:
             known[Layout.BLOCKED] = self._blocked(value)
         return known[Layout.BLOCKED]
 
+    def view(self, value: ir.Value | None) -> View:
+        """Returns the value as a strided view of a plain tensor: for shapes that are not fixed."""
+        name = (value.name if value is not None else "") or ""
+        return self._views[name] if name in self._views else View.of(self.plain(value))
+
+    def define_view(self, value: ir.Value, view: View) -> None:
+        """Says that `value` is a view; nothing is copied before somebody asks.
+
+        Raises:
+            BuildRefusedError: the model says another shape.
+        """
+        if view.sizes != self.shape_of(value):
+            raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {view.sizes}")
+        self._views[value.name or ""] = view
+
     def moved(self, value: ir.Value | None) -> Moved:
         """Returns the value as elements of a tensor that is in memory.
 
         Raises:
-            BuildRefusedError: it is too large to be followed element by element.
+            BuildRefusedError: its shape is not fixed, or too large to be followed element by element.
         """
         shape = self.shape_of(value)
-        if np.prod(shape) > MAX_MOVED_ELEMENTS:
+        if not is_fixed(shape):
+            raise BuildRefusedError("elements are moved one by one in a shape that is not fixed")
+        if product(shape) > MAX_MOVED_ELEMENTS:
             raise BuildRefusedError(f"more than {MAX_MOVED_ELEMENTS} elements are moved")
         name = (value.name if value is not None else "") or ""
         if name in self._moved:
             return self._moved[name]
         forms = self._forms(value)
         base = forms.get(Layout.BLOCKED) or forms[Layout.PLAIN]
-        return Moved(base, np.arange(base.size, dtype=np.int64).reshape(shape))
+        return Moved(base, np.arange(fixed(base.size), dtype=np.int64).reshape(fixed_shape(shape)))
 
     def moved_blocks(self, value: ir.Value) -> Moved | None:
         """Returns the value as elements of a blocked tensor, None where it is a tensor itself or those are plain."""
@@ -180,13 +210,14 @@ class Context:
         self.lowered.steps.append(step)
 
     def take_inputs(self, values: Sequence[ir.Value]) -> None:
-        """Declares the graph's inputs, plain.
+        """Declares the graph's inputs, plain; those of integers only say what the shapes say too, and are not read.
 
         Raises:
-            BuildRefusedError: one is no float32 tensor of a fixed shape.
+            BuildRefusedError: the shape of one is not known.
         """
         for value in values:
-            self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
+            if value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+                self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
 
     def finish(self, values: Sequence[ir.Value]) -> None:
         """Declares the graph's outputs: each a plain tensor of its own that a step writes."""
@@ -195,21 +226,24 @@ class Context:
             tensor = self.plain(value)
             if tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN)
-                self.emit(Gather(copy, tensor, np.arange(tensor.size)))
+                self.emit(StridedCopy(copy, View.of(tensor)))
                 tensor = copy
             taken.add(tensor.name)
             self.lowered.outputs[value.name or ""] = tensor
 
-    def _size(self, value: ir.Value, dim: object) -> int:
+    def _size(self, value: ir.Value, dim: object) -> Dim:
         if isinstance(dim, int):
             return dim
-        symbol = dim.value if isinstance(dim, ir.SymbolicDim) else None
-        known = self._ranges.get(symbol or "")
-        if known is not None and known.min == known.max:
-            return known.min
-        raise BuildRefusedError(
-            f"the size {symbol or 'of an axis'!r} of {value.name!r} is not fixed: kernels need static shapes"
-        )
+        text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+        if text is None:
+            raise BuildRefusedError(f"a size of {value.name!r} is not known")
+        return size_from_text(text, self._symbol)
+
+    def _symbol(self, name: str) -> Dim:
+        if name not in self._ranges:
+            why = "--shape gives its range, where it is an input's"
+            raise BuildRefusedError(f"nothing is known of the size {name!r}: {why}")
+        return symbol_in(name, self._ranges)
 
     def _forms(self, value: ir.Value | None) -> dict[Layout, Tensor]:
         """Returns the forms in which the value is in memory; a constant or, of a lone node, an input gets its first."""
@@ -218,7 +252,7 @@ class Context:
         name = value.name or ""
         if name not in self._tensors:
             self._tensors[name] = {}
-            if name not in self._moved:
+            if name not in self._moved and name not in self._views:
                 self._tensors[name] = {Layout.PLAIN: Tensor(name, shape)}
                 array = self.constant(value)
                 if array is not None:
@@ -229,6 +263,8 @@ class Context:
         shape = self.shape_of(value)
         assert value is not None
         name = value.name or ""
+        if name in self._views:
+            return self._copied(name, self._views[name])
         if name not in self._moved:
             return self.in_layout(self._tensors[name][Layout.BLOCKED], Layout.PLAIN)
         moved = self._moved[name]
@@ -251,6 +287,13 @@ class Context:
         output = self.temporary("channels", shape, Layout.BLOCKED)
         base = self.in_layout(moved.base, Layout.BLOCKED)
         self.emit(ChannelParts(output, (base,), tuple((0, channel) for channel in channels)))
+        return output
+
+    def _copied(self, name: str, view: View) -> Tensor:
+        if view.is_whole:
+            return replace(view.base, shape=view.sizes)
+        output = Tensor(name, view.sizes)
+        self.emit(StridedCopy(output, view))
         return output
 
     def in_layout(self, tensor: Tensor, layout: Layout) -> Tensor:

@@ -4,17 +4,19 @@
 Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
 """
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, bounds, fixed, most, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context
 from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.pooling import Pooling
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, is_fixed
 
 MAX_FIRST_CHANNELS = 4
 """With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""
@@ -61,7 +63,8 @@ def _is_apart(window: Window, shape: Shape, out_shape: Shape) -> bool:
     """Whether each input pixel makes output pixels that no other one makes, and all of them."""
     sizes = tuple(size * stride for size, stride in zip(shape[2:], window.strides, strict=True))
     is_even = window.kernel == window.strides and window.pads == (0, 0) and out_shape[2:] == sizes
-    return is_even and math.prod(out_shape) <= MAX_MOVED_ELEMENTS and window.dilations == (1, 1)
+    is_small = bounds(product(out_shape))[1] <= MAX_MOVED_ELEMENTS or not is_fixed(out_shape)
+    return is_even and is_small and window.dilations == (1, 1)
 
 
 def _spread_apart(value: ir.Value, context: Context, x: Tensor, weights: Array, bias: Array | None) -> None:
@@ -71,7 +74,14 @@ def _spread_apart(value: ir.Value, context: Context, x: Tensor, weights: Array, 
     base = context.temporary("pixels", (n, kh * kw * outputs, h, w), Layout.BLOCKED)
     wide = weights.transpose(2, 3, 1, 0).reshape(-1, inputs, 1, 1)
     context.emit(Convolution(base, x, wide, None if bias is None else np.tile(bias, kh * kw), Window((1, 1))))
-    places = np.arange(base.size).reshape(n, kh, kw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
+    if not is_fixed(base.shape):
+        apart = View.of(context.in_layout(base, Layout.PLAIN)).reshaped((n, kh, kw, outputs, h, w))
+        assert apart is not None
+        spread = apart.transposed((0, 3, 4, 1, 5, 2))
+        output = context.output(value, Layout.PLAIN)
+        context.emit(StridedCopy(replace(output, shape=spread.sizes), spread))
+        return
+    places = np.arange(fixed(base.size)).reshape(n, kh, kw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
     context.define_moved(value, base, places.reshape(context.shape_of(value)))
 
 
@@ -100,7 +110,7 @@ def global_pooling(node: ir.Node, context: Context) -> None:
     context.emit(Pooling(context.output(node.outputs[0], Layout.BLOCKED), x, window, (0, 0), kind))
 
 
-def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, ...]) -> tuple[Window, tuple[int, int]]:
+def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, ...]) -> tuple[Window, tuple[Dim, Dim]]:
     """Returns how the window of a convolution or pooling moves, and the padding after each axis.
 
     Raises:
@@ -112,7 +122,8 @@ def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, 
     if len(kernel) != 2 or min(*kernel, *strides, *dilations) < 1:
         raise BuildRefusedError("a window with a malformed kernel, stride or dilation")
     mode = text_attribute(node, "auto_pad", "NOTSET")
-    pads = tuple(ints_attribute(node, "pads") or (0, 0, 0, 0)) if mode not in ("VALID",) else (0, 0, 0, 0)
+    given = ints_attribute(node, "pads") if mode != "VALID" else None
+    pads: tuple[Dim, ...] = given or (0, 0, 0, 0)
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         pairs = [
             _same_padding(shape[2 + i], out_shape[2 + i], kernel[i], strides[i], dilations[i], mode) for i in range(2)
@@ -123,8 +134,8 @@ def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, 
     return Window((kernel[0], kernel[1]), strides, (pads[0], pads[1]), dilations), (pads[2], pads[3])
 
 
-def _same_padding(size: int, out_size: int, kernel: int, stride: int, dilation: int, mode: str) -> tuple[int, int]:
-    total = max(0, (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size)
+def _same_padding(size: Dim, out_size: Dim, kernel: int, stride: int, dilation: int, mode: str) -> tuple[Dim, Dim]:
+    total = most(0, (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size)
     small, large = total // 2, total - total // 2
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 

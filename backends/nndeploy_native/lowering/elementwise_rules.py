@@ -118,6 +118,7 @@ def emit(
     blocked = blocked and all(_fits_blocks(_shape_of(one, context), shape) for one in found)
     ready = tuple(_operand(one, context, blocked, len(shape)) for one in found)
     _check_rank(shape, ready)
+    _check_broadcast(shape, ready)
     target = context.output(output, Layout.BLOCKED if blocked else Layout.PLAIN)
     context.emit(Elementwise(target, ready, expression))
 
@@ -157,6 +158,14 @@ def _operand(one: ir.Value | Operand, context: Context, blocked: bool, rank: int
     if blocked:
         raise BuildRefusedError(f"an operand of shape {shape} for an image")
     return Operand(full, context.plain(one))
+
+
+def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
+    """Refuses operands of which it is not sure that they are whole or broadcast along each axis."""
+    for one in operands:
+        front = len(shape) - len(one.shape)
+        if any(size not in (1, whole) for size, whole in zip(one.shape, shape[front:], strict=True)):
+            raise BuildRefusedError(f"an operand of shape {one.shape} for {shape}")
 
 
 def _check_rank(shape: Shape, operands: Sequence[Operand]) -> None:

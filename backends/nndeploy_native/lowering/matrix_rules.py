@@ -8,7 +8,7 @@ from nndeploy.passes.operators import float_attribute, int_attribute, operand
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.matmul import FullyConnected, Product
-from nndeploy_native.tensors import Layout
+from nndeploy_native.tensors import Layout, fixed_shape
 
 
 def gemm(node: ir.Node, context: Context) -> None:
@@ -26,7 +26,7 @@ def gemm(node: ir.Node, context: Context) -> None:
         if bias.size not in (1, matrix.shape[1]) or bias.shape[-1:] not in ((), (1,), (matrix.shape[1],)):
             raise BuildRefusedError("a bias that is not one number for each column")
         row = bias.reshape(-1).astype(np.float64) * float_attribute(node, "beta", 1.0)
-        bias = np.broadcast_to(row, (matrix.shape[1],)).astype(np.float32)
+        bias = np.broadcast_to(row, fixed_shape(matrix.shape[1:])).astype(np.float32)
     alpha = float_attribute(node, "alpha", 1.0)
     x = context.plain(node.inputs[0])
     scaled = matrix if alpha == 1.0 else (matrix.astype(np.float64) * alpha).astype(np.float32)

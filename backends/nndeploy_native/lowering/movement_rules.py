@@ -9,16 +9,22 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.passes.node_parameters import slice_bounds
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import fixed, product
+from nndeploy_native.lowering import strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
-from nndeploy_native.tensors import Array, Layout, Tensor
+from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape, is_fixed
 
 
 def reshape(node: ir.Node, context: Context) -> None:
     """Lowers operators that keep the order of the elements: the model says the new shape."""
+    if not context.is_fixed(node):
+        strided_rules.reshape(node, context)
+        return
     moved = context.moved(operand(node, 0))
     shape = context.shape_of(node.outputs[0])
     if math.prod(shape) != moved.places.size:
@@ -28,6 +34,9 @@ def reshape(node: ir.Node, context: Context) -> None:
 
 def transpose(node: ir.Node, context: Context) -> None:
     """Lowers Transpose."""
+    if not context.is_fixed(node):
+        strided_rules.transpose(node, context)
+        return
     moved = context.moved(operand(node, 0))
     order = ints_attribute(node, "perm") or tuple(reversed(range(moved.places.ndim)))
     context.define_moved(node.outputs[0], moved.base, moved.places.transpose(order))
@@ -35,29 +44,31 @@ def transpose(node: ir.Node, context: Context) -> None:
 
 def slice_(node: ir.Node, context: Context) -> None:
     """Lowers Slice with constant positions."""
-    moved = context.moved(operand(node, 0))
-    if context.opset < 10:
-        starts, ends, axes = (ints_attribute(node, name) for name in ("starts", "ends", "axes"))
-        steps: tuple[int, ...] | None = None
-    else:
-        starts, ends, axes, steps = (_whole(node, context, index) for index in range(1, 5))
-    if starts is None or ends is None:
+    starts, ends, axes, steps = slice_bounds(node)
+    if starts is None or ends is None or axes is None or steps is None:
         raise BuildRefusedError("a Slice at positions that are not constant")
+    bounds = tuple(zip(axes, starts, ends, steps, strict=True))
+    if not context.is_fixed(node):
+        strided_rules.slice_(node, context, bounds)
+        return
+    moved = context.moved(operand(node, 0))
     places = moved.places
-    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        axis, step = axes[i] if axes is not None else i, steps[i] if steps is not None else 1
+    for axis, start, end, step in bounds:
         places = np.take(places, range(*slice(start, _end(end, step), step).indices(places.shape[axis])), axis)
     context.define_moved(node.outputs[0], moved.base, places)
 
 
 def split(node: ir.Node, context: Context) -> None:
     """Lowers Split: the model says the sizes."""
+    if not context.is_fixed(node):
+        strided_rules.split(node, context)
+        return
     moved = context.moved(operand(node, 0))
     axis, start = int_attribute(node, "axis", 0), 0
     for value in node.outputs:
         if not value.name:
             raise BuildRefusedError("an output of Split is left out")
-        size = context.shape_of(value)[axis]
+        size = fixed(context.shape_of(value)[axis])
         context.define_moved(value, moved.base, np.take(moved.places, range(start, start + size), axis))
         start += size
 
@@ -72,8 +83,11 @@ def gather(node: ir.Node, context: Context) -> None:
 
 def expand(node: ir.Node, context: Context) -> None:
     """Lowers Expand: the model says the new shape."""
+    if not context.is_fixed(node):
+        strided_rules.expand(node, context)
+        return
     moved = context.moved(operand(node, 0))
-    places = np.broadcast_to(moved.places, context.shape_of(node.outputs[0]))
+    places = np.broadcast_to(moved.places, fixed_shape(context.shape_of(node.outputs[0])))
     context.define_moved(node.outputs[0], moved.base, places)
 
 
@@ -91,17 +105,22 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
 
 def pad(node: ir.Node, context: Context) -> None:
     """Lowers Pad with constant sizes; a constant padding must be zero."""
-    moved, mode = context.moved(operand(node, 0)), text_attribute(node, "mode", "constant")
+    rank, mode = len(context.shape_of(operand(node, 0))), text_attribute(node, "mode", "constant")
     pads = ints_attribute(node, "pads") if context.opset < 11 else _whole(node, context, 1)
-    if pads is None or min(pads) < 0 or operand(node, 3) is not None or len(pads) != 2 * moved.places.ndim:
+    if pads is None or min(pads) < 0 or operand(node, 3) is not None or len(pads) != 2 * rank:
         raise BuildRefusedError("a Pad of axes or sizes that are not fixed, or that cuts")
     widths = list(zip(pads[: len(pads) // 2], pads[len(pads) // 2 :], strict=True))
     value = context.constant(operand(node, 2))
     if mode == "constant":
         if operand(node, 2) is not None and (value is None or float(value.reshape(-1)[0]) != 0.0):
             raise BuildRefusedError("a Pad with another number than 0")
+        if not context.is_fixed(node) or context.is_plain(node.inputs[0]):
+            strided_rules.pad(node, context, tuple(begin for begin, _ in widths))
+            return
+        moved = context.moved(operand(node, 0))
         places = np.pad(moved.places, widths, constant_values=ZERO)
     elif mode in ("reflect", "edge"):
+        moved = context.moved(operand(node, 0))
         places = np.pad(moved.places, widths, "edge" if mode == "edge" else "reflect")
     else:
         raise BuildRefusedError(f"a Pad of mode {mode!r}")
@@ -119,7 +138,7 @@ def concat(node: ir.Node, context: Context) -> None:
         _concat_channels(node, context, values)
         return
     xs = tuple(context.plain(value) for value in values)
-    outer = math.prod(shape[:axis])
+    outer = product(shape[:axis])
     context.emit(JoinPlain(context.output(node.outputs[0], Layout.PLAIN), xs, outer))
 
 
@@ -136,7 +155,7 @@ def _concat_channels(node: ir.Node, context: Context, values: list[ir.Value]) ->
 
 
 def _channels_of(value: ir.Value, context: Context) -> tuple[Tensor, tuple[int, ...]]:
-    if context.is_blocked(value):
+    if context.is_blocked(value) and is_fixed(context.shape_of(value)):
         moved = context.moved(value)
         channels = whole_channels(moved.places, moved.base.shape)
         if channels is not None:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules along axes: softmax and reductions. Source: ONNX Softmax, LogSoftmax, ReduceMean, ReduceSum, ReduceMax."""
 
-import math
-
 import onnx_ir as ir
 
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.pooling import Pooling
@@ -25,7 +24,7 @@ def softmax(node: ir.Node, context: Context) -> None:
     end = axis + 1 if context.opset >= 13 else len(shape)
     x = context.plain(node.inputs[0])
     output = context.output(node.outputs[0], Layout.PLAIN)
-    outer, size, inner = (math.prod(part) for part in (shape[:axis], shape[axis:end], shape[end:]))
+    outer, size, inner = (product(part) for part in (shape[:axis], shape[axis:end], shape[end:]))
     context.emit(AlongAxis(output, x, kind, outer, size, inner))
 
 
@@ -45,7 +44,7 @@ def reduce(node: ir.Node, context: Context) -> None:
         return
     plain, output = context.plain(value), context.output(node.outputs[0], Layout.PLAIN)
     parts = (shape[: axes[0]], shape[axes[0] : axes[-1] + 1], shape[axes[-1] + 1 :])
-    outer, size, inner = (math.prod(part) for part in parts)
+    outer, size, inner = (product(part) for part in parts)
     context.emit(AlongAxis(output, plain, REDUCTIONS[node.op_type], outer, size, inner))
 
 

@@ -3,12 +3,12 @@
 
 import onnx_ir as ir
 
-from nndeploy.own_operators.resize_tables import resize_tables
+from nndeploy.own_operators.resize_tables import repeats_of, resize_tables
 from nndeploy.passes.operators import operand
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.resize import Resize
-from nndeploy_native.tensors import Layout
+from nndeploy_native.steps.resize import Repeat, Resize
+from nndeploy_native.tensors import Layout, fixed_shape, is_fixed
 
 
 def resize(node: ir.Node, context: Context) -> None:
@@ -16,6 +16,12 @@ def resize(node: ir.Node, context: Context) -> None:
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     if len(shape) != 4 or len(out_shape) != 4 or shape[:2] != out_shape[:2]:
         raise BuildRefusedError("a Resize of other axes than height and width of an image")
-    rows, columns = resize_tables(node, len(shape), shape[2:], out_shape[2:])
     x = context.blocked(node.inputs[0])
+    times = repeats_of(node, len(shape))
+    if times is not None and tuple(size * by for size, by in zip(shape[2:], times, strict=True)) == out_shape[2:]:
+        context.emit(Repeat(context.output(node.outputs[0], Layout.BLOCKED), x, times))
+        return
+    if not (is_fixed(shape) and is_fixed(out_shape)):
+        raise BuildRefusedError("a Resize of a size that is not fixed, other than by repeating each pixel")
+    rows, columns = resize_tables(node, len(shape), fixed_shape(shape[2:]), fixed_shape(out_shape[2:]))
     context.emit(Resize(context.output(node.outputs[0], Layout.BLOCKED), x, rows, columns))

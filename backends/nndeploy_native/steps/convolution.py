@@ -6,6 +6,7 @@ Weights are constants, (O, I / groups, H, W) here and packed for the kernel of t
 
 from dataclasses import dataclass, replace
 
+from nndeploy.sizes.size import Dim, ceil_div, typical
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import (
@@ -15,7 +16,7 @@ from nndeploy_native.packing import (
     pack_grouped,
     pack_products,
 )
-from nndeploy_native.steps.step import PLAIN, Axis, Call, Epilogue, Field, Machine
+from nndeploy_native.steps.step import PLAIN, Axis, Call, Epilogue, Field, Machine, Note
 from nndeploy_native.tensors import Array, Tensor
 from nndeploy_native.windows import buffer_capacity, window_for
 
@@ -30,9 +31,9 @@ PREFETCHED_BYTES = 32 << 10
 class Window:
     """How a window moves over an image: (height, width) each; `pads` are those before the first element."""
 
-    kernel: tuple[int, int]
+    kernel: tuple[Dim, Dim]
     strides: tuple[int, int] = (1, 1)
-    pads: tuple[int, int] = (0, 0)
+    pads: tuple[Dim, Dim] = (0, 0)
     dilations: tuple[int, int] = (1, 1)
 
     @property
@@ -74,7 +75,7 @@ class Convolution:
     @property
     def is_depthwise(self) -> bool:
         """Whether each output channel is made of the input channel at the same place."""
-        fits = self.groups == self.x.shape[1] == self.output.shape[1] and self.weights.shape[1] == 1
+        fits = self.groups == self.x.channels == self.output.channels and self.weights.shape[1] == 1
         return fits and not self.is_transposed
 
     @property
@@ -95,19 +96,39 @@ class Convolution:
             return "depthwise"
         return "convolution" if self.groups == 1 else "grouped"
 
+    @property
+    def is_column(self) -> bool:
+        """Whether it goes down images that are one pixel wide: tiles of pixels lie along rows."""
+        widths = (self.x.shape[3], self.output.shape[3], self.window.kernel[1])
+        return widths == (1, 1, 1) and self.x.shape[2] != 1
+
+    def lying(self) -> "Convolution":
+        """Returns the same along rows: an image that is one pixel wide lies in memory as one that is one pixel high."""
+        window, residual = self.window, self.epilogue.residual
+        return replace(
+            self,
+            output=_turned(self.output),
+            x=_turned(self.x),
+            weights=self.weights.swapaxes(2, 3),
+            window=Window(window.kernel[::-1], window.strides[::-1], window.pads[::-1], window.dilations[::-1]),
+            epilogue=replace(self.epilogue, residual=None if residual is None else _turned(residual)),
+        )
+
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Convolution":
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
+        if self.is_column:
+            return replace(self.lying().call(machine), output=self.output)
         fields: dict[str, Field] = {"images": self.x.shape[0], "end": self.epilogue}
         struct = ""
         match self.kernel:
             case "pointwise":
                 fields |= self._pointwise_fields(machine)
             case "depthwise":
-                fields |= {**self.axes(), "channels": self.x.shape[1]}
+                fields |= {**self.axes(), "channels": self.x.channels}
             case "convolution" | "first_convolution":
                 struct = "convolution"
                 fields |= {**self.axes(), **self._channels(), "stream": is_streamed(self.output, machine)}
@@ -133,36 +154,41 @@ class Convolution:
                 weights = pack_grouped(self.weights, self.groups, isa)
             case kernel:
                 weights = pack_products(self.weights, isa, as_floats=kernel == "first_convolution")
-        return weights, pack_channels(self.bias, self.output.shape[1], isa)
+        return weights, pack_channels(self.bias, self.output.channels, isa)
 
     def packed_numbers(self, isa: Isa) -> Array | None:
         """Returns the epilogue's number for each channel, None where it reads none."""
         numbers = self.epilogue.channel
-        return None if numbers is None else pack_channels(numbers, self.output.shape[1], isa)
+        return None if numbers is None else pack_channels(numbers, self.output.channels, isa)
 
-    def notes(self) -> dict[str, int | str]:
+    def notes(self) -> dict[str, Note]:
         """Returns what the plan says of it."""
         height, width = self.window.kernel
         kind = "dense" if self.kernel in ("convolution", "first_convolution") else self.kernel
-        notes: dict[str, int | str] = {
-            "what": f"{kind} {height}x{width} {self.x.shape[1]}->{self.output.shape[1]}",
-            "multiply_adds": self.x.size * self.weights[:, 0].size
-            if self.is_transposed
-            else self.output.size * self.weights[0].size,
+        notes: dict[str, Note] = {
+            "what": f"{kind} {height}x{width} {self.x.channels}->{self.output.channels}",
+            "multiply_adds": self.multiply_adds,
         }
         if label := label_of(self.epilogue.expression):
             notes["then"] = label
         return notes
 
+    @property
+    def multiply_adds(self) -> Dim:
+        """How many there are."""
+        if self.is_transposed:
+            return self.x.size * int(self.weights[:, 0].size)
+        return self.output.size * int(self.weights[0].size)
+
     def _channels(self) -> dict[str, Field]:
-        return {"in_channels": self.x.shape[1], "out_channels": self.output.shape[1]}
+        return {"in_channels": self.x.channels, "out_channels": self.output.channels}
 
     def _pointwise_fields(self, machine: Machine) -> dict[str, Field]:
         """Windows whose input fits the buffer; where they are few or the weights large, threads share the panels."""
         pixels = self.output.shape[2] * self.output.shape[3]
-        capacity = buffer_capacity(machine, self.x.num_bytes(machine.isa))
-        window = window_for(capacity, 1, pixels, self.x.shape[1], machine.isa).columns
-        few = self.x.shape[0] * -(-pixels // window) < FEW_WINDOWS
+        capacity = buffer_capacity(machine, typical(self.x.num_bytes(machine.isa)))
+        window = window_for(capacity, 1, pixels, self.x.channels, machine.isa).columns
+        few = typical(self.x.shape[0] * ceil_div(pixels, window)) < FEW_WINDOWS
         return {
             **self._channels(),
             "pixels": pixels,
@@ -173,9 +199,14 @@ class Convolution:
         }
 
 
+def _turned(tensor: Tensor) -> Tensor:
+    batch, channels, height, width = tensor.shape
+    return replace(tensor, shape=(batch, channels, width, height))
+
+
 def is_streamed(output: Tensor, machine: Machine) -> bool:
     """Whether an output is stored past the caches."""
-    return output.num_bytes(machine.isa) > STREAM_FROM_BYTES
+    return typical(output.num_bytes(machine.isa)) > STREAM_FROM_BYTES
 
 
 def exceeds_half_of_l2(weights: Array, machine: Machine) -> bool:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nndeploy.sizes.size import Dim
 from nndeploy_native.expressions import Expression, label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import to_bf16
 from nndeploy_native.steps.step import Call, Field, Formula, Machine
-from nndeploy_native.tensors import Array, Tensor, blocked_array
+from nndeploy_native.tensors import Array, Shape, Tensor, blocked_array
 
 MAX_OPERANDS = 4
 MAX_RANK = 6
@@ -19,7 +20,7 @@ MAX_RANK = 6
 class Operand:
     """A tensor, or a constant in `array`, of a shape that is broadcast to the output's."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     tensor: Tensor | None = None
     array: Array | None = None
 
@@ -59,8 +60,8 @@ class Elementwise:
 
     def _blocked_fields(self, isa: Isa) -> dict[str, Field]:
         """Steps in vectors: over images, over channel blocks, over pixels."""
-        batch, channels, height, width = self.output.shape
-        blocks = isa.blocks(channels)
+        batch, _, height, width = self.output.shape
+        blocks = isa.blocks(self.output.channels)
         sizes = [one.shape[2] * one.shape[3] for one in self.operands]
         return {
             "images": batch,
@@ -78,14 +79,12 @@ class Elementwise:
         return {"size": dims, "step": [list(one) for one in strides]}
 
 
-def collapsed(
-    shape: tuple[int, ...], operand_shapes: list[tuple[int, ...]]
-) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def collapsed(shape: Shape, operand_shapes: list[Shape]) -> tuple[Shape, list[Shape]]:
     """Returns the fewest axes that do, up to `MAX_RANK`, and the step of each operand along each; ones in front."""
     rank = len(shape)
     strides = [_broadcast_strides(one, rank) for one in operand_shapes]
-    dims: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
+    dims: list[Dim] = []
+    steps: list[list[Dim]] = [[] for _ in strides]
     for axis in range(rank):
         if shape[axis] == 1:
             continue
@@ -103,9 +102,10 @@ def collapsed(
     return (*[1] * front, *dims), [(*[0] * front, *one) for one in steps]
 
 
-def _broadcast_strides(shape: tuple[int, ...], rank: int) -> list[int]:
+def _broadcast_strides(shape: Shape, rank: int) -> list[Dim]:
     full = (*[1] * (rank - len(shape)), *shape)
-    strides, step = [0] * rank, 1
+    strides: list[Dim] = [0] * rank
+    step: Dim = 1
     for axis in reversed(range(rank)):
         strides[axis] = 0 if full[axis] == 1 else step
         step *= full[axis]

@@ -3,12 +3,14 @@
 
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import Dim, most, typical
 from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Axis, Call, Field, Machine
 from nndeploy_native.tensors import Tensor, padded
 from nndeploy_native.windows import (
     InvertedWindow,
+    SlidingWindow,
     buffer_capacity,
     inverted_buffer_bytes,
     inverted_window_for,
@@ -36,26 +38,26 @@ class InvertedResidual:
     def call(self, machine: Machine) -> Call:
         """Returns what to call, with the window that fits the buffer."""
         isa, (expand, first, second) = machine.isa, (self.expand, self.pair.first, self.pair.second)
-        capacity, images = buffer_capacity(machine, expand.x.num_bytes(isa)), expand.x.shape[0]
+        capacity, images = buffer_capacity(machine, typical(expand.x.num_bytes(isa))), expand.x.shape[0]
         window = self._window(machine, capacity)
         shared = self._shared_window(machine, window)
         chosen = shared if machine.threads > 1 else window
         fields: dict[str, Field] = {
             **first.axes(),
             "images": images,
-            "in_channels": expand.x.shape[1],
-            "channels": expand.output.shape[1],
-            "out_channels": second.output.shape[1],
+            "in_channels": expand.x.channels,
+            "channels": expand.output.channels,
+            "out_channels": second.output.channels,
             "window_rows": chosen.rows,
             "group_panels": chosen.group_panels,
             "prefetch_weights": come_from_afar(expand.weights, machine) or come_from_afar(second.weights, machine),
-            "prefetch_input": expand.x.num_bytes(isa) > machine.l2,
+            "prefetch_input": typical(expand.x.num_bytes(isa)) > machine.l2,
             "expand_end": expand.epilogue,
             "first_end": first.epilogue,
             "end": second.epilogue,
         }
         steps = (expand, first, second)
-        hidden = min(padded(expand.output.shape[1], isa.lanes), chosen.group_panels * isa.panel * isa.lanes)
+        hidden = min(padded(expand.output.channels, isa.lanes), chosen.group_panels * isa.panel * isa.lanes)
         return Call(
             "inverted_residual",
             fields,
@@ -71,12 +73,12 @@ class InvertedResidual:
             if machine.threads or shared == window
             else {"window_rows": shared.rows, "group_panels": shared.group_panels},
             chunks=2,  # each expands again what it shares with the one before
-            scratch_bytes=max(self._buffer_bytes(one, machine) for one in (window, shared)),
+            scratch_bytes=most(*(self._buffer_bytes(one, machine) for one in (window, shared))),
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),
-                "multiply_adds": sum(int(step.notes()["multiply_adds"]) for step in steps),
+                "multiply_adds": expand.multiply_adds + first.multiply_adds + second.multiply_adds,
                 "layout": f"NCHW{isa.lanes}c",
-                "window": f"{chosen.rows}x{first.output.shape[3]}x{hidden}",
+                "window": str(SlidingWindow(chosen.rows, first.output.shape[3], hidden)),
                 "buffer_bytes": capacity,
                 "not_written_bytes": expand.output.num_bytes(isa) + first.output.num_bytes(isa),
             },
@@ -87,7 +89,7 @@ class InvertedResidual:
         return axes["y"], axes["x"]
 
     def _window(self, machine: Machine, capacity: int) -> InvertedWindow:
-        return inverted_window_for(capacity, *self._axes(), self.expand.output.shape[1], machine.isa)
+        return inverted_window_for(capacity, *self._axes(), self.expand.output.channels, machine.isa)
 
     def _shared_window(self, machine: Machine, window: InvertedWindow) -> InvertedWindow:
         """Returns the window where several threads run: fewer rows of all hidden channels where one was the image."""
@@ -95,8 +97,8 @@ class InvertedResidual:
         rows = shared_rows(window.rows, y.out_size, self.expand.x.shape[0], machine.threads or 2)
         if rows == window.rows:
             return window
-        all_panels = inverted_window_for(0, *self._axes(), self.expand.output.shape[1], machine.isa).group_panels
+        all_panels = inverted_window_for(0, *self._axes(), self.expand.output.channels, machine.isa).group_panels
         return InvertedWindow(rows, all_panels)
 
-    def _buffer_bytes(self, window: InvertedWindow, machine: Machine) -> int:
-        return inverted_buffer_bytes(window, *self._axes(), self.expand.output.shape[1], machine.isa)
+    def _buffer_bytes(self, window: InvertedWindow, machine: Machine) -> Dim:
+        return inverted_buffer_bytes(window, *self._axes(), self.expand.output.channels, machine.isa)

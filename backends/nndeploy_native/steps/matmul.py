@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field, replace
 
 from nndeploy_native.packing import pack_blocks, pack_channels
-from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Field, Machine
+from nndeploy_native.steps.step import PLAIN, Call, Epilogue, Field, Machine, Note
 from nndeploy_native.tensors import Array, Tensor
 
 
@@ -32,8 +32,8 @@ class FullyConnected:
         inputs, outputs = self.weights.shape
         bias = pack_channels(self.bias, outputs, machine.isa)
         weights = pack_blocks(self.weights.T.reshape(outputs, inputs, 1, 1), machine.isa)
-        fields: dict[str, Field] = {"rows": self.output.size // max(1, outputs), "inputs": inputs, "outputs": outputs}
-        notes: dict[str, int | str] = {
+        fields: dict[str, Field] = {"rows": self.output.size // outputs, "inputs": inputs, "outputs": outputs}
+        notes: dict[str, Note] = {
             "what": f"fully connected {inputs}->{outputs}",
             "multiply_adds": self.output.size * inputs,
         }
@@ -59,9 +59,14 @@ class Product:
         """Returns what to call."""
         rows, columns = self.output.shape[-2:]
         inner = self.a.shape[-1]
-        fields = {"batch": self.output.size // (rows * columns), "rows": rows, "inner": inner, "columns": columns}
+        fields: dict[str, Field] = {
+            "batch": self.output.size // (rows * columns),
+            "rows": rows,
+            "inner": inner,
+            "columns": columns,
+        }
         fields["b_is_shared"] = self.b_is_shared
-        notes: dict[str, int | str] = {
+        notes: dict[str, Note] = {
             "what": f"product {rows}x{inner}x{columns}",
             "multiply_adds": self.output.size * inner,
         }

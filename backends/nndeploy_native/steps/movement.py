@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that only move elements: between layouts, whole channels, parts of a concatenation, or one by one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, product
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
 from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
-from nndeploy_native.tensors import Array, Tensor, places_in_memory
+from nndeploy_native.tensors import Array, Shape, Tensor, places_in_memory
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""
@@ -55,12 +57,12 @@ class ChannelParts:
         lanes = machine.isa.lanes
         batch, channels, height, width = self.output.shape
         taken: list[Lane] = [(k, channel // lanes, channel % lanes) for k, channel in self.channels]
-        taken += [None] * (-channels % lanes)
+        taken += [None] * (-self.output.channels % lanes)
         fields: dict[str, Field] = {
             "images": batch,
-            "blocks": machine.isa.blocks(channels),
+            "blocks": machine.isa.blocks(self.output.channels),
             "pixels": height * width,
-            "in_blocks": tuple(machine.isa.blocks(x.shape[1]) for x in self.xs),
+            "in_blocks": tuple(machine.isa.blocks(x.channels) for x in self.xs),
             "move": Shuffle(tuple(tuple(taken[i : i + lanes]) for i in range(0, len(taken), lanes))),
         }
         arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
@@ -102,12 +104,128 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """Elements of a plain tensor: element (i, j, ...) is its number offset + i * strides[0] + j * strides[1] + ..."""
+
+    base: Tensor
+    offset: Dim
+    sizes: Shape
+    strides: Shape
+
+    @staticmethod
+    def of(tensor: Tensor) -> "View":
+        """Returns a whole tensor."""
+        return View(tensor, 0, tensor.shape, contiguous(tensor.shape))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all elements of the base in their order, in whatever shape."""
+        return self.offset == 0 and product(self.sizes) == self.base.size and self.is_in_order
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether elements follow each other."""
+        expected = zip(self.sizes, self.strides, contiguous(self.sizes), strict=True)
+        return all(size == 1 or stride == other for size, stride, other in expected)
+
+    def transposed(self, order: tuple[int, ...]) -> "View":
+        """Returns the view with its axes in another order."""
+        sizes, strides = (tuple(of[axis] for axis in order) for of in (self.sizes, self.strides))
+        return replace(self, sizes=sizes, strides=strides)
+
+    def taken(self, axis: int, first: Dim, count: Dim, step: int) -> "View":
+        """Returns `count` elements along an axis from `first` on."""
+        sizes, strides = list(self.sizes), list(self.strides)
+        offset = self.offset + first * strides[axis]
+        sizes[axis], strides[axis] = count, strides[axis] * step
+        return View(self.base, offset, tuple(sizes), tuple(strides))
+
+    def expanded(self, sizes: Shape) -> "View":
+        """Returns the view broadcast to a shape."""
+        front = len(sizes) - len(self.sizes)
+        pairs = zip((*[1] * front, *self.sizes), (*[0] * front, *self.strides), sizes, strict=True)
+        return replace(self, sizes=sizes, strides=tuple(0 if one == 1 != size else by for one, by, size in pairs))
+
+    def reshaped(self, sizes: Shape) -> "View | None":
+        """Returns the view in another shape; None where its elements do not follow each other."""
+        if self.is_in_order:
+            return replace(self, sizes=sizes, strides=contiguous(sizes))
+        if [size for size in sizes if size != 1] != [size for size in self.sizes if size != 1]:
+            return None
+        strides = iter(by for size, by in zip(self.sizes, self.strides, strict=True) if size != 1)
+        return replace(self, sizes=sizes, strides=tuple(0 if size == 1 else next(strides) for size in sizes))
+
+    def fields(self) -> dict[str, Field]:
+        """Returns offset, sizes and strides of `MAX_RANK` axes, ones in front.
+
+        Raises:
+            BuildRefusedError: there are more axes.
+        """
+        kept = [(size, by) for size, by in zip(self.sizes, self.strides, strict=True) if size != 1]
+        if len(kept) > MAX_RANK:
+            raise BuildRefusedError(f"more than {MAX_RANK} axes are moved")
+        axes = [(1, 0)] * (MAX_RANK - len(kept)) + kept
+        return {"offset": self.offset, "size": [size for size, _ in axes], "step": [by for _, by in axes]}
+
+
+def contiguous(sizes: Shape) -> Shape:
+    """Returns the strides of elements that follow each other."""
+    return tuple(product(sizes[axis + 1 :]) for axis in range(len(sizes)))
+
+
+@dataclass(frozen=True, slots=True)
+class StridedCopy:
+    """A plain tensor that is a view of another."""
+
+    output: Tensor
+    view: View
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.view.base,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        notes = {"what": "strided copy"}
+        return Call("strided_copy", self.view.fields(), self.output, (self.view.base,), "strided_copy", notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedCopy:
+    """A plain tensor that is a view of another with zeros around it: `begins` of them before each axis."""
+
+    output: Tensor
+    view: View
+    begins: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.view.base,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        front = MAX_RANK - len(self.begins)
+        if front < 0:
+            raise BuildRefusedError(f"more than {MAX_RANK} axes are padded")
+        fields: dict[str, Field] = {
+            "offset": self.view.offset,
+            "size": (*[1] * front, *self.output.shape),
+            "begin": (*[0] * front, *self.begins),
+            "count": (*[1] * front, *self.view.sizes),
+            "step": (*[0] * front, *self.view.strides),
+        }
+        return Call("padded_copy", fields, self.output, (self.view.base,), notes={"what": "padding"})
+
+
+@dataclass(frozen=True, slots=True)
 class JoinPlain:
     """Plain tensors one after the other along an axis: each (outer, its size) of (outer, total)."""
 
     output: Tensor
     xs: tuple[Tensor, ...]
-    outer: int
+    outer: Dim
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -116,7 +234,7 @@ class JoinPlain:
 
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
-        inner = tuple(x.size // max(1, self.outer) for x in self.xs)
+        inner = tuple(x.size // self.outer for x in self.xs)
         arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
         return Call(
             "join_plain", {"outer": self.outer, "inner": inner}, self.output, arguments, notes={"what": "concatenation"}

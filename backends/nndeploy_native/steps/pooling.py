@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import Dim
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
@@ -15,7 +16,7 @@ class Pooling:
     output: Tensor
     x: Tensor
     window: Window
-    end_pads: tuple[int, int]
+    end_pads: tuple[Dim, Dim]
     kind: str
     includes_padding: bool = False
 
@@ -29,7 +30,7 @@ class Pooling:
         fields: dict[str, Field] = {
             **self.window.axes(self.x, self.output),
             "images": self.x.shape[0],
-            "channels": self.x.shape[1],
+            "channels": self.x.channels,
             "pad_bottom": self.end_pads[0],
             "pad_right": self.end_pads[1],
             "counts_padding": self.includes_padding,

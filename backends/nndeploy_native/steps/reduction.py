@@ -3,7 +3,8 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.steps.step import Call, Machine
+from nndeploy.sizes.size import Dim
+from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
 
 
@@ -14,9 +15,9 @@ class AlongAxis:
     output: Tensor
     x: Tensor
     kind: str
-    outer: int
-    size: int
-    inner: int
+    outer: Dim
+    size: Dim
+    inner: Dim
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -25,5 +26,5 @@ class AlongAxis:
 
     def call(self, machine: Machine) -> Call:  # noqa: ARG002
         """Returns what to call."""
-        fields = {"outer": self.outer, "size": self.size, "inner": self.inner}
+        fields: dict[str, Field] = {"outer": self.outer, "size": self.size, "inner": self.inner}
         return Call(self.kind, fields, self.output, (self.x,), "along_axis", notes={"what": self.kind})

@@ -5,8 +5,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nndeploy_native.steps.step import Call, Machine
+from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Array, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Every pixel is there `times` (rows, columns) more often, side by side."""
+
+    output: Tensor
+    x: Tensor
+    times: tuple[int, int]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        batch, channels, height, width = self.x.shape
+        fields: dict[str, Field] = {"images": batch, "channels": channels, "in_h": height, "in_w": width}
+        fields.update(times_h=self.times[0], times_w=self.times[1])
+        notes = {"what": f"repeat {self.times[0]}x{self.times[1]}"}
+        return Call("repeat", fields, self.output, (self.x,), notes=notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,20 +50,13 @@ class Resize:
         """Whether every output place is one input place."""
         return all(weights.shape[1] == 1 and bool(np.all(weights == 1)) for _, weights in (self.rows, self.columns))
 
-    @property
-    def repeats(self) -> int:
-        """How often a copy takes each column, in turn; 0 where it does otherwise."""
-        times, rest = divmod(self.output.shape[3], self.x.shape[3])
-        in_turn = np.repeat(np.arange(self.x.shape[3]), times)
-        return times if not rest and np.array_equal(self.columns[0][:, 0], in_turn) else 0
-
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
         batch, channels, height, width = self.x.shape
-        fields = {"images": batch, "channels": channels, "in_h": height, "in_w": width}
+        fields: dict[str, Field] = {"images": batch, "channels": channels, "in_h": height, "in_w": width}
         fields.update(out_h=self.output.shape[2], out_w=self.output.shape[3])
         fields.update(taps_h=self.rows[0].shape[1], taps_w=self.columns[0].shape[1])
-        fields.update(copies=self.copies, repeats=self.repeats)
+        fields.update(copies=self.copies)
         tables = [np.ascontiguousarray(one[0], np.int32) for one in (self.rows, self.columns)]
         weights = [np.ascontiguousarray(one[1], np.float32) for one in (self.rows, self.columns)]
         arguments = (self.x, tables[0], weights[0], tables[1], weights[1])

@@ -3,10 +3,11 @@
 
 from dataclasses import dataclass, replace
 
+from nndeploy.sizes.size import Dim, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
-from nndeploy_native.tensors import Layout, Tensor, padded
+from nndeploy_native.tensors import Layout, Tensor, is_fixed, padded
 from nndeploy_native.windows import SlidingWindow, rows_read, separable_capacity, shared_rows, window_for
 
 PLANAR_ROWS = 4
@@ -40,18 +41,20 @@ class Separable:
 
     def window(self, machine: Machine) -> SlidingWindow:
         """Returns the window that fits the buffer."""
-        _, channels, height, width = self.first.output.shape
-        return window_for(self.capacity(machine), height, width, channels, machine.isa)
+        output = self.first.output
+        _, _, height, width = output.shape
+        return window_for(self.capacity(machine), height, width, output.channels, machine.isa)
 
     def capacity(self, machine: Machine) -> int:
         """Returns the bytes of the buffer."""
         result = self._inner_first.output
         num_bytes = result.num_bytes(machine.isa)
         row_bytes = num_bytes // (result.shape[0] * result.shape[2])
-        capacity = separable_capacity(machine, self._inner_first.x.num_bytes(machine.isa), num_bytes, row_bytes)
+        input_bytes = self._inner_first.x.num_bytes(machine.isa)
+        capacity = separable_capacity(machine, typical(input_bytes), typical(num_bytes), typical(row_bytes))
         if machine.buffer_bytes or self.first.x.is_blocked or self.first.window.strides[0] > 1:
             return capacity
-        return max(capacity, min(PLANAR_ROWS * row_bytes, machine.l2 // 2))
+        return max(capacity, min(PLANAR_ROWS * typical(row_bytes), machine.l2 // 2))
 
     @property
     def has_planes(self) -> bool:
@@ -60,12 +63,14 @@ class Separable:
 
     def takes_planes(self, machine: Machine) -> bool:
         """Whether the kernel that changes the layout window by window can do it: it knows whole rows only."""
+        if not is_fixed(self.first.x.shape[1:]):
+            return False
         window, weights = self.window(machine), self.first.weights
         return (
             weights.shape[2] * weights.shape[3] <= PLANAR_TAPS
             and self.epilogue.residual is None
             and window.columns == self.first.output.shape[3]
-            and window.channels >= self.first.x.shape[1]
+            and window.channels >= self.first.x.channels
         )
 
     def call(self, machine: Machine) -> Call:
@@ -77,12 +82,12 @@ class Separable:
         fields: dict[str, Field] = {
             **first.axes(),
             "images": first.x.shape[0],
-            "channels": first.x.shape[1],
-            "out_channels": second.output.shape[1],
+            "channels": first.x.channels,
+            "out_channels": second.output.channels,
             "window_rows": rows,
             "stream": is_streamed(second.output, machine),
             "prefetch_weights": come_from_afar(second.weights, machine),
-            "prefetch_input": first.x.num_bytes(isa) > machine.l2,
+            "prefetch_input": typical(first.x.num_bytes(isa)) > machine.l2,
             "first_end": first.epilogue,
             "end": second.epilogue,
         }
@@ -103,7 +108,7 @@ class Separable:
             scratch_bytes=self._scratch_bytes(window, machine),
             notes={
                 "what": f"{first.notes()['what']} then {second.notes()['what']}",
-                "multiply_adds": int(first.notes()["multiply_adds"]) + int(second.notes()["multiply_adds"]),
+                "multiply_adds": first.multiply_adds + second.multiply_adds,
                 "layout": self._layout(isa),
                 "window": str(replace(window, rows=rows)),
                 "buffer_bytes": self.capacity(machine),
@@ -123,18 +128,20 @@ class Separable:
     def _begins_at_vectors(self, isa: Isa) -> bool:
         """Whether each row of the output's planes does."""
         _, _, height, width = self.output.shape
+        if not self.output.is_fixed:
+            return False
         return width % isa.lanes == 0 and height * width % isa.lanes == 0
 
-    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> int:
+    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> Dim:
         """Returns the bytes of the first result, and of the second and some rows of the input where they are kept."""
         isa, lanes = machine.isa, machine.isa.lanes
         vectors = window.rows * window.columns * (window.channels // lanes)
         if not self.output.is_blocked:
-            vectors += window.rows * self.output.shape[3] * isa.blocks(self.output.shape[1])
+            vectors += window.rows * self.output.shape[3] * isa.blocks(self.output.channels)
         if self.first.x.is_blocked:
             return isa.elem_bytes * lanes * vectors
         y, x = self.first.axes().values()
         read = padded(x.out_size, lanes) + (x.kernel - 1) * x.dilation // x.stride
-        phase = padded(-(-x.pad // x.stride), lanes) + padded(max(read, -(-x.size // x.stride)), lanes)
+        phase = padded(-(-x.pad // x.stride), lanes) + padded(most(read, -(-x.size // x.stride)), lanes)
         rows = 2 * isa.group * rows_read(y, window.rows)
         return isa.elem_bytes * lanes * (vectors + 2) + 4 * rows * x.stride * phase

@@ -3,10 +3,11 @@
 
 from dataclasses import dataclass, replace
 
+from nndeploy.sizes.size import Dim, typical
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Field, Machine
-from nndeploy_native.tensors import Tensor
+from nndeploy_native.tensors import Tensor, is_fixed
 from nndeploy_native.windows import SlidingWindow, buffer_capacity, rows_read, shared_rows, window_for
 
 
@@ -29,13 +30,16 @@ class Stem:
 
     def window(self, machine: Machine) -> SlidingWindow:
         """Returns the window whose first result fits half of the buffer; the rows that it reads take the rest."""
-        _, channels, height, width = self.pair.first.output.shape
-        return window_for(self._capacity(machine) // 2, height, width, channels, machine.isa)
+        output = self.pair.first.output
+        _, _, height, width = output.shape
+        return window_for(self._capacity(machine) // 2, height, width, output.channels, machine.isa)
 
     def fits(self, machine: Machine) -> bool:
         """Whether the kernel can do it: it knows whole rows of all channels only."""
+        if not is_fixed(self.wide.x.shape[1:]):
+            return False
         window, first = self.window(machine), self.pair.first
-        return window.columns == first.output.shape[3] and window.channels >= first.x.shape[1]
+        return window.columns == first.output.shape[3] and window.channels >= first.x.channels
 
     def call(self, machine: Machine) -> Call:
         """Returns what to call."""
@@ -49,9 +53,9 @@ class Stem:
             "wide_x": axes["x"],
             **first.axes(),
             "images": wide.x.shape[0],
-            "in_channels": wide.x.shape[1],
-            "channels": wide.output.shape[1],
-            "out_channels": second.output.shape[1],
+            "in_channels": wide.x.channels,
+            "channels": wide.output.channels,
+            "out_channels": second.output.channels,
             "window_rows": rows,
             "stream": is_streamed(second.output, machine),
             "prefetch_weights": come_from_afar(second.weights, machine),
@@ -76,7 +80,7 @@ class Stem:
             scratch_bytes=self._scratch_bytes(window, machine),
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),
-                "multiply_adds": sum(int(step.notes()["multiply_adds"]) for step in steps),
+                "multiply_adds": wide.multiply_adds + first.multiply_adds + second.multiply_adds,
                 "layout": f"NCHW to NCHW{isa.lanes}c",
                 "window": str(replace(window, rows=rows)),
                 "buffer_bytes": self._capacity(machine),
@@ -85,10 +89,10 @@ class Stem:
         )
 
     def _capacity(self, machine: Machine) -> int:
-        return buffer_capacity(machine, self.wide.x.num_bytes(machine.isa))
+        return buffer_capacity(machine, typical(self.wide.x.num_bytes(machine.isa)))
 
-    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> int:
+    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> Dim:
         """Returns the bytes of the ring of the convolution's rows and of the first result."""
         isa, first = machine.isa, self.pair.first
-        of_row = isa.elem_bytes * isa.lanes * isa.blocks(first.x.shape[1])
+        of_row = isa.elem_bytes * isa.lanes * isa.blocks(first.x.channels)
         return of_row * (rows_read(first.axes()["y"], window.rows) * first.x.shape[3] + window.rows * window.columns)

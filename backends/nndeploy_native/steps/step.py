@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from nndeploy.sizes.size import Dim
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.isa import Isa
 from nndeploy_native.shuffles import Lane
@@ -41,12 +42,17 @@ class Machine:
 class Axis:
     """struct nnd_axis: one axis of a window, `size` of the input, `pad` before it."""
 
-    size: int
-    out_size: int
-    kernel: int
+    size: Dim
+    out_size: Dim
+    kernel: Dim
     stride: int
     dilation: int
-    pad: int
+    pad: Dim
+
+    @property
+    def over(self) -> Dim:
+        """How far the last window reaches beyond the end."""
+        return (self.out_size - 1) * self.stride - self.pad + (self.kernel - 1) * self.dilation - (self.size - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,9 @@ class Shuffle:
     blocks: tuple[tuple[Lane, ...], ...]
 
 
-Field: TypeAlias = "int | Axis | Epilogue | Formula | Shuffle | Sequence[Field]"
+Field: TypeAlias = "Dim | Axis | Epilogue | Formula | Shuffle | Sequence[Field]"
 """A member of a step's struct; an `Epilogue` is a struct nnd_end, a `Formula` or `Shuffle` a function's address."""
+Note: TypeAlias = "Dim | str"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,9 @@ class Call:
     arguments: tuple[Tensor | Array | None, ...]
     struct: str = ""
     shared_fields: Mapping[str, Field] = field(default_factory=dict)
-    scratch_bytes: int = 0
+    scratch_bytes: Dim = 0
     chunks: int = 4
-    notes: Mapping[str, int | str] = field(default_factory=dict)
+    notes: Mapping[str, Note] = field(default_factory=dict)
 
 
 class Step(Protocol):

@@ -4,6 +4,9 @@
 from typing import Any
 
 from nndeploy_native.isa import Isa
+from nndeploy_native.units.image_list import IMAGE_UNITS
+from nndeploy_native.units.image_picture import image_picture
+from nndeploy_native.units.image_table import is_image_table
 from nndeploy_native.units.table import GOES_ON, GROWS, Range, Row, Table, Tail
 from nndeploy_native.units.tables_file import tables_from_bytes
 from nndeploy_native.units.unit_list import NAMES, PACKING
@@ -31,7 +34,7 @@ def table_to_json(table: Table, isa: Isa) -> dict[str, Any]:
         "modulus": table.modulus,
         "rows": [
             {
-                "unit": NAMES[row.unit],
+                "unit": (NAMES | IMAGE_UNITS)[row.unit],
                 "tail": Tail(row.tail).name.lower(),
                 "goes_on": bool(row.flags & GOES_ON),
                 "grows": bool(row.flags & GROWS),
@@ -46,7 +49,12 @@ def table_to_json(table: Table, isa: Isa) -> dict[str, Any]:
 
 
 def picture_of(table: Table) -> str:
-    """Returns the rows of a table in words, and its tiling as a drawing: M downwards, N to the right."""
+    """Returns the rows of a table in words, and its tiling as a drawing: M downwards, N to the right.
+
+    Lengths of image units are one line each.
+    """
+    if is_image_table(table):
+        return image_picture(table)
     m, n, k = table.first
     lines = [f"M {m} x N {n} x K {k}, {_range_words(table)}"]
     letter = iter(_LETTERS)

@@ -8,7 +8,6 @@ neighbours of can be walked as one.
 
 import ctypes
 from collections.abc import Sequence
-from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ Step = str | tuple[str, int]
 _MOST_RANK = 8
 _MOST_SHAPES = 1024
 _FLOATS = np.dtype(np.float32)
+_empty = np.empty
 _REFUSALS = {
     1: "sizes cannot be broadcast",
     2: "more than three axes are walked differently: make one operand contiguous",
@@ -35,14 +35,25 @@ _REFUSALS = {
     7: "an operand is not of float32",
     8: "the output cannot be written",
 }
-_POINTERS = [Struct(f"{number}P") for number in range(MOST_OPERANDS + 2)]
-_PYTHON = (ctypes.c_void_p * 4)(
+_PYTHON = (ctypes.c_void_p * 6)(
     *(
-        ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
-        for name in ("PyObject_GetBuffer", "PyBuffer_Release", "PyEval_SaveThread", "PyEval_RestoreThread")
+        ctypes.cast(getattr(ctypes.pythonapi, f"Py{name}"), ctypes.c_void_p)
+        for name in (
+            "Object_GetBuffer", "Buffer_Release", "Eval_SaveThread", "Eval_RestoreThread", "Long_AsVoidPtr",
+            "Long_FromLong",
+        )
     )
+)  # fmt: skip
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
 )
-_PYTHON_ADDRESS = ctypes.addressof(_PYTHON)
+PYTHON_ADDRESS = ctypes.addressof(_PYTHON)
+
+
+class _Bound(ctypes.Structure):
+    """struct nnd_bound_rows of c/units/python_call.h."""
+
+    _fields_ = (("rows", ctypes.c_void_p), ("epsilon", ctypes.c_float))
 
 
 class RowUnits:
@@ -74,29 +85,22 @@ class RowUnits:
         self._keeps_rows = names[0] in KEEPS_ROWS
         least = 1 + max(operand for _, operand in pairs)
         self._num_operands = (1, 3 if names[0] == "layer_norm" else 1) if self._is_along else (least, least)
-        self._epsilon = epsilon
         operations = (ctypes.c_int32 * (2 * len(pairs)))(*(x for name, at in pairs for x in (ROW_UNITS[name], at)))
         self._functions = library.functions
         for function, arguments, result in (
             ("open", (ctypes.c_void_p, ctypes.c_int), ctypes.c_void_p),
             ("close", (ctypes.c_void_p,), None),
             ("table", (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_int), ctypes.c_void_p),
+            ("method", (ctypes.c_void_p,), ctypes.c_void_p),
         ):
             entry = getattr(self._functions, f"nnd_units_rows_{function}")
             entry.argtypes, entry.restype = arguments, result
-        entry = ctypes.PYFUNCTYPE(
-            ctypes.c_int,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_char_p,
-            ctypes.c_int,
-            ctypes.c_float,
-        )
-        self._call = entry(ctypes.cast(self._functions.nnd_units_rows_call, ctypes.c_void_p).value or 0)
         self._handle = self._functions.nnd_units_rows_open(operations, len(pairs))
         if not self._handle:
             raise MemoryError("no memory for tables")
+        self._bound = _Bound(self._handle, epsilon)
+        method = self._functions.nnd_units_rows_method(_PYTHON)
+        self._call = _new_function(method, ctypes.addressof(self._bound), None)
         self._shapes: dict[Any, tuple[int, ...]] = {}
 
     def __del__(self) -> None:
@@ -104,29 +108,24 @@ class RowUnits:
         if getattr(self, "_handle", None):
             self._functions.nnd_units_rows_close(self._handle)
 
-    def __call__(self, *operands: Array, out: Array | None = None) -> Array:
+    def __call__(self, *operands: Array, out: Array | None = None, table: int = 0) -> Array:
         """Returns the result, in `out` where it is given: float32, its last axis contiguous.
 
-        `out` may be an operand itself, of the full shape.
+        `out` may be an operand itself, of the full shape. `table` is an address of `table_memory`; 0: the one of the
+        first shape.
 
         Raises:
             InputError: number, types, sizes or strides do not fit; nothing is written.
         """
-        return self.run(None, operands, out)
-
-    def run(self, table: Any, operands: Sequence[Array], out: Array | None = None) -> Array:
-        """Runs by a table's memory, None for the one of the first shape; `__call__` says the rest."""
-        shapes = tuple([one.shape for one in operands])
+        shapes = (operands[0].shape,) if len(operands) == 1 else tuple([one.shape for one in operands])
         shape = self._shapes.get(shapes)
         if shape is None:
             shape = self._shape_of(shapes)
         if out is None:
-            out = np.empty(shape, _FLOATS)
+            out = _empty(shape, _FLOATS)
         elif out.shape != shape:
             raise InputError(f"out {out.shape}: {shape} expected")
-        count = 1 + len(operands)
-        objects = _POINTERS[count].pack(id(out), *map(id, operands))
-        refusal = self._call(self._handle, table, _PYTHON_ADDRESS, objects, count, self._epsilon)
+        refusal = self._call(table, out, *operands)
         if refusal:
             raise InputError(f"operands {', '.join(map(str, shapes))}: {_REFUSALS[refusal]}")
         return out

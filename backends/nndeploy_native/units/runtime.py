@@ -6,14 +6,18 @@ are constant, or whose three dimensions are all known only when it is called. St
 """
 
 import ctypes
+import hashlib
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nndeploy.errors import InputError
+from nndeploy.target import host_target
 from nndeploy_native.shared_object import library_from_bytes
 from nndeploy_native.tensors import Array
+from nndeploy_native.units.cost_cache import CostCache, costs_key
 from nndeploy_native.units.form import Form
 from nndeploy_native.units.table import MAX_ROWS, Table, table_from_memory
 from nndeploy_native.units.unit_list import ACTIVATIONS, NAMES
@@ -45,6 +49,7 @@ class _Form(ctypes.Structure):
 
 _TableMemory = ctypes.c_char * (32 + 32 * MAX_ROWS)
 _Costs = ctypes.c_float * (2 * (max(NAMES) + 1) * (_MOST_ROWS + 1))
+_ImageCosts = ctypes.c_float * (10 * (_MOST_ROWS + 1))
 
 
 class UnitLibrary:
@@ -57,6 +62,7 @@ class UnitLibrary:
             UnavailableError: the system's loader refuses it.
         """
         self.functions: Any = library_from_bytes(data)
+        self._digest = hashlib.sha256(data).digest()
         size, pointer = ctypes.c_ssize_t, ctypes.c_void_p
         for name, arguments, result in (
             ("pack", (pointer, size, size, pointer), size),
@@ -64,7 +70,7 @@ class UnitLibrary:
             ("measure_costs", (pointer,), ctypes.c_int),
             ("open", (pointer, pointer), pointer),
             ("close", (pointer,), None),
-            ("table", (pointer, size, size, size, pointer), ctypes.c_int),
+            ("table", (pointer, size, size, size, pointer), None),
             ("quick", (pointer, size, pointer), None),
             ("run", (pointer, pointer, size, size), size),
             ("call", (pointer, pointer, size, size, size, size), size),
@@ -73,10 +79,28 @@ class UnitLibrary:
             function.argtypes, function.restype = arguments, result
         self.costs = _Costs()
         self.functions.nnd_units_default_costs(self.costs)
+        self.image_costs = _ImageCosts()
+        for kind in ("default", "measure"):
+            function = getattr(self.functions, f"nnd_units_{kind}_image_costs")
+            function.argtypes, function.restype = (pointer,), None
+        self.functions.nnd_units_default_image_costs(self.image_costs)
 
-    def measure_costs(self) -> None:
-        """Measures every unit on this machine, about ten milliseconds; products opened later are composed by it."""
+    def measure_costs(self, folder: Path | None = None) -> bool:
+        """Measures units on this machine, about ten milliseconds; products opened later are composed by it.
+
+        Where a cache's `folder` is given, the costs are taken from it if they are there, else kept in it. Returns
+        whether they were measured.
+        """
+        num_costs = len(self.costs)
+        cache = folder and CostCache(folder, costs_key(self._digest, host_target()), num_costs + len(self.image_costs))
+        if cache and (kept := cache.load()):
+            self.costs[:], self.image_costs[:] = list(kept[:num_costs]), list(kept[num_costs:])
+            return False
         self.functions.nnd_units_measure_costs(self.costs)
+        self.functions.nnd_units_measure_image_costs(self.image_costs)
+        if cache:
+            cache.store([*self.costs, *self.image_costs])
+        return True
 
 
 class Product:

@@ -23,6 +23,8 @@ from nndeploy_native.units.unit_list import (
     PACK_INPUT,
     PACK_WEIGHTS,
     PACKING,
+    THIN,
+    THIN_K,
     limits_of,
 )
 
@@ -185,7 +187,7 @@ def check_table(table: Table, isa: Isa) -> None:
     if len({row.flags >> EPILOGUE_SHIFT for row in products}) > 1:
         raise _bad("its blocks end in different activations")
     zones = [list(rows) for _, rows in groupby(products, key=lambda row: (row.offset[1], row.length[1]))]
-    _check_columns(zones, n, isa)
+    _check_columns(zones, n, k, isa)
     for zone in zones:
         _check_rows(zone, table, isa)
     for zone in zones[1:]:
@@ -216,7 +218,7 @@ def _packing_checked(table: Table) -> list[Row]:
     return rows
 
 
-def _check_columns(zones: list[list[Row]], n: int, isa: Isa) -> None:
+def _check_columns(zones: list[list[Row]], n: int, k: int, isa: Isa) -> None:
     panel, at = isa.panel * isa.lanes, 0
     for zone in zones:
         begin, length = zone[0].offset[1], zone[0].length[1]
@@ -226,8 +228,13 @@ def _check_columns(zones: list[list[Row]], n: int, isa: Isa) -> None:
     if at != n or len(zones) > 2 or len(zones[0]) > _MOST_KINDS:
         raise _bad(f"{at} of {n} columns are covered by {len(zones)} zones")
     packed_as = [{_format(row.unit) for row in zone} for zone in zones]
-    if any(len(one) > 1 for one in packed_as) or ("dot" in packed_as[0]) != (n <= DOT_COLUMNS):
+    only = "thin" if k <= THIN_K else "dot" if n <= DOT_COLUMNS else ""
+    if any(len(one) > 1 or (one & {"thin", "dot"}) != ({only} - {""}) for one in packed_as):
         raise _bad("units of one zone read different formats of weights")
+    if only == "thin":
+        if len(zones) > 1:
+            raise _bad("thin blocks have all columns")
+        return
     for zone, one in zip(zones, packed_as, strict=True):
         begin, length = zone[0].offset[1], zone[0].length[1]
         lane = n - (n % panel or panel) == begin and n - begin <= isa.lanes and n > DOT_COLUMNS
@@ -241,7 +248,7 @@ def _check_columns(zones: list[list[Row]], n: int, isa: Isa) -> None:
 
 def _format(unit: int) -> str:
     """Returns in what form a unit reads weights."""
-    return {DOT: "dot", LANE: "lane"}.get(unit, "panel")
+    return {THIN: "thin", DOT: "dot", LANE: "lane"}.get(unit, "panel")
 
 
 def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
@@ -260,8 +267,8 @@ def _check_rows(zone: list[Row], table: Table, isa: Isa) -> None:
             raise _bad(f"tail mark {row.tail} for {row.length[0]} of {most.rows} rows")
         if row.offset[0] != at or row.offset[2] != 0 or row.length[2] != k:
             raise _bad(f"a block at {row.offset} of {row.length} follows row {at}")
-        if not (has_packed or row.unit == DOT):
-            raise _bad(f"{NAMES[row.unit]} reads a packed input, and no row packs it")
+        if has_packed and row.unit == THIN:
+            raise _bad("thin blocks with an input that is packed")
         at += row.repeat * row.length[0]
     if at != m:
         raise _bad(f"{at} of {m} rows are covered")

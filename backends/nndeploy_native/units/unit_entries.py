@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.bundle.units_manifest import Unit, UnitsManifest
 from nndeploy.errors import UnavailableError
 from nndeploy_native.isa import Isa
+from nndeploy_native.units.image_list import (
+    BY_ROWS,
+    COLUMNS,
+    IMAGE_UNITS,
+    TILES,
+    block_rows,
+    column_positions,
+    tile_channels,
+)
 from nndeploy_native.units.row_list import ALONG, ELEMENTWISE, RUN_FLOATS
 from nndeploy_native.units.table import Tail
-from nndeploy_native.units.unit_list import DOT, DOT_COLUMNS, NAMES, PACKING, limits_of
+from nndeploy_native.units.unit_list import DOT, DOT_COLUMNS, MEASURED, NAMES, PACKING, limits_of
 
 if TYPE_CHECKING:
     from nndeploy_native.units.runtime import UnitLibrary
@@ -19,16 +28,16 @@ _KINDS = 2  # of costs: weights in the cache, streamed
 
 def unit_entries(isa: Isa, measured: "UnitLibrary | None" = None) -> list[dict[str, Any]]:
     """Returns the units of an instruction set as plain data, with the costs of a library that was measured."""
-    products = [_entry(unit, isa, measured) for unit in sorted(NAMES)]
+    products = [_product_entry(unit, isa, measured) for unit in sorted(NAMES)]
     elementwise = [
-        _row_entry(unit, name, "elementwise", RUN_FLOATS, (Tail.NONE, Tail.OVERLAP, Tail.VARIABLE))
+        _entry(unit, name, "elementwise", (RUN_FLOATS, RUN_FLOATS), (Tail.NONE, Tail.OVERLAP, Tail.VARIABLE))
         for name, unit in ELEMENTWISE.items()
     ]
     along = [
-        _row_entry(unit, name, "along-axis", 0, (Tail.NONE, Tail.VARIABLE, Tail.VARIABLE_TAIL))
+        _entry(unit, name, "along-axis", (0, 0), (Tail.NONE, Tail.VARIABLE, Tail.VARIABLE_TAIL))
         for name, unit in ALONG.items()
     ]
-    return [*products, *elementwise, *along]
+    return [*products, *elementwise, *along, *(_image_entry(unit, isa) for unit in IMAGE_UNITS)]
 
 
 def check_units(manifest: UnitsManifest, isa: Isa) -> None:
@@ -59,31 +68,46 @@ def set_costs(library: "UnitLibrary", units: Sequence[Unit]) -> None:
                 library.costs[costs_at(library, unit.id, kind, rows)] = cost
 
 
-def _entry(unit: int, isa: Isa, measured: "UnitLibrary | None") -> dict[str, Any]:
-    packs = unit in PACKING
-    limits = None if packs else limits_of(unit, DOT_COLUMNS if unit == DOT else isa.panel * isa.lanes, isa)
-    rows = limits.rows if limits else 0
-    return {
-        "id": unit,
-        "name": NAMES[unit],
-        "operator": "pack" if packs else "matmul",
-        "rows": rows,
-        "columns": limits.columns if limits else 0,
-        "repeats_columns": bool(limits and limits.repeats_columns),
-        "tails": [Tail.NONE.name.lower()] if packs else [Tail.NONE.name.lower(), Tail.VARIABLE.name.lower()],
-        "costs": _costs(unit, rows, measured) if measured and rows else None,
-    }
+def _product_entry(unit: int, isa: Isa, measured: "UnitLibrary | None") -> dict[str, Any]:
+    if unit in PACKING:
+        return _entry(unit, NAMES[unit], "pack", (0, 0), (Tail.NONE,))
+    limits = limits_of(unit, DOT_COLUMNS if unit == DOT else isa.panel * isa.lanes, isa)
+    entry = _entry(unit, NAMES[unit], "matmul", (limits.rows, limits.columns), (Tail.NONE, Tail.VARIABLE))
+    costs = _costs(unit, limits.rows, measured) if measured and unit in MEASURED else None
+    return {**entry, "repeats_columns": limits.repeats_columns, "costs": costs}
 
 
-def _row_entry(unit: int, name: str, operator: str, most: int, tails: Sequence[Tail]) -> dict[str, Any]:
+def _entry(unit: int, name: str, operator: str, most: tuple[int, int], tails: Sequence[Tail]) -> dict[str, Any]:
+    """Returns a unit whose blocks have at most `most` rows and columns."""
     return {
         "id": unit,
         "name": name.replace("_", "-"),
         "operator": operator,
-        "rows": most,
-        "columns": most,
+        "rows": most[0],
+        "columns": most[1],
         "repeats_columns": False,
         "tails": [tail.name.lower() for tail in tails],
+        "costs": None,
+    }
+
+
+def _image_entry(unit: int, isa: Isa) -> dict[str, Any]:
+    """Returns the entry of a unit of images: of a tile `rows` are output channels and `columns` pixels.
+
+    Of `columns` it is the other way round; of others they are those of the output.
+    """
+    vectors, by_rows = unit - TILES.start + 1 if unit in TILES else 0, unit in BY_ROWS
+    channels = tile_channels(isa) if vectors <= 2 else -(-tile_channels(isa) // 2)
+    computes = by_rows or vectors > 0 or unit == COLUMNS
+    rows = block_rows(isa) if by_rows else column_positions(isa) if unit == COLUMNS else channels if vectors else 0
+    return {
+        "id": unit,
+        "name": IMAGE_UNITS[unit],
+        "operator": ("pooling" if "pool" in IMAGE_UNITS[unit] else "convolution") if computes else "pack",
+        "rows": rows,
+        "columns": (4 if unit == COLUMNS else vectors or by_rows) * isa.lanes,
+        "repeats_columns": computes,
+        "tails": [tail.name.lower() for tail in ((Tail.NONE, Tail.VARIABLE) if computes else (Tail.NONE,))],
         "costs": None,
     }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nndeploy_native.isa import Isa
 
 PACK_INPUT, PACK_WEIGHTS = 1, 2
-WIDE_1, WIDE_2, WIDE_4, LANE, DOT = range(3, 8)
+WIDE_1, WIDE_2, WIDE_4, LANE, DOT, THIN = range(3, 9)
 NAMES = {
     PACK_INPUT: "pack-input",
     PACK_WEIGHTS: "pack-weights",
@@ -18,12 +18,15 @@ NAMES = {
     WIDE_4: "wide-4",
     LANE: "lane",
     DOT: "dot",
+    THIN: "thin",
 }
+MEASURED = frozenset((WIDE_1, WIDE_2, WIDE_4))
+"""Which have costs that blocks are chosen by."""
 PACKING = frozenset((PACK_INPUT, PACK_WEIGHTS))
 ACTIVATIONS = ("none", "relu", "sigmoid", "tanh", "silu", "hardswish", "gelu")
 """By the number in a row's flags."""
 
-_DOT_ROWS, DOT_COLUMNS = 4, 6
+_DOT_ROWS, DOT_COLUMNS, _THIN_ROWS, THIN_K = 4, 6, 24, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class UnitLimits:
 def limits_of(unit: int, columns: int, isa: Isa) -> UnitLimits:
     """Returns the limits of a compute unit in a product of `columns` columns."""
     panel = isa.panel * isa.lanes
+    if unit == THIN:
+        return UnitLimits(_THIN_ROWS, panel, True)
     if unit == DOT:
         return UnitLimits(min(_DOT_ROWS, isa.accumulators // max(1, min(columns, DOT_COLUMNS))), DOT_COLUMNS, False)
     if unit == LANE:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.reduction import Axis
 from nndeploy_triton.steps.step import Request, Tile, grid
-from nndeploy_triton.tiles import flat_tiles, plane_tiles
+from nndeploy_triton.tiles import flat_tiles, pixel_tiles
 from nndeploy_triton.views import View
 
 
@@ -31,8 +31,7 @@ class Resize:
 
     def tiles(self, gpu: GpuFacts) -> list[Tile]:  # noqa: ARG002  # the same everywhere: memory is the limit
         """Returns the tiles to choose from."""
-        found = plane_tiles(self.output.shape[2] * self.output.shape[3], 1)
-        return [Tile((("BLOCK_P", tile["BLOCK_P"]),), tile.num_warps) for tile in found]
+        return pixel_tiles(self.output.shape[2] * self.output.shape[3])
 
     def request(self, gpu: GpuFacts, tile: Tile) -> Request:  # noqa: ARG002
         """Returns what to launch."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage 4: `nndeploy.testing.BackendConformance` on each tier, without pytest as the runner.
+"""Stage 4: `nndeploy.testing.GpuConformance` on each tier, without pytest as the runner.
 
 Its checks are called one by one: every promise of the plugin interface, and every model of the suite built, opened
 on the GPU and run. Outputs are brought to the host, as the core does at the border.
@@ -7,8 +7,7 @@ on the GPU and run. Outputs are brought to the host, as the core does at the bor
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,49 +15,25 @@ from gpucheck.child import reason_of
 from gpucheck.options import Options
 from gpucheck.pytest_stand_in import put_in_place_if_missing
 from gpucheck.rows import FAILED, NOT_RUN, OK, REFUSED, WRONG, Row
-from gpucheck.tiers import DEVICE, target_of, why_unusable
-from nndeploy.cuda import CudaError, DeviceArray
+from gpucheck.tiers import target_of, why_unusable
+from nndeploy.cuda import CudaError
 from nndeploy.errors import UnavailableError
-from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions, Session
+from nndeploy.plugin.interface import BuildOptions
 from nndeploy.plugin.registry import backend
-from nndeploy.value_types import Value
 
 put_in_place_if_missing()
 
 import pytest  # noqa: E402
 
-from nndeploy.testing import CASES, BackendConformance  # noqa: E402
+from nndeploy.testing import CASES, GpuConformance  # noqa: E402
 
 STAGE = "conformance"
-WITH_CASE = ("test_what_it_takes_it_gets_right", "test_answers_for_each_node_and_changes_nothing")
 PLAIN = (
     "test_says_who_it_is", "test_probe_gives_a_reason_where_it_says_no", "test_plugin_and_probe_load_nothing_heavy",
     "test_transforms_have_names", "test_takes_something", "test_unknown_operator_is_refused",
     "test_device_that_is_not_there_is_unavailable",
 )  # fmt: skip
-"""Not asked: threads of the CPU, and the fresh process, which opens on the CPU."""
-NOT_ASKED = ("test_one_thread_is_one_thread", "test_runs_in_a_fresh_process_without_onnx")
-
-
-class OnHost:
-    """A session whose outputs are on the host."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.close = session.close
-
-    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the outputs as arrays of the host."""
-        found = self._session.run(inputs)
-        return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in found.items()}
-
-
-class OnGpu(BackendConformance):
-    """The suite for one tier; what is asked to run on the CPU runs on the GPU."""
-
-    def _open(self, artifact: Artifact, options: OpenOptions | None = None) -> Session:
-        asked = options or OpenOptions()
-        return OnHost(super()._open(artifact, replace(asked, device=DEVICE) if asked.device == "cpu" else asked))
+"""The promises that are no case's and that `GpuConformance` does not skip."""
 
 
 def items(options: Options) -> list[str]:
@@ -76,7 +51,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
     if not name:
         yield Row(STAGE, "(all)", tier, REFUSED, why_unusable(tier))
         return
-    suite: Any = type("Suite", (OnGpu,), {"backend": backend(tier)})()
+    suite: Any = type("Suite", (GpuConformance,), {"backend": backend(tier)})()
     target = target_of(options)
     try:
         if name in PLAIN:

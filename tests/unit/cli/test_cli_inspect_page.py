@@ -27,9 +27,10 @@ def page(nodes, *, name="small", inputs=("x",), outputs=("y",), aliases=None, su
         aliases=aliases or {},
         provenance={"tools": {"nndeploy": "1.2.3"}},
     )
-    return inspect_page(
-        manifest, Report("m", "priority", ("one", "two"), tuple(nodes), tuple(submodels)), 1234, fused or {}
+    report = Report(
+        model="m", objective="priority", backends=("one", "two"), nodes=tuple(nodes), submodels=tuple(submodels)
     )
+    return inspect_page(manifest, report, 1234, fused or {})
 
 
 def node(name, inputs, outputs, backend="one", submodel="s0", share=0.5, refusals=None):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance stage on a machine without pytest: the stand-in serves the suite."""
+"""The conformance stage asks for every promise of the suite, and on a machine without pytest the stand-in serves it."""
 
 import importlib.util
 import json
@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpucheck.stage_conformance import PLAIN
+
+from nndeploy.testing import BackendConformance, GpuConformance
 
 GPU = Path(__file__).resolve().parents[2] / "gpu"
 CODE = """
@@ -40,3 +43,9 @@ def test_the_suite_runs_on_the_stand_in() -> None:
     ]
     assert softmax[1] == "refused"
     assert softmax[2] == "the target has no NVIDIA GPU" or "not fixed" in softmax[2]
+
+
+def test_every_promise_of_the_suite_is_asked_or_skipped() -> None:
+    of_a_case = {"test_answers_for_each_node_and_changes_nothing", "test_what_it_takes_it_gets_right"}
+    skipped = {name for name in vars(GpuConformance) if name.startswith("test_")}
+    assert {*PLAIN, *of_a_case, *skipped} == {name for name in dir(BackendConformance) if name.startswith("test_")}

@@ -20,7 +20,7 @@ from nndeploy_native.units.table import (
     table_from_memory,
     table_to_bytes,
 )
-from nndeploy_native.units.unit_list import DOT, LANE, PACK_INPUT, PACK_WEIGHTS, WIDE_1, WIDE_2
+from nndeploy_native.units.unit_list import DOT, LANE, PACK_INPUT, PACK_WEIGHTS, THIN, WIDE_1, WIDE_2
 
 from nndeploy.errors import DataError
 
@@ -29,7 +29,7 @@ RELU = 1 << 4
 
 
 def _product(unit: int, rows: int, repeat: int, at: int, columns: tuple[int, int], flags: int = 0) -> Row:
-    most = {WIDE_1: 14, WIDE_2: 7, LANE: 14, DOT: 4}[unit]
+    most = {WIDE_1: 14, WIDE_2: 7, LANE: 14, DOT: 4, THIN: 24}[unit]
     tail = Tail.VARIABLE if rows < most else Tail.NONE
     return Row(unit, tail, flags | RELU, repeat, (at, columns[0], 0), (rows, columns[1] - columns[0], 100))
 
@@ -54,7 +54,14 @@ TAIL = Table(
     (4, 6, 100), Range.TAIL, 4,
     (Row(PACK_WEIGHTS, 0, 0, 1, (0, 0, 0), (0, 6, 100)), replace(_product(DOT, 4, 1, 0, (0, 6)), tail=Tail.VARIABLE)),
 )  # fmt: skip
-EACH = pytest.mark.parametrize("table", [EXACT, PART, TAIL], ids=["exact", "part", "tail"])
+THIN_ONE = Table(
+    (48, 40, 8), Range.WHOLE, 24,
+    (
+        Row(THIN, 0, GOES_ON | GROWS | RELU, 1, (0, 0, 0), (24, 40, 8)),
+        Row(THIN, Tail.VARIABLE, RELU, 1, (24, 0, 0), (24, 40, 8)),
+    ),
+)  # fmt: skip
+EACH = pytest.mark.parametrize("table", [EXACT, PART, TAIL, THIN_ONE], ids=["exact", "part", "tail", "thin"])
 
 
 @EACH
@@ -115,7 +122,8 @@ def test_every_field_of_a_row_that_is_changed_alone_is_refused(table: Table) -> 
 def test_every_field_of_the_header_that_is_changed_alone_is_refused(table: Table) -> None:
     m, n, k = table.first
     wrong = [replace(table, axes=2), replace(table, range=4), replace(table, modulus=table.modulus + 1)]
-    wrong += [replace(table, range=kind) for kind in Range if kind != table.range]
+    serves_as_well = {Range.WHOLE: Range.PART}.get(Range(table.range))  # fewer first shapes, each as right
+    wrong += [replace(table, range=kind) for kind in Range if kind not in (table.range, serves_as_well)]
     wrong += [replace(table, first=first) for first in ((m + 1, n, k), (m, n - 1, k), (m, n, k + 1), (0, 0, 0))]
     wrong += [replace(table, rows=table.rows[:-1]), replace(table, rows=())]
     for one in wrong:
@@ -125,9 +133,9 @@ def test_every_field_of_the_header_that_is_changed_alone_is_refused(table: Table
 
 def test_what_passes_covers_each_element_once_whatever_bytes_it_came_from() -> None:
     random, passed = np.random.default_rng(1), 0
-    tables = (EXACT, PART, TAIL)
+    tables = (EXACT, PART, TAIL, THIN_ONE)
     for number in range(20000):
-        data = bytearray(table_to_bytes(tables[number % 3]))
+        data = bytearray(table_to_bytes(tables[number % 4]))
         for place in random.integers(8, len(data), random.integers(1, 4)):
             data[place] = random.choice((0, 1, 2, 5, 14, 28, 32, 33, 40, 64, 255))
         try:
@@ -155,6 +163,7 @@ def test_what_passes_covers_each_element_once_whatever_bytes_it_came_from() -> N
         (PART, Form(100, 64, "relu", weights_are_strided=True), False),
         (TAIL, Form(100, 6, "relu"), True),
         (TAIL, Form(100, 6, "relu", input_is_strided=True), False),
+        (THIN_ONE, Form(8, 40, "relu", weights_are_strided=True), False),
     ],
 )
 def test_a_table_of_another_product_is_refused(table: Table, form: Form, constant: bool) -> None:
@@ -166,6 +175,8 @@ def test_a_table_of_the_product_passes() -> None:
     check_form(EXACT, Form(100, 40, "relu", input_is_strided=True), constant_weights=True, isa=V4)
     check_form(PART, Form(0, 0, "relu"), constant_weights=False, isa=V4)
     check_form(TAIL, Form(100, 6, "relu"), constant_weights=False, isa=V4)
+    check_form(THIN_ONE, Form(0, 0, "relu", input_is_strided=True), constant_weights=False, isa=V4)
+    check_form(THIN_ONE, Form(8, 40, "relu"), constant_weights=True, isa=V4)
 
 
 def test_a_picture_shows_each_block_where_it_lies() -> None:

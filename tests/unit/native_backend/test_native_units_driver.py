@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units in C alone (units_driver.c): under sanitizers, for aarch64, and their headers."""
+"""Units in C alone (units_driver.c, rows_driver.c): under sanitizers, for aarch64, and their headers."""
 
 import platform
 import shutil
@@ -13,9 +13,10 @@ from nndeploy_native.isa import ISAS, Isa
 from nndeploy_native.library import HEADERS
 from nndeploy_native.units import unit_list
 from nndeploy_native.units.table import GOES_ON, GROWS, MAX_ROWS, Range, Tail
-from nndeploy_native.units.unit_list import ACTIVATIONS, NAMES, limits_of
+from nndeploy_native.units.unit_list import ACTIVATIONS, DOT_COLUMNS, NAMES, THIN_K, limits_of
 
-DRIVER = str(Path(__file__).with_name("units_driver.c"))
+DRIVERS = ("units_driver.c", "rows_driver.c")
+EACH_DRIVER = pytest.mark.parametrize("driver", [str(Path(__file__).with_name(name)) for name in DRIVERS], ids=DRIVERS)
 FP32 = [isa for isa in ISAS if isa.precision == "fp32"]
 NOT_SHARED = ("-shared", "-O3", "-fno-sanitize=all", "-g0", "-s", "-Wl,--build-id=none")
 LIBC = Path("/usr/aarch64-linux-gnu")
@@ -39,7 +40,7 @@ def test_the_lists_in_python_are_those_of_the_headers(isa: Isa, tmp_path: Path) 
         for unit in NAMES
         if unit not in unit_list.PACKING
         for columns in ((1, 6) if unit == unit_list.DOT else (40,))
-    ]
+    ] + [f"if (NND_THIN_K != {THIN_K} || NND_DOT_COLUMNS != {DOT_COLUMNS}) return 1;"]
     source = "\n".join(('#include "units/library.h"', *asserts, "int main(void) {", *checks, "return 0; }\n"))
     (tmp_path / "lists.c").write_text(source)
     run_command(zig(isa, "lists.c", "-o", "lists", without=("-shared",)), tmp_path)
@@ -57,8 +58,9 @@ def test_every_header_of_units_compiles_alone(isa: Isa, tmp_path: Path) -> None:
     run_command(zig(isa, *(f"{name}.c" for name in names if name != "library.h"), "-o", "all.so"), tmp_path)
 
 
+@EACH_DRIVER
 @pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
-def test_nothing_outside_an_array_is_touched(isa: Isa, tmp_path: Path) -> None:
+def test_nothing_outside_an_array_is_touched(driver: str, isa: Isa, tmp_path: Path) -> None:
     needs_zig()
     gcc = shutil.which("gcc")
     if gcc is None:
@@ -69,20 +71,22 @@ def test_nothing_outside_an_array_is_touched(isa: Isa, tmp_path: Path) -> None:
     ).returncode:
         pytest.skip("gcc has no libasan here")
     address = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined")
-    run_command(zig(isa, *address, "-c", DRIVER, "-o", "driver.o", without=NOT_SHARED), tmp_path)
-    run_command([gcc, "-fsanitize=address", "driver.o", "-o", "driver", "-pthread"], tmp_path)
+    run_command(zig(isa, *address, "-c", driver, "-o", "driver.o", without=NOT_SHARED), tmp_path)
+    run_command([gcc, "-fsanitize=address", "driver.o", "-o", "driver", "-pthread", "-lm"], tmp_path)
     run_command(["./driver"], tmp_path)
 
 
+@EACH_DRIVER
 @pytest.mark.parametrize("isa", runnable_isas()[-1:], ids=lambda isa: isa.name)
-def test_nothing_undefined_is_done(isa: Isa, tmp_path: Path) -> None:
+def test_nothing_undefined_is_done(driver: str, isa: Isa, tmp_path: Path) -> None:
     needs_zig()
     undefined = ("-O0", "-fsanitize=undefined", "-fsanitize-trap=undefined", "-fno-delete-null-pointer-checks")
-    run_command(zig(isa, *undefined, DRIVER, "-o", "driver", without=NOT_SHARED), tmp_path)
+    run_command(zig(isa, *undefined, driver, "-lm", "-o", "driver", without=NOT_SHARED), tmp_path)
     run_command(["./driver"], tmp_path)
 
 
-def test_aarch64_gives_the_same_numbers(tmp_path: Path) -> None:
+@EACH_DRIVER
+def test_aarch64_gives_the_same_numbers(driver: str, tmp_path: Path) -> None:
     needs_zig()
     before = []
     if platform.machine() != "aarch64":
@@ -91,5 +95,5 @@ def test_aarch64_gives_the_same_numbers(tmp_path: Path) -> None:
             pytest.skip("no qemu-aarch64 with an aarch64 libc (Debian: qemu-user-static, libc6-arm64-cross)")
         before = [found, "-L", str(LIBC)]
     isa = next(isa for isa in ISAS if isa.name == "aarch64")
-    run_command(zig(isa, DRIVER, "-o", "driver", without=("-shared",)), tmp_path)
+    run_command(zig(isa, driver, "-lm", "-o", "driver", without=("-shared",)), tmp_path)
     run_command([*before, "./driver"], tmp_path)

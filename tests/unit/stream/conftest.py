@@ -2,8 +2,9 @@
 """Manifests and a program that need no bundle and no backend."""
 
 import io
+import sys
 import wave
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -35,6 +36,15 @@ def make_manifest() -> Callable[..., Manifest]:
         )
 
     return make
+
+
+@pytest.fixture
+def short_turns() -> Iterator[None]:
+    """Threads change places as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
 
 
 class FakeProgram:

@@ -6,7 +6,6 @@ part, errors, and delays that no two runs have alike. What comes out is compared
 """
 
 import random
-import sys
 import time
 from dataclasses import dataclass
 
@@ -16,21 +15,13 @@ from streaming import Make, Program, pipeline, plan_of, stream
 from nndeploy.errors import InputError
 from nndeploy.stream.description import RunnerPlan
 
+pytestmark = pytest.mark.usefixtures("short_turns")
 Random = random.Random
 timing = Random()
 """Of the delays, which differ from run to run."""
 
 NUM_SCHEDULES = 40
 """Of each of the 50 parameters below; about 25 s in all on two shared cores."""
-
-
-@pytest.fixture(autouse=True)
-def short_turns():
-    """Threads change places as often as the interpreter can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
 
 
 @dataclass

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues: nothing is lost, nothing comes twice, branches are joined once, a batch waits as long as it should."""
 
-import sys
 import threading
 import time
 
@@ -13,14 +12,7 @@ from nndeploy.stream.queues import BasicQueue, CopyQueue, Siblings, SyncQueue
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import AbortedError, Schedule
 
-
-@pytest.fixture(autouse=True)
-def short_turns():
-    """Threads change places as often as the interpreter can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 class Kept:

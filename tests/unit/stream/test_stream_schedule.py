@@ -198,3 +198,10 @@ def test_habits_follow_what_is_measured() -> None:
         habits.learn(10**6, 10**6)
     assert habits.share == pytest.approx(1, abs=1e-3)
     assert not habits.is_short
+
+
+def test_a_source_never_counts_as_load_however_busy_it_was() -> None:
+    habits = Habits(1, may_wait=True)
+    for _ in range(3):
+        assert habits.share == 0
+        habits.learn(900, 1000)

@@ -2,8 +2,9 @@
  *
  * A product that runs at any first shape of its form: its dynamic program and a bounded cache of tables.
  *
- * A slot is a table under a version, odd while it is written. A reader copies the table and looks at the version again;
- * whoever finds a slot busy composes its table and does not keep it. No locks, any number of threads.
+ * A slot is a table under a version, odd while it is written. Where all three dimensions are dynamic its table may be
+ * replaced: a reader copies it and looks at the version again. Else every slot is of one table, written once, and read
+ * where it is. Whoever finds a slot busy composes its table and does not keep it. No locks, any number of threads.
  */
 #ifndef NND_UNITS_CACHE_H
 #define NND_UNITS_CACHE_H
@@ -13,6 +14,8 @@
 #include "optimal.h"
 
 #define NND_DYNAMIC_SLOTS 128
+
+_Static_assert(2 * NND_THIN_ROWS < NND_PLANNED + NND_UNIT_ROWS, "first shapes that tables are of have slots");
 
 struct nnd_slot {
   atomic_uint version;
@@ -57,24 +60,27 @@ NND_INLINE int nnd_look_up(struct nnd_slot *slot, nnd_size base, nnd_size n, nnd
   return atomic_load_explicit(&slot->version, memory_order_relaxed) == before;
 }
 
-static void nnd_keep(struct nnd_slot *slot, const struct nnd_table *table) {
+static void nnd_keep(struct nnd_slot *slot, const struct nnd_table *table, int replaces) {
   unsigned before = atomic_load(&slot->version);
-  if (before & 1 || !atomic_compare_exchange_strong(&slot->version, &before, before + 1)) return;
+  if (before & 1 || (before && !replaces) || !atomic_compare_exchange_strong(&slot->version, &before, before + 1)) return;
   slot->table = *table;
   atomic_store_explicit(&slot->version, before + 2, memory_order_release);
 }
 
-/* The table of a first shape: from the cache, else composed and kept. Returns whether it was in the cache. */
-NND_INLINE int nnd_table_for(struct nnd_product *product, nnd_size m, nnd_size n, nnd_size k, struct nnd_table *to) {
-  const nnd_size base = nnd_base_of(m, n);
+/* The table of a first shape: the cache's, or one that is written to `room`. */
+NND_INLINE const struct nnd_table *nnd_table_for(struct nnd_product *product, nnd_size m, nnd_size n, nnd_size k,
+                                                 struct nnd_table *room) {
+  const nnd_size base = nnd_base_of(m, n, k);
   struct nnd_slot *slot = nnd_slot_of(product, base, n, k);
-  if (nnd_look_up(slot, base, n, k, to)) return 1;
+  const int is_dynamic = product->form.n == 0;
+  if (!is_dynamic && atomic_load_explicit(&slot->version, memory_order_acquire) == 2) return &slot->table;
+  if (is_dynamic && nnd_look_up(slot, base, n, k, room)) return room;
   struct nnd_form form = product->form;
   form.n = n;
   form.k = k;
-  nnd_compose_optimal(&product->program, &form, m, to);
-  nnd_keep(slot, to);
-  return 0;
+  nnd_compose_optimal(&product->program, &form, m, room);
+  nnd_keep(slot, room, is_dynamic);
+  return room;
 }
 
 #endif

@@ -17,6 +17,8 @@ struct nnd_form {
   int weights_are_strided; /* an input that is not contiguous along N */
 };
 
+#define NND_FEW_COLUMNS (8 * NND_PANEL_COLUMNS) /* up to here rows are read where they lie: Xeon with AMX, 2026-11-22 */
+
 /* Tiles that are packed at once: with a panel and the next one they stay in the second cache. */
 NND_INLINE nnd_size nnd_tiles_at_once(nnd_size k) {
   const nnd_size floats = (1 << 20) / 4 * 3 / 4;
@@ -45,7 +47,9 @@ struct nnd_run {
 /* Weights that are packed here: from which column on. */
 NND_INLINE nnd_size nnd_packed_from(const struct nnd_form *form, nnd_size blocks) {
   if (form->weights_are_packed) return form->n;
-  if (form->weights_are_strided || blocks > 2 || form->n <= NND_DOT_COLUMNS) return 0;
+  const int only = nnd_only_unit(form->k, form->n);
+  if (form->weights_are_strided || only == NND_DOT || (blocks > 2 && !only)) return 0;
+  if (only == NND_THIN) return form->n;
   return form->n / NND_PANEL_COLUMNS * NND_PANEL_COLUMNS;
 }
 
@@ -61,14 +65,14 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
   const nnd_size whole = form->n - form->n % NND_PANEL_COLUMNS;
   nnd_size blocks = 0;
   for (int i = 0; i < num_runs; i++) blocks += runs[i].count;
-  const int dot = runs->unit == NND_DOT;
+  const int dot = runs->unit == NND_DOT, thin = runs->unit == NND_THIN;
   const nnd_size packed_from = nnd_packed_from(form, grows ? blocks + 1 : blocks);
   const int partial = form->n - whole > NND_LANES; /* a last panel of more than a vector: packed, it is like the others */
-  const nnd_size main = partial && (packed_from == 0 || packed_from == form->n) ? form->n : whole;
+  const nnd_size main = thin || (partial && (packed_from == 0 || packed_from == form->n)) ? form->n : whole;
   if (packed_from < form->n)
     nnd_place_row(nnd_add_row(table, NND_PACK_WEIGHTS), (nnd_size[]){0, packed_from, 0},
                   (nnd_size[]){0, form->n - packed_from, form->k});
-  if (!dot || form->in_is_strided) {
+  if (!thin && (form->in_is_strided || (!dot && form->n > NND_FEW_COLUMNS))) {
     struct nnd_table_row *row = nnd_add_row(table, NND_PACK_INPUT);
     nnd_place_row(row, (nnd_size[]){0, 0, 0}, (nnd_size[]){m, 0, form->k});
     row->repeat = (uint32_t)nnd_tiles_at_once(form->k);
@@ -94,7 +98,7 @@ static void nnd_table_of_runs(const struct nnd_form *form, nnd_size m, const str
 
 /* The table of one unit: whole blocks and one that takes the rest. Two serve every M: up to a block, and beyond. */
 static void nnd_compose_quick(const struct nnd_form *form, nnd_size m, struct nnd_table *table) {
-  const int unit = form->n <= NND_DOT_COLUMNS ? NND_DOT : NND_WIDE_1;
+  const int only = nnd_only_unit(form->k, form->n), unit = only ? only : NND_WIDE_1;
   const nnd_size most = nnd_most_rows(unit, form->n);
   const struct nnd_run runs[2] = {{most, 1, unit}, {most, 1, unit}};
   const int num_runs = m > most ? 2 : 1;

@@ -53,7 +53,7 @@ static float nnd_measured_cost(int unit, int rows, int streamed, const float *in
       call.weights = weights + (streamed ? step * panels : 0) * call.weight_panel;
       call.next = (const char *)(call.weights + (streamed ? panels : 0) * call.weight_panel);
       call.next_step = streamed ? NND_PANEL_COLUMNS * (nnd_size)sizeof(float) : 0;
-      nnd_units[unit][rows](&call);
+      nnd_units[0][unit][rows](&call);
     }
     const double took = nnd_now() - begin;
     if (took < least) least = took;

@@ -58,12 +58,15 @@ struct nnd_link {
 NND_INLINE vf nnd_op_sub_from(vf a, vf b) { return b - a; }
 NND_INLINE vf nnd_op_div_into(vf a, vf b) { return b / a; }
 
+#define NND_FIRST_ACTIVATION_LINK 40
+#define NND_ACTIVATION_UNIT(X, number, name, NAME, function) X(NND_FIRST_ACTIVATION_LINK + number, name, function)
+
 /* X(number, name, function): what a table's row names. */
 #define NND_ONE_OPERAND_UNITS(X)                                                                                       \
   X(32, relu, nnd_op_relu) X(33, neg, nnd_op_neg) X(34, abs, nnd_op_abs) X(35, sqrt, nnd_op_sqrt)                      \
   X(36, reciprocal, nnd_op_reciprocal) X(37, floor, nnd_op_floor) X(38, ceil, nnd_op_ceil) X(39, exp, nnd_op_exp)      \
-  X(40, log, nnd_op_log) X(41, erf, nnd_op_erf) X(42, sigmoid, nnd_op_sigmoid) X(43, tanh, nnd_op_tanh)                \
-  X(44, silu, nnd_op_silu) X(45, hardswish, nnd_op_hardswish) X(46, gelu, nnd_gelu) X(47, softplus, nnd_op_softplus)
+  X(40, log, nnd_op_log) X(41, erf, nnd_op_erf) NND_LATE_ACTIVATIONS(NND_ACTIVATION_UNIT, X)                           \
+  X(47, softplus, nnd_op_softplus)
 #define NND_TWO_OPERAND_UNITS(X)                                                                                       \
   X(64, add, nnd_op_add) X(65, sub, nnd_op_sub) X(66, mul, nnd_op_mul) X(67, div, nnd_op_div) X(68, max, nnd_op_max)   \
   X(69, min, nnd_op_min) X(70, sub_from, nnd_op_sub_from) X(71, div_into, nnd_op_div_into)

@@ -114,9 +114,12 @@ NND_INLINE int nnd_segments(const struct nnd_matmul *op, const struct nnd_readin
 /* One row of a zone at the columns from `column` on, which are `columns` <= the unit's, for a segment's blocks. */
 NND_INLINE void nnd_row_at(const struct nnd_matmul *op, const struct nnd_reading *t, const struct nnd_table_row *row,
                            const struct nnd_segment *s, nnd_size column, nnd_size columns, struct nnd_tile_call *call) {
-  const nnd_unit unit = row->unit == NND_DOT ? nnd_dot_units[columns][s->rows] : nnd_units[row->unit][s->rows];
+  const nnd_unit unit = row->unit == NND_DOT    ? nnd_dot_units[columns][s->rows]
+                        : row->unit == NND_THIN ? nnd_thin_units[t->k]
+                                                : nnd_units[!t->pack_input][row->unit][s->rows];
   call->in = s->in;
   call->in_row = s->in_row;
+  call->rows = s->rows;
   call->columns = columns;
   call->out = nnd_at(&op->out, s->at, column);
   const int activation = row->flags >> NND_EPILOGUE_SHIFT;
@@ -130,10 +133,24 @@ NND_INLINE void nnd_row_at(const struct nnd_matmul *op, const struct nnd_reading
   }
 }
 
-/* All panels of a zone, whose rows are `rows`, for a group of tiles. `packed`: panels from the zone's first column on;
- * null: the columns are read where they lie. */
+/* All columns at once, by thin units. */
+NND_INLINE void nnd_thin_zone(const struct nnd_matmul *op, const struct nnd_reading *t,
+                              const struct nnd_segment *segments, int num_segments) {
+  struct nnd_tile_call call = {.in_step = op->in.stride[1], .weights = op->weights.data, .bias = op->bias,
+                               .weight_step = op->weights.stride[0], .out_row = op->out.stride[0], .k = t->k};
+  if (op->packed || t->pack_weights) {
+    if (!op->packed) NND_DO(nnd_pack_weights(&op->weights, t->k, t->n, op->scratch));
+    call.weights = op->packed ? op->packed : op->scratch;
+    call.weight_step = nnd_vectors_of(t->n) * NND_LANES;
+  }
+  for (int i = 0; i < num_segments; i++)
+    nnd_row_at(op, t, t->products + segments[i].kind, &segments[i], 0, t->n, &call);
+}
+
+/* All panels of a zone, whose rows are `rows`, for a group of tiles. Panels that are packed here are kept for the other
+ * groups; one that no other will read gives its memory to the next. */
 NND_INLINE void nnd_zone(const struct nnd_matmul *op, const struct nnd_reading *t, const struct nnd_table_row *rows,
-                         const struct nnd_segment *segments, int num_segments, nnd_size tiles) {
+                         const struct nnd_segment *segments, int num_segments, nnd_size tiles, int is_only_group) {
   const nnd_size begin = rows->offset[1], end = begin + rows->length[1];
   const struct nnd_table_row *pack = t->pack_weights;
   const int here = pack && pack->offset[1] <= begin, dot = rows->unit == NND_DOT;
@@ -150,9 +167,9 @@ NND_INLINE void nnd_zone(const struct nnd_matmul *op, const struct nnd_reading *
     const float *weights;
     if (op->packed) weights = op->packed + nnd_panel_offset(t->k, column);
     else if (here) {
-      float *to = buffer + nnd_panel_offset(t->k, column - pack->offset[1]);
+      float *to = buffer + (is_only_group ? 0 : nnd_panel_offset(t->k, column - pack->offset[1]));
       if (segments->at == 0) {
-        if (dot) NND_DO(nnd_pack_weights(&op->weights, t->k, all, 1, to));
+        if (dot) NND_DO(nnd_pack_weights(&op->weights, t->k, all, to));
         else
           for (nnd_size c = 0; c < all; c += NND_PANEL_COLUMNS)
             NND_DO(nnd_pack_panel(&op->weights, t->k, column + c, nnd_min(NND_PANEL_COLUMNS, all - c), vectors,
@@ -165,7 +182,8 @@ NND_INLINE void nnd_zone(const struct nnd_matmul *op, const struct nnd_reading *
       call.weight_panel = NND_PANEL_COLUMNS;
     }
     call.next = (const char *)(weights + step * call.weight_panel);
-    call.next_step = t->k > NND_FETCHED_K ? 0 : nnd_max(1, NND_PANEL_COLUMNS * (nnd_size)sizeof(float) / tiles);
+    if (op->packed || (here && !is_only_group)) /* else what comes next is not packed yet */
+      call.next_step = t->k > NND_FETCHED_K ? 0 : nnd_max(1, NND_PANEL_COLUMNS * (nnd_size)sizeof(float) / tiles);
     for (int i = 0; i < num_segments; i++) {
       const struct nnd_segment *s = &segments[i];
       const struct nnd_table_row *row = &rows[s->kind];
@@ -188,14 +206,19 @@ static void nnd_matmul_run(const struct nnd_matmul *op, const struct nnd_table *
   const struct nnd_reading t = nnd_read_table(table, m);
   nnd_size blocks = 0;
   for (int i = 0; i < t.kinds; i++) blocks += nnd_block_count(&t, t.products + i);
-  const nnd_size at_once = t.pack_input ? t.pack_input->repeat : blocks;
+  const int only = t.products->unit == NND_DOT || t.products->unit == NND_THIN;
+  const nnd_size at_once = t.pack_input ? t.pack_input->repeat : only ? blocks : 1;
   const nnd_size groups = nnd_ceil_div(blocks, at_once);
   for (nnd_size group = 0; group < groups; group++) {
     struct nnd_segment segments[NND_SEGMENTS];
     const nnd_size first = blocks * group / groups, last = blocks * (group + 1) / groups;
     const int found = nnd_segments(op, &t, first, last, segments);
+    if (t.products->unit == NND_THIN) {
+      nnd_thin_zone(op, &t, segments, found);
+      continue;
+    }
     for (const struct nnd_table_row *zone = t.products; zone < t.end; zone += t.kinds)
-      nnd_zone(op, &t, zone, segments, found, last - first);
+      nnd_zone(op, &t, zone, segments, found, last - first, groups == 1);
   }
 }
 

@@ -55,14 +55,24 @@ static void nnd_fill_program(const struct nnd_costs *costs, struct nnd_program *
   }
 }
 
-/* The runs that cover m < NND_PLANNED, longest blocks first; -1 where they are more than `most`. */
+/* Blocks of as equal rows as can be. */
+NND_INLINE int nnd_equal_runs(const struct nnd_program *program, nnd_size m, struct nnd_run *runs) {
+  const nnd_size blocks = nnd_ceil_div(m, NND_UNIT_ROWS), rows = m / blocks, longer = m % blocks;
+  int count = 0;
+  if (longer) runs[count++] = (struct nnd_run){rows + 1, longer, program->of_many[rows + 1]};
+  runs[count++] = (struct nnd_run){rows, blocks - longer, program->of_many[rows]};
+  return count;
+}
+
+/* The runs that cover m < NND_PLANNED, longest blocks first; equal ones where these are of more than `most` kinds. */
 NND_INLINE int nnd_runs_of(const struct nnd_program *program, nnd_size m, struct nnd_run *runs, int most) {
   const int only = program->first[m] == m;
+  const nnd_size all = m;
   int count = 0;
   for (int rows = program->first[m]; m > 0; rows = program->next[m]) {
     int i = 0;
     while (i < count && runs[i].rows != rows) i++;
-    if (i == most) return -1;
+    if (i == most) return nnd_equal_runs(program, all, runs);
     if (i == count) runs[count++] = (struct nnd_run){rows, 0, only ? program->one[rows] : program->of_many[rows]};
     runs[i].count++;
     m -= rows;
@@ -77,18 +87,20 @@ NND_INLINE int nnd_runs_of(const struct nnd_program *program, nnd_size m, struct
 }
 
 /* The first of the shapes that share the table of m, or the one that the table is of. */
-NND_INLINE nnd_size nnd_base_of(nnd_size m, nnd_size columns) {
-  if (columns <= NND_DOT_COLUMNS) return nnd_most_rows(NND_DOT, columns) * (m > nnd_most_rows(NND_DOT, columns) ? 2 : 1);
+NND_INLINE nnd_size nnd_base_of(nnd_size m, nnd_size columns, nnd_size k) {
+  const int only = nnd_only_unit(k, columns), most = only ? nnd_most_rows(only, columns) : 0;
+  if (only) return most * (m > most ? 2 : 1);
   return m < NND_PLANNED ? m : NND_PLANNED + (m - NND_PLANNED) % NND_UNIT_ROWS;
 }
 
 static void nnd_compose_optimal(const struct nnd_program *program, const struct nnd_form *form, nnd_size m,
                                 struct nnd_table *table) {
-  const nnd_size base = nnd_base_of(m, form->n), rest = base < NND_PLANNED ? base : base % NND_UNIT_ROWS + NND_UNIT_ROWS;
+  const nnd_size base = nnd_base_of(m, form->n, form->k);
+  const nnd_size rest = base < NND_PLANNED ? base : base % NND_UNIT_ROWS + NND_UNIT_ROWS;
   struct nnd_run runs[NND_SEGMENTS + 1];
-  int count = form->n <= NND_DOT_COLUMNS ? -1 : nnd_runs_of(program, rest, runs + 1, NND_SEGMENTS);
+  int count = nnd_only_unit(form->k, form->n) ? -1 : nnd_runs_of(program, rest, runs + 1, NND_SEGMENTS);
   const int has_whole = count > 0 && runs[1].rows == NND_UNIT_ROWS;
-  if (count < 0 || (base != rest && !has_whole && count == NND_SEGMENTS)) { /* dot units, or too many kinds of blocks */
+  if (count < 0 || (base != rest && !has_whole && count == NND_SEGMENTS)) { /* one family, or too many kinds of blocks */
     nnd_compose_quick(form, m, table);
     return;
   }

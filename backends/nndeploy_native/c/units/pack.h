@@ -5,12 +5,13 @@
  *   input    tiles of rows, one after the other: [k / NND_UNIT_K][rows][NND_UNIT_K]; what is behind the last k is not
  *            written and not read
  *   weights  panels: [panel][k][NND_PANEL vectors], anything behind the last column; where at most one vector is left
- *            the last panel is [k][one vector]. For dot units: [column][k], NND_UNIT_K-fold
+ *            the last panel is [k][one vector]. For dot units: [column][k], NND_UNIT_K-fold; for thin ones:
+ *            [k][column], whole vectors
  */
 #ifndef NND_UNITS_PACK_H
 #define NND_UNITS_PACK_H
 
-#include "tile.h"
+#include "units.h"
 
 /* A matrix in a buffer: element (i, j) lies at data + i * stride[0] + j * stride[1]. */
 struct nnd_bound {
@@ -69,11 +70,18 @@ NND_INLINE int nnd_panel_vectors(nnd_size columns, nnd_size column) {
 }
 NND_INLINE nnd_size nnd_panel_offset(nnd_size k, nnd_size column) { return column * k; }
 
-/* All columns: as dot units read them, or as panels. Returns the floats, also where `to` is null. */
-static nnd_size nnd_pack_weights(const struct nnd_bound *weights, nnd_size k, nnd_size columns, int dot, float *to) {
+/* All columns, as the units of such a product read them. Returns the floats, also where `to` is null. */
+static nnd_size nnd_pack_weights(const struct nnd_bound *weights, nnd_size k, nnd_size columns, float *to) {
   const nnd_size step = weights->stride[0], across = weights->stride[1];
+  const int unit = nnd_only_unit(k, columns);
   nnd_size floats = 0;
-  if (dot) {
+  if (unit == NND_THIN) {
+    const nnd_size row = nnd_vectors_of(columns) * NND_LANES;
+    for (nnd_size i = 0; to && i < k; i++)
+      for (nnd_size c = 0; c < columns; c++) to[i * row + c] = weights->data[i * step + c * across];
+    return k * row;
+  }
+  if (unit == NND_DOT) {
     for (nnd_size c = 0; to && c < columns; c++)
       for (nnd_size i = 0; i < k; i++) to[c * nnd_packed_k(k) + i] = weights->data[i * step + c * across];
     return columns * nnd_packed_k(k);

@@ -89,7 +89,7 @@ static int nnd_rows_run(const struct nnd_rows *rows, const struct nnd_table *tab
     return 0;
   }
   int strided = 0;
-  for (int i = 1; i < count; i++) strided |= places.at[i].stride[2] != 1;
+  for (int i = 1; i < count; i++) strided |= places.at[i].stride[2] != 1 && places.size[2] > 1;
   float *memory = strided ? malloc(3 * (size_t)places.size[2] * sizeof(float)) : 0;
   if (strided && !memory) return NND_NO_MEMORY;
   nnd_along_run(table, &places, epsilon, memory);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Depthwise convolution and pooling of any first shape, and the interpreter of their tables' rows.
+ *
+ *   [pack planes]  the rows that a window of output rows reads, channel by channel
+ *   rows           blocks of 1 to NND_BLOCK_ROWS output rows by all columns
+ *
+ * An image is cut into windows of rows that stay in the first cache while a channel is worked on; axis 0 of a table are
+ * the rows of a window. So a table serves every N, C, W, and every H that has windows of so many rows.
+ */
+#ifndef NND_UNITS_IMAGES_PLANAR_H
+#define NND_UNITS_IMAGES_PLANAR_H
+
+#include "images_convolution.h"
+#include "images_narrow.h"
+#include "images_rows.h"
+
+#define NND_WINDOW_ROWS 40          /* at most: fewer than NND_BLOCKS_PLANNED */
+#define NND_WINDOW_FLOATS (3 << 10) /* of a packed plane; two of them are in the first cache */
+
+struct nnd_planar {
+  struct nnd_image_form form;
+  int unit, family, counts_padding;
+  struct nnd_plan plan;
+  float *weights; /* of each channel: the bias, then its taps; null for pooling */
+  float *narrow;  /* of NND_LANES channels side by side */
+  struct nnd_slot slot[NND_BLOCKS_PLANNED];
+};
+
+static int nnd_planar_family(const struct nnd_image_form *form, int unit) {
+  if (unit != NND_DEPTHWISE) return unit == NND_POOL_MAX ? NND_ROWS_MAX : NND_ROWS_MEAN;
+  const nnd_size kernel = form->kernel[0], stride = form->stride[0];
+  const int is_square = form->kernel[1] == kernel && form->stride[1] == stride && form->dilation[0] == 1 &&
+                        form->dilation[1] == 1;
+  if (!is_square || (kernel != 3 && kernel != 5) || stride > 2) return NND_ROWS_ANY;
+  return (kernel == 3 ? NND_ROWS_3_1 : NND_ROWS_5_1) + (int)stride - 1;
+}
+
+/* Loads and multiply-adds of a vector of columns; a load is of two lines. */
+static void nnd_planar_plan(const struct nnd_image_form *form, int unit, int family, struct nnd_plan *plan) {
+  float cost[NND_BLOCK_ROWS + 1] = {0};
+  const float taps = (float)nnd_form_taps(form), kernel = (float)form->kernel[0], stride = (float)form->stride[0];
+  for (int rows = 1; rows <= NND_BLOCK_ROWS; rows++) {
+    const float read = family < NND_ROWS_ANY ? kernel * ((float)(rows - 1) * stride + kernel) : (float)rows * taps;
+    cost[rows] = 10.0f + (float)rows * taps + 2.0f * read;
+  }
+  *plan = (struct nnd_plan){.unit = unit};
+  nnd_fill_plan(cost, NND_BLOCK_ROWS, plan);
+}
+
+static void nnd_planar_close(struct nnd_planar *op) {
+  if (op) {
+    free(op->weights);
+    free(op->narrow);
+  }
+  free(op);
+}
+
+/* `weights` (C, 1, kernel rows, kernel columns) and `bias`, which may be null, are copied; pooling has none. */
+static struct nnd_planar *nnd_planar_open(const struct nnd_image_form *form, int unit, int counts_padding,
+                                          const float *weights, const float *bias) {
+  const nnd_size taps = nnd_form_taps(form);
+  struct nnd_planar *op = calloc(1, sizeof *op);
+  if (!op) return 0;
+  *op = (struct nnd_planar){.form = *form, .unit = unit, .counts_padding = counts_padding};
+  op->family = nnd_planar_family(form, unit);
+  nnd_planar_plan(form, unit, op->family, &op->plan);
+  if (!weights) return op;
+  op->weights = malloc((size_t)(form->channels * (taps + 1)) * sizeof(float));
+  op->narrow = calloc((size_t)(nnd_blocks(form->channels) * NND_LANES * (taps + 1)), sizeof(float));
+  if (!op->weights || !op->narrow) {
+    nnd_planar_close(op);
+    return 0;
+  }
+  for (nnd_size c = 0; c < form->channels; c++) {
+    op->weights[c * (taps + 1)] = bias ? bias[c] : 0.0f;
+    memcpy(op->weights + c * (taps + 1) + 1, weights + c * taps, (size_t)taps * sizeof(float));
+    for (nnd_size i = 0; i <= taps; i++)
+      op->narrow[(c / NND_LANES * (taps + 1) + i) * NND_LANES + c % NND_LANES] = op->weights[c * (taps + 1) + i];
+  }
+  return op;
+}
+
+/* Rows that pack and compute a window of so many output rows. */
+static void nnd_add_planar(const struct nnd_planar *op, nnd_size rows, int quick, struct nnd_table *table) {
+  const nnd_size taps = nnd_form_taps(&op->form);
+  nnd_image_row(table, NND_PACK_PLANES, rows, 0, taps);
+  nnd_add_blocks(&op->plan, rows, quick, op->form.activation, op->form.channels, taps, table);
+}
+
+static void nnd_compose_planar(const struct nnd_planar *op, nnd_size rows, int quick, struct nnd_table *table) {
+  nnd_image_header(&op->plan, rows, op->form.channels, nnd_form_taps(&op->form), table);
+  nnd_add_planar(op, rows, quick, table);
+  nnd_end_image_table(table);
+}
+
+static void nnd_planar_table(struct nnd_planar *op, nnd_size rows, struct nnd_table *to) {
+  struct nnd_slot *slot = &op->slot[rows];
+  if (nnd_look_up(slot, rows, op->form.channels, nnd_form_taps(&op->form), to)) return;
+  nnd_compose_planar(op, rows, 0, to);
+  nnd_keep(slot, to, 1);
+}
+
+/* Windows of an image, of equal height or one row less. */
+struct nnd_windows {
+  nnd_size count, rows;
+};
+
+NND_INLINE struct nnd_windows nnd_windows_of(nnd_size out_rows, nnd_size most) {
+  const nnd_size count = nnd_ceil_div(out_rows, nnd_max(1, nnd_min(most, NND_WINDOW_ROWS)));
+  return (struct nnd_windows){count, nnd_ceil_div(out_rows, count)};
+}
+NND_INLINE nnd_size nnd_window_begin(nnd_size out_rows, struct nnd_windows w, nnd_size window) {
+  return out_rows * window / w.count;
+}
+
+/* Rows of a window whose packed plane is of about NND_WINDOW_FLOATS. */
+NND_INLINE nnd_size nnd_planar_rows(struct nnd_axis y, struct nnd_axis x) {
+  const nnd_size row = nnd_phases(y) * nnd_phases(x) * (x.out_size + nnd_tap_shift(x, x.kernel - 1));
+  return nnd_max(NND_BLOCK_ROWS, NND_WINDOW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
+}
+
+/* Images whose rows leave many lanes of a vector empty; what is packed of NND_LANES channels stays in a cache.
+ * Intel Xeon with AVX-512, 2026-11-22. */
+#define NND_NARROW_COLUMNS (NND_LANES + NND_LANES / 4)
+#define NND_NARROW_FLOATS (5 << 10)
+
+NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis x) {
+  const int is_run = in->stride[3] == 1 && in->stride[2] == x.size;
+  const int is_small = x.out_size < NND_NARROW_COLUMNS && x.size < 3 * NND_NARROW_COLUMNS;
+  return is_run && is_small && form->channels >= NND_LANES / 2;
+}
+
+/* What a call works with; `memory` holds offsets of taps, shares of rows and columns, and two packed planes, or where
+ * it is narrow those of NND_LANES channels and what comes of them. */
+struct nnd_planar_call {
+  int is_narrow;
+  struct nnd_axis y, x;
+  struct nnd_planes planes;
+  nnd_size *tap;
+  float *of_row, *of_column, *packed;
+};
+
+NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planes *p, int is_narrow, nnd_size rows) {
+  const nnd_size narrow = nnd_narrow_rows(p->y, rows) * nnd_narrow_columns(p->x) + rows * p->x.out_size;
+  const nnd_size taps = p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
+  return taps + p->y.out_size + p->x.out_size + NND_LANES + (is_narrow ? narrow * NND_LANES : 2 * p->plane);
+}
+
+/* One over how many taps of each output count. */
+static void nnd_shares(struct nnd_axis axis, int counts_padding, float *to) {
+  for (nnd_size i = 0; i < axis.out_size; i++) {
+    const nnd_size at = i * axis.stride - axis.pad;
+    const nnd_size taps = counts_padding ? axis.kernel : nnd_tap_end(axis, at) - nnd_tap_begin(axis, at);
+    to[i] = taps > 0 ? 1.0f / (float)taps : 0.0f;
+  }
+}
+
+static struct nnd_planar_call nnd_planar_begin(const struct nnd_planar *op, struct nnd_planes planes, int is_narrow,
+                                               float *memory) {
+  struct nnd_planar_call call = {.is_narrow = is_narrow, .y = planes.y, .x = planes.x, .planes = planes,
+                                 .tap = (nnd_size *)memory};
+  const nnd_size taps = nnd_form_taps(&op->form);
+  for (nnd_size i = 0; i < taps; i++) {
+    const nnd_size ky = i / call.x.kernel, kx = i % call.x.kernel;
+    const nnd_size pixel = ky * call.y.dilation * nnd_narrow_columns(call.x) + kx * call.x.dilation;
+    call.tap[i] = is_narrow ? pixel * NND_LANES : nnd_tap_place(&planes, ky, kx);
+  }
+  call.of_row = (float *)(call.tap + taps);
+  call.of_column = call.of_row + call.y.out_size;
+  call.packed = call.of_column + call.x.out_size + NND_LANES;
+  if (op->unit == NND_POOL_MEAN) {
+    nnd_shares(call.y, op->counts_padding, call.of_row);
+    nnd_shares(call.x, op->counts_padding, call.of_column);
+  }
+  return call;
+}
+
+/* The blocks of one channel's window; `row` are those of a table from the first that computes on. */
+static void nnd_planar_blocks(const struct nnd_planar *op, const struct nnd_planar_call *call,
+                              const struct nnd_table_row *row, nnd_size channel, nnd_size first, const float *packed,
+                              float *out) {
+  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
+  struct nnd_image_rows t = {.in = packed, .pitch = call->planes.pitch, .phase = call->planes.phase, .taps = taps,
+                             .columns = width, .tap = call->tap, .out = out, .low = nnd_least(op->form.activation),
+                             .weights = op->weights ? op->weights + channel * (taps + 1) : 0,
+                             .of_row = call->of_row + first, .of_column = call->of_column};
+  for (int goes_on = 1; goes_on; goes_on = row->flags & NND_GOES_ON && row[1].unit == op->unit, row++) {
+    const nnd_size rows = row->length[0];
+    for (uint32_t i = 0; i < row->repeat; i++) {
+      nnd_rows_units[op->family][rows](&t);
+      if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, t.out, width, rows, width);
+      t.in += rows * t.pitch;
+      t.out += rows * width;
+      t.of_row += rows;
+    }
+  }
+}
+
+/* A window of NND_LANES channels, or those that are left, where lanes are channels. */
+static void nnd_narrow_block(const struct nnd_planar *op, const struct nnd_planar_call *call, nnd_size block,
+                             nnd_size first, nnd_size rows, const float *packed, float *found) {
+  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
+  const int kind = op->unit == NND_POOL_MAX    ? NND_NARROW_MAX
+                   : op->unit == NND_POOL_MEAN ? NND_NARROW_MEAN
+                                               : NND_NARROW_SUM;
+  struct nnd_narrow t = {.step = call->x.stride * NND_LANES, .taps = taps, .tap = call->tap, .out = found,
+                         .weights = op->narrow ? op->narrow + block * (taps + 1) * NND_LANES : 0,
+                         .low = nnd_least(op->form.activation)};
+  const nnd_size blocks = nnd_ceil_div(width, NND_NARROW_PIXELS);
+  for (nnd_size row = 0; row < rows; row++) {
+    t.of_row = call->of_row[first + row];
+    const float *in = packed + row * call->y.stride * nnd_narrow_columns(call->x) * NND_LANES;
+    for (nnd_size i = 0; i < blocks; i++) {
+      const nnd_size begin = width * i / blocks, count = width * (i + 1) / blocks - begin;
+      t.in = in + begin * t.step;
+      t.of_column = call->of_column + begin;
+      nnd_narrow_units[kind][count](&t);
+      t.out += count * NND_LANES;
+    }
+  }
+  if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, found, NND_LANES, rows * width, NND_LANES);
+}
+
+static void nnd_narrow_window(const struct nnd_planar *op, const struct nnd_planar_call *call,
+                              const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, float *out,
+                              nnd_size out_plane) {
+  const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
+  const nnd_size row = nnd_narrow_columns(call->x) * NND_LANES, width = call->x.out_size;
+  const nnd_size most = (NND_NARROW_FLOATS / row - nnd_narrow_rows(call->y, 1)) / call->y.stride + 1;
+  const nnd_size parts = nnd_ceil_div(rows, nnd_max(2, most));
+  float *found = call->packed + nnd_narrow_rows(call->y, rows) * row;
+  for (nnd_size c = 0; c < op->form.channels; c += NND_LANES) {
+    const nnd_size held = nnd_min(NND_LANES, op->form.channels - c);
+    const float *plane = nnd_plane_of(in, n, c);
+    for (nnd_size i = 0; i < parts; i++) {
+      const nnd_size begin = rows * i / parts, count = rows * (i + 1) / parts - begin;
+      nnd_pack_narrow(call->y, call->x, first + begin, count, plane, in->stride[1], held, fill, call->packed);
+      nnd_narrow_block(op, call, c / NND_LANES, first + begin, count, call->packed, found);
+      nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
+    }
+  }
+}
+
+/* A window of all channels of an image, each to planes `out_plane` floats apart. A channel is packed before the one
+ * before it is worked on: what was just stored in other vectors is loaded late. */
+static void nnd_planar_window(const struct nnd_planar *op, const struct nnd_planar_call *call,
+                              const struct nnd_table *table, const struct nnd_image *in, nnd_size n, nnd_size first,
+                              nnd_size rows, float *out, nnd_size out_plane) {
+  if (call->is_narrow) {
+    nnd_narrow_window(op, call, in, n, first, rows, out, out_plane);
+    return;
+  }
+  const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
+  float *now = call->packed, *next = now + call->planes.plane;
+  nnd_pack_plane(&call->planes, first, rows, nnd_plane_of(in, n, 0), in->stride + 2, fill, now);
+  for (nnd_size c = 0; c < op->form.channels; c++, out += out_plane) {
+    if (c + 1 < op->form.channels)
+      nnd_pack_plane(&call->planes, first, rows, nnd_plane_of(in, n, c + 1), in->stride + 2, fill, next);
+    nnd_planar_blocks(op, call, table->row + 1, c, first, now, out);
+    float *done = now;
+    now = next;
+    next = done;
+  }
+}
+
+/* As nnd_convolution_run(); a given table is for every window. */
+static nnd_size nnd_planar_run(struct nnd_planar *op, const struct nnd_table *given,
+                               const struct nnd_image_shape *shape, const struct nnd_image *in,
+                               const struct nnd_image *out, float *scratch, nnd_size floats) {
+  const struct nnd_axis y = nnd_image_axis(&op->form, 0, shape->height), x = nnd_image_axis(&op->form, 1, shape->width);
+  const struct nnd_windows windows = nnd_windows_of(y.out_size, nnd_planar_rows(y, x));
+  const struct nnd_planes planes = nnd_planes_for(y, x, windows.rows);
+  const int is_narrow = nnd_is_narrow(&op->form, in, x);
+  const nnd_size needed = nnd_planar_scratch(&planes, is_narrow, windows.rows);
+  if (needed > floats) return needed;
+  const struct nnd_planar_call call = nnd_planar_begin(op, planes, is_narrow, scratch);
+  struct nnd_table table;
+  nnd_size rows = 0;
+  for (nnd_size n = 0; n < shape->images; n++)
+    for (nnd_size w = 0; w < windows.count; w++) {
+      const nnd_size first = nnd_window_begin(y.out_size, windows, w);
+      const nnd_size held = nnd_window_begin(y.out_size, windows, w + 1) - first;
+      if (!given && held != rows) nnd_planar_table(op, held, &table);
+      rows = held;
+      nnd_planar_window(op, &call, given ? given : &table, in, n, first, rows,
+                        nnd_plane_of(out, n, 0) + first * x.out_size, out->stride[1]);
+    }
+  return 0;
+}
+
+#endif

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the sizes of a node's outputs follow from those of its inputs: one rule an operator of ONNX.
+
+A rule tells `KnownSizes` what it finds; one that cannot find anything says nothing. Source: ONNX's operators.
+"""
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from nndeploy.passes.constants import constant_array, constant_ints
+from nndeploy.passes.known_sizes import KnownSizes, Shape
+from nndeploy.passes.node_parameters import axes_of, cast_target, padding_of, permutation_of, slice_bounds
+from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.sizes.size import Dim, UndecidedError, bounds, ceil_div, least, most, product
+
+Rule = Callable[[ir.Node, KnownSizes], None]
+
+
+def _same(node: ir.Node, known: KnownSizes) -> None:
+    shape, elements = known.shape(operand(node, 0)), known.elements(operand(node, 0))
+    if shape is not None:
+        known.learn_shape(node.outputs[0], shape)
+    if elements is not None and node.op_type in ("Identity", "Dropout"):
+        known.learn_elements(node.outputs[0], elements)
+
+
+def _cast(node: ir.Node, known: KnownSizes) -> None:
+    _same(node, known)
+    elements, target = known.elements(operand(node, 0)), cast_target(node)
+    if elements is None or target not in (ir.DataType.INT64, ir.DataType.INT32):
+        return
+    if target == ir.DataType.INT64 or all(bounds(one)[1] < 2**31 and bounds(one)[0] >= -(2**31) for one in elements):
+        known.learn_elements(node.outputs[0], elements)
+
+
+def _broadcast(node: ir.Node, known: KnownSizes) -> None:
+    shapes = [known.shape(value) for value in node.inputs if value is not None]
+    if all(shape is not None for shape in shapes):
+        known.learn_shape(node.outputs[0], broadcast_shape([shape for shape in shapes if shape is not None]))
+
+
+def _arithmetic(node: ir.Node, known: KnownSizes) -> None:
+    _broadcast(node, known)
+    left, right = (known.elements(operand(node, index)) for index in range(2))
+    if left is None or right is None or 1 not in (len(left), len(right), len(left) - len(right) + 1):
+        return
+    count = max(len(left), len(right))
+    pairs = zip(left * (count // len(left)), right * (count // len(right)), strict=True) if left and right else ()
+    known.learn_elements(node.outputs[0], tuple(_computed(node.op_type, a, b) for a, b in pairs))
+
+
+def _computed(operator: str, a: Dim, b: Dim) -> Dim:
+    match operator:
+        case "Add":
+            return a + b
+        case "Sub":
+            return a - b
+        case "Mul":
+            return a * b
+        case "Max":
+            return most(a, b)
+        case "Min":
+            return least(a, b)
+    if bounds(a)[0] < 0:
+        raise UndecidedError("a division that may round towards zero")
+    return a // b if operator == "Div" else a % b
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    """Returns the shape of an elementwise result, as NumPy broadcasts.
+
+    Raises:
+        UndecidedError: it depends on whether some size is one.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    full = [(*[1] * (rank - len(shape)), *shape) for shape in shapes]
+    return tuple(_broadcast_size(list(dict.fromkeys(dims))) for dims in zip(*full, strict=True))
+
+
+def _broadcast_size(dims: list[Dim]) -> Dim:
+    others = [dim for dim in dims if dim != 1]
+    large = [dim for dim in others if bounds(dim)[0] > 1]
+    if len(others) <= 1:
+        return others[0] if others else 1
+    if not large:
+        raise UndecidedError(f"whether {others[0]} is one or {others[1]}")
+    return next((dim for dim in large if isinstance(dim, int)), large[0])  # a valid model: all large ones are equal
+
+
+def _window(node: ir.Node, known: KnownSizes) -> None:
+    shape, weights = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if shape is None or len(shape) < 3:
+        return
+    channels = shape[1]
+    kernel: Sequence[Dim] | None = ints_attribute(node, "kernel_shape")
+    if node.op_type == "Conv":
+        if weights is None:
+            return
+        channels, kernel = weights[0], weights[2:]
+    if kernel is None or len(kernel) != len(shape) - 2:
+        return
+    sizes = [
+        _window_size(node, axis, size, one) for axis, (size, one) in enumerate(zip(shape[2:], kernel, strict=True))
+    ]
+    for output in node.outputs:
+        known.learn_shape(output, (shape[0], channels, *sizes))
+
+
+def _window_size(node: ir.Node, axis: int, size: Dim, kernel: Dim) -> Dim:
+    stride, dilation = _of_axis(node, "strides", axis), _of_axis(node, "dilations", axis)
+    mode, pads = text_attribute(node, "auto_pad", "NOTSET"), ints_attribute(node, "pads") or ()
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        return ceil_div(size, stride)
+    half = len(pads) // 2
+    padding = pads[axis] + pads[half + axis] if pads and mode == "NOTSET" else 0
+    room = size + padding - dilation * (kernel - 1) - 1
+    if int_attribute(node, "ceil_mode", 0):
+        raise UndecidedError("a window that may begin in the padding")
+    return room // stride + 1
+
+
+def _transposed(node: ir.Node, known: KnownSizes) -> None:
+    shape, weights = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if shape is None or weights is None or "output_shape" in node.attributes:
+        return
+    if text_attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return
+    pads, extra = ints_attribute(node, "pads") or (), ints_attribute(node, "output_padding") or ()
+    half, sizes = len(pads) // 2, []
+    for axis, (size, kernel) in enumerate(zip(shape[2:], weights[2:], strict=True)):
+        reach = _of_axis(node, "dilations", axis) * (kernel - 1) + 1
+        padding = pads[axis] + pads[half + axis] if pads else 0
+        sizes.append((size - 1) * _of_axis(node, "strides", axis) + reach - padding + (extra[axis] if extra else 0))
+    known.learn_shape(node.outputs[0], (shape[0], weights[1] * int_attribute(node, "group", 1), *sizes))
+
+
+def _of_axis(node: ir.Node, name: str, axis: int) -> int:
+    given = ints_attribute(node, name)
+    return given[axis] if given else 1
+
+
+def _global_pool(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is not None:
+        known.learn_shape(node.outputs[0], (*shape[:2], *[1] * (len(shape) - 2)))
+
+
+def _matmul(node: ir.Node, known: KnownSizes) -> None:
+    left, right = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if left is None or right is None or len(left) < 2 or len(right) < 2:
+        return
+    known.learn_shape(node.outputs[0], (*broadcast_shape([left[:-2], right[:-2]]), left[-2], right[-1]))
+
+
+def _gemm(node: ir.Node, known: KnownSizes) -> None:
+    left, right = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if left is not None and right is not None and len(left) == len(right) == 2:
+        rows, columns = int_attribute(node, "transA", 0), 1 - int_attribute(node, "transB", 0)
+        known.learn_shape(node.outputs[0], (left[rows], right[columns]))
+
+
+def _concat(node: ir.Node, known: KnownSizes) -> None:
+    shapes = [known.shape(value) for value in node.inputs]
+    found = [shape for shape in shapes if shape is not None]
+    if found and len(found) == len(shapes) and len(set(map(len, found))) == 1:
+        axis = int_attribute(node, "axis", 0) % len(found[0])
+        total: Dim = 0
+        for shape in found:
+            total = total + shape[axis]
+        sizes = [
+            total if i == axis else _broadcast_size(list(dict.fromkeys(dims)))
+            for i, dims in enumerate(zip(*found, strict=True))
+        ]
+        known.learn_shape(node.outputs[0], tuple(sizes))
+    parts = [known.elements(value) for value in node.inputs]
+    if all(part is not None for part in parts):
+        known.learn_elements(node.outputs[0], sum((part for part in parts if part is not None), ()))
+
+
+def _reshape(node: ir.Node, known: KnownSizes) -> None:
+    shape, data = known.shape(operand(node, 0)), known.elements(operand(node, 0))
+    target: Shape | None = ints_attribute(node, "shape") if known.opset < 5 else known.elements(operand(node, 1))
+    if shape is None or target is None:
+        return
+    copies = int_attribute(node, "allowzero", 0) == 0
+    sizes = [shape[axis] if copies and size == 0 and axis < len(shape) else size for axis, size in enumerate(target)]
+    if any(isinstance(size, int) and size < -1 for size in sizes) or sizes.count(-1) > 1:
+        return
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = product(shape) // product(size for size in sizes if size != -1)
+    known.learn_shape(node.outputs[0], tuple(sizes))
+    if data is not None:
+        known.learn_elements(node.outputs[0], data)
+
+
+def _flatten(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is not None:
+        axis = int_attribute(node, "axis", 1)
+        axis += len(shape) if axis < 0 else 0
+        known.learn_shape(node.outputs[0], (product(shape[:axis]), product(shape[axis:])))
+
+
+def _squeeze(node: ir.Node, known: KnownSizes) -> None:
+    shape, data, axes = known.shape(operand(node, 0)), known.elements(operand(node, 0)), axes_of(node, known.opset)
+    if shape is None:
+        return
+    if axes is None:
+        if len(node.inputs) > 1 or any(bounds(size)[0] <= 1 <= bounds(size)[1] for size in shape if size != 1):
+            return
+        axes = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    gone = {axis % len(shape) for axis in axes} if shape else set[int]()
+    known.learn_shape(node.outputs[0], tuple(size for axis, size in enumerate(shape) if axis not in gone))
+    if data is not None:
+        known.learn_elements(node.outputs[0], data)
+
+
+def _unsqueeze(node: ir.Node, known: KnownSizes) -> None:
+    shape, data, axes = known.shape(operand(node, 0)), known.elements(operand(node, 0)), axes_of(node, known.opset)
+    if shape is None or axes is None:
+        return
+    rank = len(shape) + len(axes)
+    added, rest = {axis % rank for axis in axes}, iter(shape)
+    known.learn_shape(node.outputs[0], tuple(1 if axis in added else next(rest) for axis in range(rank)))
+    if data is not None:
+        known.learn_elements(node.outputs[0], data)
+
+
+def _transpose(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is not None:
+        order = permutation_of(node) or tuple(reversed(range(len(shape))))
+        known.learn_shape(node.outputs[0], tuple(shape[axis] for axis in order))
+
+
+def _slice(node: ir.Node, known: KnownSizes) -> None:
+    shape, data = known.shape(operand(node, 0)), known.elements(operand(node, 0))
+    given = slice_bounds(node)
+    starts, ends = (
+        found if found is not None else known.elements(operand(node, index))
+        for index, found in ((1, given.starts), (2, given.ends))
+    )
+    axes, steps = given.axes, given.steps
+    if starts is not None and not given.starts and operand(node, 3) is None:
+        axes = tuple(range(len(starts)))
+    if starts is not None and not given.starts and operand(node, 4) is None:
+        steps = (1,) * len(starts)
+    if starts is None or ends is None or axes is None or steps is None or shape is None:
+        return
+    sizes = list(shape)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        sizes[axis] = slice_length(shape[axis], start, end, step)
+    known.learn_shape(node.outputs[0], tuple(sizes))
+    if data is not None and len(starts) == 1 and all(isinstance(one, int) for one in (*starts, *ends)):
+        known.learn_elements(node.outputs[0], data[starts[0] : ends[0] : steps[0]])
+
+
+def slice_length(size: Dim, start: Dim, end: Dim, step: int) -> Dim:
+    """Returns how many elements of `size` a slice takes. Source: ONNX Slice: bounds are clamped."""
+    first, last = slice_ends(size, start, end, step)
+    return most(0, ceil_div(last - first, step)) if step > 0 else most(0, ceil_div(first - last, -step))
+
+
+def slice_ends(size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """Returns the first element of a slice, and the place behind its last one in the direction of the step.
+
+    Raises:
+        UndecidedError: it depends on the size on which side of zero a bound lies.
+    """
+    first, last = (bound + size if bound < 0 else bound for bound in (start, end))
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if step < 0 and isinstance(end, int) and end < -bounds(size)[1]:
+        last = -1
+    return most(0 if step > 0 else low, least(first, high)), most(low, least(last, high))
+
+
+def _split(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    parts = ints_attribute(node, "split") if known.opset < 13 else constant_ints(operand(node, 1))
+    if shape is None:
+        return
+    axis = int_attribute(node, "axis", 0) % len(shape)
+    if parts is None:
+        if operand(node, 1) is not None:
+            return
+        each = ceil_div(shape[axis], len(node.outputs))
+        parts_found: list[Dim] = [each] * (len(node.outputs) - 1)
+        parts_found.append(shape[axis] - each * (len(node.outputs) - 1))
+    else:
+        parts_found = list(parts)
+    for output, size in zip(node.outputs, parts_found, strict=False):
+        known.learn_shape(output, (*shape[:axis], size, *shape[axis + 1 :]))
+
+
+def _gather(node: ir.Node, known: KnownSizes) -> None:
+    shape, indices = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if shape is not None and indices is not None:
+        axis = int_attribute(node, "axis", 0) % len(shape)
+        known.learn_shape(node.outputs[0], (*shape[:axis], *indices, *shape[axis + 1 :]))
+    data, chosen = known.elements(operand(node, 0)), constant_ints(operand(node, 1))
+    if data is not None and chosen is not None and all(-len(data) <= index < len(data) for index in chosen):
+        known.learn_elements(node.outputs[0], tuple(data[index] for index in chosen))
+
+
+def _pad(node: ir.Node, known: KnownSizes) -> None:
+    shape, found = known.shape(operand(node, 0)), padding_of(node, known.opset)
+    if shape is not None and found is not None and len(found.begins) == len(shape):
+        sizes = zip(shape, found.begins, found.ends, strict=True)
+        known.learn_shape(node.outputs[0], tuple(size + begin + end for size, begin, end in sizes))
+
+
+def _expand(node: ir.Node, known: KnownSizes) -> None:
+    shape, target = known.shape(operand(node, 0)), known.elements(operand(node, 1))
+    if shape is not None and target is not None:
+        known.learn_shape(node.outputs[0], broadcast_shape([shape, target]))
+
+
+def _tile(node: ir.Node, known: KnownSizes) -> None:
+    shape, repeats = known.shape(operand(node, 0)), known.elements(operand(node, 1))
+    if shape is not None and repeats is not None and len(shape) == len(repeats):
+        sizes = zip(shape, repeats, strict=True)
+        known.learn_shape(node.outputs[0], tuple(size * times for size, times in sizes))
+
+
+def _resize(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is None or "axes" in node.attributes:
+        return
+    if text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+        return
+    target = known.elements(operand(node, 3))
+    if target is not None and len(target) == len(shape):
+        known.learn_shape(node.outputs[0], target)
+        return
+    scales = constant_array(operand(node, 1 if len(node.inputs) == 2 else 2))
+    if scales is None or scales.size != len(shape):
+        return
+    sizes = [_scaled(size, float(scale)) for size, scale in zip(shape, scales.reshape(-1), strict=True)]
+    known.learn_shape(node.outputs[0], tuple(sizes))
+
+
+def _scaled(size: Dim, scale: float) -> Dim:
+    """Returns floor(size * scale), for scales that are whole or one over a whole number."""
+    if scale >= 1 and scale == int(scale):
+        return size * int(scale)
+    if 0 < scale < 1 and 1 / scale == int(1 / scale):
+        return size // int(1 / scale)
+    if isinstance(size, int):
+        return int(size * scale)
+    raise UndecidedError(f"a scale of {scale}")
+
+
+def _reduce(node: ir.Node, known: KnownSizes) -> None:
+    shape, axes = known.shape(operand(node, 0)), ints_attribute(node, "axes")
+    if shape is None:
+        return
+    if operand(node, 1) is not None:
+        axes = constant_ints(operand(node, 1))
+        if axes is None:
+            return
+    if node.op_type in ("ArgMax", "ArgMin"):
+        axes = (int_attribute(node, "axis", 0),)
+    if not axes and int_attribute(node, "noop_with_empty_axes", 0):
+        known.learn_shape(node.outputs[0], shape)
+        return
+    gone = {axis % len(shape) for axis in axes} if axes else set(range(len(shape)))
+    keeps = int_attribute(node, "keepdims", 1) == 1
+    sizes = [1 if axis in gone else size for axis, size in enumerate(shape) if keeps or axis not in gone]
+    known.learn_shape(node.outputs[0], tuple(sizes))
+
+
+def _recurrent(node: ir.Node, known: KnownSizes) -> None:
+    shape, hidden = known.shape(operand(node, 0)), int_attribute(node, "hidden_size", 0)
+    if shape is None or len(shape) != 3 or not hidden or int_attribute(node, "layout", 0):
+        return
+    directions = 2 if text_attribute(node, "direction", "forward") == "bidirectional" else 1
+    whole, state = (shape[0], directions, shape[1], hidden), (directions, shape[1], hidden)
+    for output, sizes in zip(node.outputs, (whole, state, state), strict=False):
+        known.learn_shape(output, sizes)
+
+
+def _shape(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is not None:
+        sizes = shape[int_attribute(node, "start", 0) : int_attribute(node, "end", len(shape))]
+        known.learn_shape(node.outputs[0], (len(sizes),))
+        known.learn_elements(node.outputs[0], sizes)
+
+
+def _size(node: ir.Node, known: KnownSizes) -> None:
+    shape = known.shape(operand(node, 0))
+    if shape is not None:
+        known.learn_elements(node.outputs[0], (product(shape),))
+
+
+def _constant_of_shape(node: ir.Node, known: KnownSizes) -> None:
+    sizes = known.elements(operand(node, 0))
+    if sizes is None:
+        return
+    known.learn_shape(node.outputs[0], sizes)
+    value = node.attributes.get("value")
+    if value is not None and len(sizes) == 1 and isinstance(sizes[0], int) and 0 <= sizes[0] <= 8:
+        tensor = value.as_tensor()
+        if tensor.dtype == ir.DataType.INT64:
+            known.learn_elements(node.outputs[0], (int(tensor.numpy().reshape(-1)[0]),) * sizes[0])
+
+
+def _depth_to_space(node: ir.Node, known: KnownSizes) -> None:
+    shape, block = known.shape(operand(node, 0)), int_attribute(node, "blocksize", 1)
+    if shape is None or len(shape) != 4:
+        return
+    n, c, h, w = shape
+    if node.op_type == "DepthToSpace":
+        known.learn_shape(node.outputs[0], (n, c // (block * block), h * block, w * block))
+    else:
+        known.learn_shape(node.outputs[0], (n, c * block * block, h // block, w // block))
+
+
+_SAME = (
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Ceil", "Celu", "Clip", "Cos",
+    "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization",
+    "HardSigmoid",
+    "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization",
+    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
+    "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
+    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+)  # fmt: skip
+_BROADCAST = (
+    "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mean",
+    "Or", "Pow", "Sum", "Where", "Xor",
+)  # fmt: skip
+_REDUCE = (
+    "ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(_BROADCAST, _broadcast),
+    **dict.fromkeys(("Add", "Div", "Max", "Min", "Mod", "Mul", "Sub"), _arithmetic),
+    **dict.fromkeys(_REDUCE, _reduce),
+    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), _global_pool),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_to_space),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    "Cast": _cast,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "ConvTranspose": _transposed,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Size": _size,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A full disk below the temporary folders is one error, of whoever meets it: no backend refuses because of it."""
+
+import errno
+import stat
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nndeploy.errors import CannotCreateError, InputOutputError
+from nndeploy.jobs import child, main, messages
+from nndeploy.jobs.child import Child
+from nndeploy.jobs.messages import Request, response_from_folder
+from nndeploy.jobs.temporary import lacks_space, temporary_folder
+from nndeploy.plugin.interface import BuildRefusedError
+
+REQUEST = Request("supports", {"backend": "any"})
+SAID = "no space is left for temporary files"
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def refused_as_full(*_: object) -> None:
+    try:
+        full()
+    except OSError as err:
+        raise BuildRefusedError("the library cannot write its file") from err
+
+
+def test_a_disk_that_runs_full_while_a_folder_is_used_says_so_and_the_folder_goes(tmp_path: Path) -> None:
+    with pytest.raises(InputOutputError, match=SAID), temporary_folder("x-", inside=str(tmp_path)):
+        full()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(IsADirectoryError), temporary_folder("x-") as folder:
+        folder.read_bytes()
+
+
+def test_a_folder_that_cannot_be_made_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(CannotCreateError, match=r"no temporary folder can be made: No such file .*TMPDIR"):
+        temporary_folder("x-").__enter__()
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: full())
+    with pytest.raises(InputOutputError, match=SAID):
+        temporary_folder("x-").__enter__()
+
+
+@pytest.mark.parametrize("task", [full, refused_as_full])
+def test_a_task_that_finds_the_disk_full_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(messages, "request_from_folder", task)
+    main.perform_in(tmp_path)
+    with pytest.raises(InputOutputError, match=SAID):
+        response_from_folder(tmp_path)
+
+
+def test_a_child_that_cannot_write_its_answer_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\nread folder\nexit 74\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(child.sys, "executable", str(fake))
+    with closing(Child()) as process, pytest.raises(InputOutputError, match=SAID):
+        process.call(REQUEST, 10.0)
+
+
+def test_other_errors_lack_no_space() -> None:
+    assert not lacks_space(BuildRefusedError("no"))
+    assert not lacks_space(FileNotFoundError(errno.ENOENT, "no such file"))

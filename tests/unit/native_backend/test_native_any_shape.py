@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks whose sizes are not fixed: one artifact is right at every shape in range, and refuses every other one."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from native_models import HEADER, Array, needs_zig, reals, runnable_isas
+from nndeploy_native.build import build
+from nndeploy_native.isa import Isa
+from nndeploy_native.plan import PLAN_FILE, plan_from_json, plan_to_json
+from nndeploy_native.session import NativeSession, open_session
+from nndeploy_native.steps.step import Machine
+from nndeploy_native.support import supports
+
+from nndeploy.errors import BundleError, InputError
+from nndeploy.passes import optimise
+from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
+from nndeploy.target import host_target
+from nndeploy.value_types import DimRange
+
+EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
+ANY = {"n": DimRange(1, 3, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
+WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 23, 28, 29, 31, 37, 40)
+
+
+def dynamic(text: str, ranges: Mapping[str, DimRange], constants: Mapping[str, Array] | None = None) -> ir.Model:
+    """Returns a model whose symbolic sizes are named."""
+    proto = onnx.parser.parse_model(HEADER + text)
+    for name, array in (constants or {}).items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+    optimise(model, ranges)
+    return model
+
+
+def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
+    """Returns a session over an artifact."""
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
+
+
+def reference(model: ir.Model) -> "onnx.reference.ReferenceEvaluator":
+    """Returns ONNX's own evaluator of a model."""
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(ir.to_proto(model))
+
+
+def compiled(model: ir.Model, ranges: Mapping[str, DimRange], isa: Isa, workdir: Path) -> Artifact:
+    """Returns the artifact for an instruction set."""
+    needs_zig()
+    return build(model, Machine(isa, threads=1), ranges, workdir)
+
+
+def check(model: ir.Model, session: NativeSession, inputs: Mapping[str, Array]) -> None:
+    """Compares every output of a session with ONNX's evaluator."""
+    wanted = reference(model).run(None, dict(inputs))
+    found = session.run(inputs)
+    for value, expected in zip(model.graph.outputs, wanted, strict=True):
+        what = f"{value.name} at {[array.shape for array in inputs.values()]}"
+        np.testing.assert_allclose(found[value.name or ""], expected, rtol=2e-5, atol=3e-5, err_msg=what)
+
+
+@EACH_ISA
+@pytest.mark.parametrize(
+    ("channels", "outputs", "kernel", "groups", "stride", "dilation", "pads"),
+    [
+        (3, 18, 3, 1, 2, 1, (1, 1, 1, 1)),  # the first of a network: read in the order of ONNX
+        (17, 40, 3, 1, 1, 1, (1, 1, 1, 1)),
+        (20, 9, 5, 1, 2, 1, (2, 2, 2, 1)),
+        (16, 33, 3, 1, 1, 2, (2, 2, 2, 2)),
+        (19, 19, 3, 19, 1, 1, (1, 1, 1, 1)),
+        (19, 19, 5, 19, 2, 1, (2, 2, 2, 2)),
+        (18, 18, 7, 18, 1, 1, (3, 3, 3, 3)),  # reaches further beyond the edge than tiles know
+        (12, 20, 3, 4, 1, 1, (1, 1, 1, 1)),
+        (33, 50, 1, 1, 1, 1, (0, 0, 0, 0)),
+        (17, 24, 1, 1, 2, 1, (0, 0, 0, 0)),
+    ],
+)
+def test_convolution_at_every_width(
+    isa: Isa, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int,
+    pads: tuple[int, ...], tmp_path: Path,
+) -> None:  # fmt: skip
+    w, bias = reals(outputs, channels // groups, kernel, kernel, seed=1), reals(outputs, seed=3)
+    text = f"""g (float[n,{channels},h,w] x) => (float[n,{outputs},p,q] y) {{ t = Conv<group={groups},
+        strides=[{stride},{stride}], dilations=[{dilation},{dilation}], pads=[{",".join(map(str, pads))}]>(x, w, b)
+        y = Relu(t) }}"""
+    least = max(1, (kernel - 1) * dilation + 1 - pads[1] - pads[3])
+    ranges = {**ANY, "w": DimRange(least, 40, 40)}
+    model = dynamic(text, ranges, {"w": w, "b": bias})
+    session = opened(compiled(model, ranges, isa, tmp_path))
+    for number, width in enumerate(width for width in WIDTHS if width >= least):
+        x = reals(1 + number % 3, channels, WIDTHS[-1 - number], width)
+        check(model, session, {"x": x})
+
+
+NETWORKS = {
+    "separable": (
+        """g (float[n,16,h,w] x) => (float[n,24,p,q] y) { a = Conv<group=16, pads=[1,1,1,1]>(x, d)
+        b = Relu(a) y = Conv(b, p) }""",
+        {"d": reals(16, 1, 3, 3), "p": reals(24, 16, 1, 1, seed=1)},
+    ),
+    "inverted residual": (
+        """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv(x, e) b = Relu(a)
+        c = Conv<group=40, pads=[1,1,1,1]>(b, d) f = HardSwish(c) k = Conv(f, p) y = Add(k, x) }""",
+        {"e": reals(40, 16, 1, 1), "d": reals(40, 1, 3, 3, seed=1), "p": 0.1 * reals(16, 40, 1, 1, seed=2)},
+    ),
+    "halved and enlarged": (
+        """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, d)
+        b = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(a, , s)
+        y = Add(b, x) }""",
+        {"d": reals(16, 16, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)},
+    ),
+    "channels joined": (
+        """g (float[n,16,h,w] x) => (float[n,5,p,q] y) { a = Conv(x, d) b = Conv(x, e) c = Concat<axis=1>(a, b)
+        y = Conv(c, p) }""",
+        {"d": reals(6, 16, 1, 1), "e": reals(9, 16, 1, 1, seed=1), "p": reals(5, 15, 1, 1, seed=2)},
+    ),
+    "pooled": (
+        """g (float[n,18,h,w] x) => (float[n,18,p,q] y, float[n,18] z) {
+        y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x) a = GlobalAveragePool(x) z = Flatten(a) }""",
+        {},
+    ),
+    "averaged": (
+        """g (float[n,18,h,w] x) => (float[n,18,p,q] y) {
+        y = AveragePool<kernel_shape=[2,2], strides=[2,2]>(x) }""",
+        {},
+    ),
+    "transposed": (
+        """g (float[n,18,h,w] x) => (float[n,20,p,q] y, float[n,2,r,s] z) {
+        y = ConvTranspose<strides=[2,2], pads=[1,1,1,1]>(x, w) z = ConvTranspose<strides=[2,2]>(x, v) }""",
+        {"w": reals(18, 20, 4, 4), "v": reals(18, 2, 2, 2, seed=1)},
+    ),
+    "moved": (
+        """g (float[n,6,h,w] x) => (float[n,p,q,4] y, float[r,s] z) {
+        a = Transpose<perm=[0,2,3,1]>(x) y = Slice(a, b, e, k) c = Pad(x, m) d = Flatten<axis=2>(c)
+        z = Reshape(d, t) }""",
+        {
+            "b": np.array([1]), "e": np.array([5]), "k": np.array([3]), "m": np.array([0, 1, 2, 0, 0, 0, 1, 3]),
+            "t": np.array([0, -1]),
+        },
+    ),
+    "columns": (
+        """g (float[n,20,h,1] x) => (float[n,20,p,1] y) { a = Conv<pads=[2,0,2,0]>(x, w) b = Add(a, x) r = Relu(b)
+        y = Conv<group=20, pads=[3,0,0,0], strides=[2,1]>(r, v) }""",
+        {"w": reals(20, 20, 5, 1), "v": reals(20, 1, 4, 1, seed=1)},
+    ),
+    "rows": (
+        """g (float[n,h,20] x) => (float[n,h,5] y, float[n,20] z) { a = MatMul(x, w) b = Add(a, c) y = Softmax(b)
+        z = ReduceMean<keepdims=0>(x, i) }""",
+        {"w": reals(20, 5), "c": reals(5), "i": np.array([1])},
+    ),
+    "products": (
+        """g (float[n,h,20] x) => (float[n,h,h] y) { t = Transpose<perm=[0,2,1]>(x) a = MatMul(x, t)
+        y = Softmax(a) }""",
+        {},
+    ),
+}  # fmt: skip
+
+
+@EACH_ISA
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network_at_any_shape(isa: Isa, name: str, tmp_path: Path) -> None:
+    ranges = dict(ANY)
+    if name == "halved and enlarged":
+        ranges = {**ANY, "h": DimRange(2, 40, 40, 2), "w": DimRange(2, 40, 40, 2)}
+    if name in ("averaged", "moved"):
+        ranges = {**ANY, "h": DimRange(2, 40, 40), "w": DimRange(2, 40, 40)}
+    text, constants = NETWORKS[name]
+    model = dynamic(text, ranges, constants)
+    artifact = compiled(model, ranges, isa, tmp_path)
+    session = opened(artifact)
+    shape = [dim if isinstance(dim, int) else dim.value for dim in model.graph.inputs[0].shape or ()]
+    for number, width in enumerate(width for width in WIDTHS if ranges["w"].holds(width)):
+        height = [size for size in reversed(WIDTHS) if ranges["h"].holds(size)][number]
+        sizes = {"n": 1 + number % 3, "h": height, "w": width}
+        x = reals(*(size if isinstance(size, int) else sizes[str(size)] for size in shape))
+        check(model, session, {"x": x})
+
+
+SMALL = "g (float[n,8,h,w] x) => (float[n,8,p,q] y) { y = Conv<pads=[1,1,1,1]>(x, w) }"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[ir.Model, Artifact]:
+    model = dynamic(SMALL, ANY, {"w": reals(8, 8, 3, 3)})
+    needs_zig()
+    return model, compiled(model, ANY, runnable_isas()[0], tmp_path_factory.mktemp("small"))
+
+
+def test_threads_and_shapes_in_turn_give_the_same(small: tuple[ir.Model, Artifact]) -> None:
+    model, artifact = small
+    session = opened(artifact, threads=2)
+    for sizes in ((1, 3, 5), (3, 40, 40), (1, 1, 1), (2, 17, 4), (1, 3, 5)):
+        check(model, session, {"x": reals(sizes[0], 8, *sizes[1:])})
+
+
+def test_outputs_of_earlier_calls_stay(small: tuple[ir.Model, Artifact]) -> None:
+    _, artifact = small
+    session = opened(artifact)
+    first = session.run({"x": reals(1, 8, 20, 20)})["y"]
+    kept = np.array(first)
+    for size in (20, 3, 40, 20):
+        session.run({"x": reals(1, 8, size, size, seed=size)})
+    np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((4, 8, 5, 5), "axis 0 has size 4, kernels are for 1..3"),
+        ((1, 8, 41, 5), "axis 2 has size 41, kernels are for 1..40"),
+        ((1, 7, 5, 5), r"expected \(1, 8, 5, 5\), got \(1, 7, 5, 5\)"),
+        ((8, 5, 5), "expected 4 axes"),
+        ((1, 8, 0, 5), "axis 2 has size 0"),
+    ],
+)
+def test_other_shapes_are_refused(shape: tuple[int, ...], message: str, small: tuple[ir.Model, Artifact]) -> None:
+    with pytest.raises(InputError, match=message):
+        opened(small[1]).run({"x": np.zeros(shape, np.float32)})
+
+
+def test_steps_of_a_range_are_kept_to(tmp_path: Path) -> None:
+    ranges = {**ANY, "w": DimRange(8, 40, 40, 8)}
+    model = dynamic(SMALL, ranges, {"w": reals(8, 8, 3, 3)})
+    session = opened(compiled(model, ranges, runnable_isas()[0], tmp_path))
+    check(model, session, {"x": reals(1, 8, 5, 24)})
+    with pytest.raises(InputError, match=r"axis 3 has size 20, kernels are for 8\.\.40 in steps of 8"):
+        session.run({"x": reals(1, 8, 5, 20)})
+
+
+def test_sizes_that_must_be_equal_are_checked(tmp_path: Path) -> None:
+    needs_zig()
+    text = "g (float[n,h] a, float[n,h] b) => (float[n,h] y) { y = Add(a, b) }"
+    model = dynamic(text, ANY)
+    session = opened(compiled(model, ANY, runnable_isas()[0], tmp_path))
+    check(model, session, {"a": reals(2, 7), "b": reals(2, 7, seed=1)})
+    with pytest.raises(InputError, match=r"'b': expected \(2, 7\), got \(2, 1\)"):
+        session.run({"a": reals(2, 7), "b": reals(2, 1)})
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "g (float[k,8] x) => (float[k,8] y) { y = Relu(x) }",
+            "nothing is known of the size 'k': --shape gives its range",
+        ),
+        ("g (float[n,h] a, float[n,w] b) => (float[n,w] y) { y = Add(a, b) }", "nothing is known of the size 'y.0'"),
+    ],
+)
+def test_what_depends_on_the_sizes_is_refused_with_the_reason(text: str, why: str) -> None:
+    model = dynamic(text, ANY)
+    (answer,) = supports(model, host_target(), BuildOptions(ranges=ANY))
+    assert not answer.ok
+    assert re.search(why, answer.reason), answer.reason
+
+
+def test_a_size_that_the_inputs_do_not_give_is_refused(tmp_path: Path) -> None:
+    model = dynamic("g (float[n,h] x) => (float[n,h] y) { y = Relu(x) }", ANY)
+    model.graph.inputs[0].shape = ir.Shape(["n", "({h} + 1)//(2)"])
+    for value in (*model.graph.outputs, *(node.outputs[0] for node in model.graph)):
+        value.shape = ir.Shape(["n", "h"])
+    with pytest.raises(BuildRefusedError):
+        build(model, Machine(runnable_isas()[0]), ANY, tmp_path)
+
+
+def test_plan_with_shapes_is_read_as_it_was_written(small: tuple[ir.Model, Artifact]) -> None:
+    plan = plan_from_json(small[1].files[PLAN_FILE])
+    assert plan.shapes is not None
+    assert plan_from_json(plan_to_json(plan)) == plan
+    assert small[1].metadata["format"] == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_entries": 0}, {"num_entries": 1}, {"arena_entry": -1}, {"scratch_entry": 10**6}, {"symbols": [{}]},
+        {"symbols": [{"number": 1, "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+        {"symbols": [{"number": 0, "axis": 9, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+        {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 0, "low": 1, "high": 3}]},
+        {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 1, "low": 3, "high": 1}]},
+        {"symbols": [{"number": "0", "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+    ],
+)  # fmt: skip
+def test_malformed_shapes_in_a_plan_are_refused(change: dict[str, object], small: tuple[ir.Model, Artifact]) -> None:
+    data = json.loads(small[1].files[PLAN_FILE])
+    data["shapes"] |= change
+    with pytest.raises(BundleError, match=r"a malformed plan\.json"):
+        plan_from_json(json.dumps(data).encode())
+
+
+def test_a_plan_of_another_library_is_refused(small: tuple[ir.Model, Artifact]) -> None:
+    plan = plan_from_json(small[1].files[PLAN_FILE])
+    assert plan.shapes is not None
+    other = replace(plan, shapes=replace(plan.shapes, num_entries=plan.shapes.num_entries + 1))
+    artifact = replace(small[1], files={**small[1].files, PLAN_FILE: plan_to_json(other)})
+    with pytest.raises(BundleError, match="another table than the plan says"):
+        opened(artifact).run({"x": np.zeros((1, 8, 5, 5), np.float32)})
+
+
+def test_entries_without_a_table_are_refused(small: tuple[ir.Model, Artifact]) -> None:
+    plan = plan_from_json(small[1].files[PLAN_FILE])
+    with pytest.raises(BundleError, match="an entry outside of a table of 0"):
+        plan_from_json(plan_to_json(replace(plan, shapes=None)))
+
+
+def test_memory_follows_the_shapes(tmp_path: Path) -> None:
+    text = """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv<pads=[1,1,1,1]>(x, d) b = Sigmoid(a)
+        c = Conv<pads=[1,1,1,1]>(b, d) e = Sigmoid(c) y = Conv<pads=[1,1,1,1]>(e, d) }"""
+    model = dynamic(text, ANY, {"d": reals(16, 16, 3, 3)})
+    artifact = compiled(model, ANY, runnable_isas()[0], tmp_path)
+    plan = plan_from_json(artifact.files[PLAN_FILE])
+    session = opened(artifact)
+    arenas = [session._tables.table_for(((1, 16, size, size),)).arena_bytes for size in (1, 10, 40)]
+    assert arenas[0] < arenas[1] < arenas[2] <= plan.arena_bytes

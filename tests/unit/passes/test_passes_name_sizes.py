@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inferred sizes are those that ONNX's operators give, on small graphs and on real models at drawn sizes."""
+
+import os
+from pathlib import Path
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from nndeploy.frontend.load import load_model
+from nndeploy.passes import optimise
+from nndeploy.passes.infer_sizes import known_sizes
+from nndeploy.passes.name_sizes import NameSizes
+from nndeploy.sizes.size import evaluated
+from nndeploy.value_types import DimRange
+from nndeploy.verify.drawn_sizes import drawn_sizes
+
+MODELS = Path(__file__).resolve().parents[3].parent / "shared" / "models"
+RANGES = {"n": DimRange(1, 8, 2), "h": DimRange(32, 640, 320, 32), "w": DimRange(9, 99, 20)}
+SHAPES = {
+    "ppocr_det_mobile_v2": {"x": "1,3,32..640:32,32..640:32"},
+    "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,8..320"},
+    "magika_standard_v3_3": {"bytes": "1..4,2048"},
+    "basic_pitch": {"serving_default_input_2:0": "1..3,43844,1"},
+    "nnsplit_en": {"input": "1..8,8..100:2"},
+    "fsmn_vad_online": {"speech": "1,1..200,400"},
+}
+
+
+def graph(text: str) -> ir.Model:
+    """Returns a model of ONNX text, with ONNX's own inference."""
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {text}')
+    return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("y = Conv<strides=[2,2], pads=[1,1,1,1], kernel_shape=[3,3]>(x, k)", "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+        ('y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, k)', "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+        ("y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)", "[n,4,16*{h/} + 16,({w})//(2)]"),
+        ("y = Concat<axis=3>(x, x)", "[n,4,h,2*{w}]"),
+        ("y = Flatten(x)", "[n,4*{h}*{w}]"),
+        ("s = Shape(x) a = Slice(s, z, t) b = Concat<axis=0>(a, m) y = Reshape(x, b)", "[n,4,{h}*{w}]"),
+        ("s = Shape<start=2>(x) p = ReduceProd<keepdims=1>(s) u = Mul(s, s) y = ConstantOfShape(u)", "[h*h,w*w]"),
+        ("y = Pad(x, q)", "[n,4,h,{w} + 5]"),
+        ("y = ReduceMean<keepdims=0>(x, t)", "[n,4,w]"),
+        ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
+        ("y = Transpose<perm=[3,0,1,2]>(x)", "[w,n,4,h]"),
+        ("y = Add(x, v)", "[n,4,h,w]"),
+    ],
+)  # fmt: skip
+def test_sizes_of_a_node(body: str, wanted: str) -> None:
+    rank = wanted.count(",") + 1
+    dims = ",".join(f"d{axis}" for axis in range(rank))
+    text = f"""(float[n,4,h,w] x) => (float[{dims}] o) <float[8,4,3,3] k = {{{",".join("0" * 288)}}},
+        int64[1] z = {{0}}, int64[1] t = {{2}}, int64[2] m = {{4,-1}},
+        int64[8] q = {{0,0,0,2,0,0,0,3}}, float[4,1,1] v = {{1,2,3,4}}>
+        {{ {body} o = Neg(y) }}"""
+    if "m)" in body:
+        text = text.replace("int64[1] t = {2}", "int64[1] t = {1}")
+    model = graph(text)
+    known = known_sizes(model, RANGES)
+    (value,) = model.graph.outputs
+    found = known.shape(value)
+    assert found is not None
+    raw = wanted.strip("[]").split(",")
+    for sizes in ({"n": 3, "h": 96, "w": 33}, {"n": 1, "h": 32, "w": 98}):
+        counted = {**sizes, "h": (sizes["h"] - 32) // 32}
+        expected = [_by_hand(part, sizes) for part in raw]
+        assert [evaluated(size, counted) for size in found] == expected, f"{body}: {found}"
+
+
+def _by_hand(text: str, sizes: dict[str, int]) -> int:
+    for name, size in (("{h/}", (sizes["h"] - 32) // 32), *sizes.items()):
+        text = text.replace(f"{{{name}}}" if name in sizes else name, str(size))
+    return int(eval(text, {}, dict(sizes)))  # noqa: S307 - a text of this file
+
+
+def test_lists_are_followed_but_not_tables() -> None:
+    """PyTorch computes pads by reversing rows of pairs: the elements of what has two axes are not a list."""
+    model = graph(
+        """(float[n,4] x) => (int64[2] y) <int64[4] a = {0,32,5,7}, int64[2] s = {-1,2}, int64[1] b = {-1},
+        int64[1] e = {-9223372036854775807}, int64[1] k = {0}, int64[1] p = {-1}, int64[1] r = {2},
+        int64[1] q = {0}> {
+        t = Reshape(a, s) u = Slice(t, b, e, k, p) v = Transpose<perm=[1,0]>(u) f = Reshape(v, b)
+        y = Slice(f, q, r) }"""
+    )
+    optimise(model, {})
+    wanted = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(
+        None, {"x": np.zeros((1, 4), "f")}
+    )
+    np.testing.assert_array_equal(wanted[0], [5, 0])
+
+
+def test_names_are_the_inputs_own_and_stay() -> None:
+    model = graph("(float[n,h] x) => (float[p,q] y) { a = Relu(x) b = Concat<axis=1>(a, a) y = Relu(b) }")
+    assert NameSizes(RANGES).rewrite(model) > 0
+    shapes = {value.name: str(value.shape) for node in model.graph for value in node.outputs}
+    assert shapes["a"] == "[n,h]"
+    assert "{h}" in shapes["b"]
+    assert NameSizes(RANGES).rewrite(model) == 0
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_real_model_has_the_inferred_sizes(name: str) -> None:
+    path = MODELS / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip("the real models are not beside the repository")
+    loaded = load_model(path, shapes=SHAPES[name])
+    optimise(loaded.model, loaded.ranges)
+    known = known_sizes(loaded.model, loaded.ranges)
+    values = [output for node in loaded.model.graph for output in node.outputs if output.name and known.shape(output)]
+    proto = ir.to_proto(loaded.model)
+    outside = {one.name for one in proto.graph.output}
+    proto.graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in values if value.name not in outside)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    followed, drawn = 0, drawn_sizes(loaded.ranges, 4)
+    for sizes in drawn:
+        feeds = {
+            one.name: np.ones([sizes.get(str(dim), dim) for dim in one.type.shape], one.type.dtype)  # type: ignore[union-attr]
+            for one in loaded.inputs
+        }
+        counted = {
+            symbol: (size - loaded.ranges[symbol].min) // step if (step := loaded.ranges[symbol].step) > 1 else size
+            for symbol, size in sizes.items()
+        }
+        found = session.run([value.name for value in values], feeds)
+        for value, array in zip(values, found, strict=True):
+            shape = known.shape(value) or ()
+            if {one.name for size in shape if not isinstance(size, int) for one in size.symbols} <= counted.keys():
+                assert array.shape == tuple(evaluated(size, counted) for size in shape), f"{value.name} at {sizes}"
+                followed += 1
+    assert followed >= 0.9 * len(drawn) * len(values), "nearly every size of these models follows from their inputs"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TOML file becomes a table, or one line that names it."""
+
+import pytest
+
+from nndeploy.errors import DataError, MissingInputError
+from nndeploy.toml_file import MAX_FILE_BYTES, toml_from_bytes, toml_from_file
+
+
+def test_a_file_becomes_a_table(tmp_path) -> None:
+    (tmp_path / "a.toml").write_text('[box]\nname = "ü"\n', encoding="utf-8")
+    assert toml_from_file(tmp_path / "a.toml", "target file") == {"box": {"name": "ü"}}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a = [", "a.toml: is no TOML: "),
+        (b"a = '\xff'", "a.toml: is no TOML: 'utf-8' codec can't decode"),
+        (b"a = " + b"[" * 100_000, "a.toml: is no TOML: maximum recursion depth exceeded"),
+        (b"#" * (MAX_FILE_BYTES + 1), "a.toml: has more than 1048576 bytes"),
+    ],
+    ids=["half", "no text", "too deep", "too large"],
+)
+def test_what_is_no_table_is_one_line(tmp_path, data, message) -> None:
+    with pytest.raises(DataError) as caught:
+        toml_from_bytes(data, "a.toml")
+    assert str(caught.value).startswith(message)
+    (tmp_path / "a.toml").write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        toml_from_file(tmp_path / "a.toml", "target file")
+    assert str(caught.value).startswith(f"{tmp_path}/{message}")
+
+
+def test_what_cannot_be_read_is_named(tmp_path) -> None:
+    with pytest.raises(MissingInputError, match=r"a.toml: no such target file$"):
+        toml_from_file(tmp_path / "a.toml", "target file")
+    with pytest.raises(DataError, match=r": the target file cannot be read: Is a directory$"):
+        toml_from_file(tmp_path, "target file")
