@@ -31,7 +31,7 @@ from nndeploy_native.plan import (
     plan_from_json,
 )
 from nndeploy_native.shape_tables import ShapeTable, ShapeTables
-from nndeploy_native.shared_object import library_from_bytes
+from nndeploy.shared_object import library_from_bytes
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -53,6 +53,8 @@ class _Call(ctypes.Structure):
         ("scratch", ctypes.c_void_p),
         ("scratch_bytes", ctypes.c_ssize_t),
         ("sizes", ctypes.c_void_p),
+        ("pace", ctypes.c_void_p),
+        ("first_point", ctypes.c_ssize_t),
     )
 
 
@@ -112,7 +114,17 @@ class NativeSession:
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+        self._pace: Callable[[], int] | None = None
+        self._first_point = 0
         self._is_open = True
+
+    def pace_points(self) -> list[str]:
+        """Returns what each step does."""
+        return [str(step.get("what", step["kernel"])) for step in self._plan.steps]
+
+    def pace(self, first: int, address: Callable[[], int]) -> None:
+        """Lets later runs pass points, numbered from `first` on."""
+        self._first_point, self._pace = first, address
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
@@ -127,6 +139,8 @@ class NativeSession:
         table = self._tables.table_for(tuple([array.shape for array, _ in given]))
         slot = self._taken_slot()
         outputs = slot.prepared(given, table)
+        if self._pace is not None:
+            slot.pace(self._pace(), self._first_point)
         pool = self._pool.taken()
         try:
             self._run(slot.address, pool)
@@ -196,6 +210,10 @@ class _Slot:
         for number, memory in enumerate(self._memories):
             outputs[memory.name], self._outputs[number] = memory.taken(table.outputs[number])
         return outputs
+
+    def pace(self, address: int, first: int) -> None:
+        """Lets the call pass points of the item at `address`, none where it is 0."""
+        self._call.pace, self._call.first_point = address, first
 
     def _take(self, table: ShapeTable) -> None:
         """Makes the arena as large as a table asks; it never becomes smaller."""

@@ -38,7 +38,7 @@ from nndeploy_native.library import library_from_source
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.plan import ALIGNMENT
 from nndeploy_native.session import open_session
-from nndeploy_native.shared_object import library_from_bytes
+from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Epilogue, Machine, Step

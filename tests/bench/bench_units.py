@@ -181,7 +181,7 @@ class UnitLibraryFunction:
 
     def __init__(self, data: bytes) -> None:
         """Loads it."""
-        from nndeploy_native.shared_object import library_from_bytes
+        from nndeploy.shared_object import library_from_bytes
 
         self.function = library_from_bytes(data).nnd_special
         self.function.argtypes, self.function.restype = (ctypes.c_void_p,), None

@@ -23,7 +23,7 @@ import step_clock
 from interleaved import Array
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plugin import Plugin
-from nndeploy_native.shared_object import library_from_bytes
+from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.step import Machine
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 

@@ -23,7 +23,7 @@ from nndeploy_native.isa import ISAS
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plan import LIBRARY_FILE, PLAN_FILE
 from nndeploy_native.session import NativeSession, open_session
-from nndeploy_native.shared_object import library_from_bytes
+from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.step import Machine
 
 from nndeploy.frontend.load import load_model

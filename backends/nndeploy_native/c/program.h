@@ -16,6 +16,7 @@
 #include "layout.h"
 #include "matrix.h"
 #include "movement.h"
+#include "pace.h"
 #include "planar_separable.h"
 #include "pooling.h"
 #include "resize.h"
@@ -32,7 +33,41 @@ struct nnd_call {
   char *arena, *scratch;
   nnd_size scratch_bytes; /* of one worker */
   const nnd_size *sizes;  /* what nnd_compose made of the shapes of the inputs; not read where all are fixed */
+  struct nnd_pace_item *pace; /* null: nothing is paced */
+  nnd_size first_point;       /* the number of step 0's point */
 };
+
+/* A step that is paced: it is cut finer, and passes a point behind each of its chunks. */
+struct nnd_paced_step {
+  void (*run)(const void *context, struct nnd_part part);
+  const struct nnd_call *call;
+  nnd_size point;
+  int worker, each;
+};
+
+static void nnd_paced_chunk(const void *context, struct nnd_part part) {
+  const struct nnd_paced_step *step = context;
+  struct nnd_pace_item *item = step->call->pace;
+  step->run(step->call, part);
+  const int done = part.number % step->each + 1; /* of the chunks that one worker has to begin with */
+  if (done < step->each) item->pass(item, step->worker, step->point, done, step->each);
+}
+
+static void nnd_run_paced(struct nnd_pool *pool, int step, int worker, int each,
+                          void (*run)(const void *context, struct nnd_part part), const struct nnd_call *call,
+                          char *scratch) {
+  struct nnd_pace_item *item = call->pace;
+  const nnd_size point = call->first_point + step;
+  const int workers = pool ? pool->workers : 1;
+  const nnd_size wanted = item->plan ? nnd_ceil_div(item->plan->points[point].parts, workers) : 1;
+  if (!pool) each = 1;
+  if (wanted > each) each = (int)wanted;
+  const struct nnd_paced_step paced = {run, call, point, worker, each};
+  if (pool) nnd_pool_step(pool, step, worker, each, nnd_paced_chunk, &paced, scratch);
+  else
+    for (int i = 0; i < each; i++) nnd_paced_chunk(&paced, (struct nnd_part){i, each, scratch});
+  item->pass(item, worker, point, 1, 1);
+}
 
 #ifndef NND_BEFORE_STEP /* what measures steps defines these before it includes this */
 #define NND_BEFORE_STEP(step, worker)
@@ -45,7 +80,8 @@ NND_INLINE void nnd_run_step(struct nnd_pool *pool, int step, int worker, int ea
   const struct nnd_call *call = context;
   char *scratch = call->scratch + worker * call->scratch_bytes;
   NND_BEFORE_STEP(step, worker)
-  if (pool) nnd_pool_step(pool, step, worker, each, run, context, scratch);
+  if (call->pace) nnd_run_paced(pool, step, worker, each, run, call, scratch);
+  else if (pool) nnd_pool_step(pool, step, worker, each, run, context, scratch);
   else run(context, (struct nnd_part){0, 1, scratch});
   NND_AFTER_STEP(step, worker)
 }

@@ -15,7 +15,7 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.target import host_target
-from nndeploy_native.shared_object import library_from_bytes
+from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.tensors import Array
 from nndeploy_native.units.cost_cache import CostCache, costs_key
 from nndeploy_native.units.form import Form

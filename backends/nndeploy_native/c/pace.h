@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a program of steps is paced: an item that is under way, and the points that it passes.
+ *
+ * A point is the end of an operator, or of a part of a long one. There `pass` is called, which may sleep; it belongs to
+ * the library of pace.c, so kernels hold nothing but the call. Memory is the caller's (nndeploy/pacing/item.py).
+ */
+#ifndef NND_PACE_H
+#define NND_PACE_H
+
+#include <stdint.h>
+
+/* What is planned for one point. `before`, `amount`: nanoseconds of calm work until its operator, and of it;
+ * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: the calm work until the next point;
+ * `parts`: how many the operator should be cut in. */
+struct nnd_pace_point {
+  double before, amount, weight_before, weight, next;
+  int64_t parts;
+};
+
+/* `total`: nanoseconds of all calm work; `margin`: what of the remaining work is kept back, and `reserve` nanoseconds
+ * besides; no sleep before `burst` nanoseconds of work were done, if the next point is not beyond; none under `least`. */
+struct nnd_pace_plan {
+  const struct nnd_pace_point *points;
+  int64_t num_points;
+  double total, margin, reserve, burst, least;
+};
+
+/* What a thread that works on an item remembers, and what it did. */
+struct nnd_pace_worker {
+  _Alignas(64) int64_t last; /* the last point, or the end of the last sleep */
+  int64_t wake;              /* the end of the last sleep */
+  double spent;                    /* the weight until which delays were slept */
+  int64_t slept, sleeps, late, most_late, longest_run;
+};
+
+struct nnd_pace_item {
+  void (*pass)(struct nnd_pace_item *item, int64_t worker, int64_t point, int64_t part, int64_t parts);
+  const struct nnd_pace_plan *plan; /* null: only measure */
+  int64_t begin, deadline;          /* CLOCK_MONOTONIC in nanoseconds */
+  int64_t *times;                   /* of each point: nanoseconds of work, by worker 0; null: not wanted */
+  int64_t *order;                   /* of each point: which one it was; null: not wanted */
+  int64_t num_points, num_passed, num_workers;
+  struct nnd_pace_worker *workers;
+};
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The library that delays: what happens at a point, and how an item begins and ends on a thread.
+ *
+ * A delay is a sleep until an absolute time, never a wait that spins. How long follows from the slack that is left:
+ *
+ *   slack = deadline - now - remaining work * (1 + margin) - reserve
+ *   delay = slack * (weight since the last sleep) / (weight from there to the end)
+ *
+ * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
+ * have taken goes into the next one. Linux only.
+ */
+#define _GNU_SOURCE
+#include "pace.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define NND_EXPORT __attribute__((visibility("default")))
+
+/* The item that this thread works on. */
+static _Thread_local struct nnd_pace_item *nnd_current;
+static _Thread_local int nnd_is_prompt;
+
+static int64_t nnd_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Sleeps until `until`; the system may wake this thread exactly then, not 50 microseconds later. */
+static void nnd_sleep_until(int64_t until) {
+  const struct timespec at = {until / 1000000000, until % 1000000000};
+  if (!nnd_is_prompt) {
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    nnd_is_prompt = 1;
+  }
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
+  }
+}
+
+/* How long to sleep at a point, 0 for not now. `run`: for how long this thread has worked. */
+static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_worker *worker, int64_t now,
+                        double done, double weight, double next) {
+  const struct nnd_pace_plan *plan = item->plan;
+  const double left = 1.0 - worker->spent;
+  if ((double)(now - worker->wake) + next <= plan->burst || left <= 0.0) return 0.0;
+  const double slack =
+      (double)(item->deadline - now) - (plan->total - done) * (1.0 + plan->margin) - plan->reserve;
+  const double delay = slack * (weight - worker->spent) / left;
+  return delay < plan->least ? 0.0 : delay;
+}
+
+static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t point, int64_t part, int64_t parts) {
+  const int64_t now = nnd_now();
+  struct nnd_pace_worker *worker = &item->workers[number];
+  if (number == 0 && item->times) item->times[point] += now - worker->last;
+  if (number == 0 && item->order && part == parts) item->order[point] = item->num_passed++;
+  worker->last = now;
+  if (now - worker->wake > worker->longest_run) worker->longest_run = now - worker->wake;
+  if (!item->plan) return;
+  const struct nnd_pace_point *at = &item->plan->points[point];
+  const double share = (double)part / (double)parts, weight = at->weight_before + at->weight * share;
+  const double next = part < parts ? at->amount / (double)parts : at->next;
+  const double delay = nnd_delay(item, worker, now, at->before + at->amount * share, weight, next);
+  if (delay <= 0.0) return;
+  const int64_t until = now + (int64_t)delay;
+  nnd_sleep_until(until);
+  const int64_t awake = nnd_now(), late = awake - until;
+  worker->spent = weight;
+  worker->wake = worker->last = awake;
+  worker->slept += awake - now;
+  worker->sleeps++;
+  worker->late += late;
+  if (late > worker->most_late) worker->most_late = late;
+}
+
+/* Begins an item: what its threads remember is cleared, and this thread works on it until nnd_pace_end(). The deadline
+ * is `cap` nanoseconds from `begin` on, which is now where it is 0. */
+NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_t cap) {
+  const int64_t now = nnd_now();
+  item->pass = nnd_pass;
+  item->begin = begin ? begin : now;
+  item->deadline = item->begin + cap;
+  item->num_passed = 0;
+  for (int64_t i = 0; item->times && i < item->num_points; i++) item->times[i] = 0;
+  for (int64_t i = 0; i < item->num_workers; i++)
+    item->workers[i] = (struct nnd_pace_worker){.last = now, .wake = now};
+  nnd_current = item;
+}
+
+/* Ends the item of this thread; returns the nanoseconds since it began. */
+NND_EXPORT int64_t nnd_pace_end(void) {
+  struct nnd_pace_item *item = nnd_current;
+  nnd_current = NULL;
+  const int64_t now = nnd_now();
+  if (now - item->workers[0].wake > item->workers[0].longest_run)
+    item->workers[0].longest_run = now - item->workers[0].wake;
+  return now - item->begin;
+}
+
+/* Passes a point of the item that this thread works on, if there is one. */
+NND_EXPORT void nnd_pace_pass(int64_t point) {
+  if (nnd_current) nnd_pass(nnd_current, 0, point, 1, 1);
+}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that kernels and the library of delays share: plans, and the items that are under way.
+
+The structures are those of `backends/nndeploy_native/c/pace.h`; all times are nanoseconds of CLOCK_MONOTONIC.
+"""
+
+import ctypes
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nndeploy.pacing.plan import PacePlan
+
+_Array: TypeAlias = "np.ndarray[Any, Any]"
+_WORKER_ALIGNMENT = 64
+
+
+class _Point(ctypes.Structure):
+    """struct nnd_pace_point."""
+
+    _fields_ = (
+        ("before", ctypes.c_double), ("amount", ctypes.c_double), ("weight_before", ctypes.c_double),
+        ("weight", ctypes.c_double), ("next", ctypes.c_double), ("parts", ctypes.c_int64),
+    )  # fmt: skip
+
+
+class _Plan(ctypes.Structure):
+    """struct nnd_pace_plan."""
+
+    _fields_ = (
+        ("points", ctypes.POINTER(_Point)), ("num_points", ctypes.c_int64), ("total", ctypes.c_double),
+        ("margin", ctypes.c_double), ("reserve", ctypes.c_double), ("burst", ctypes.c_double),
+        ("least", ctypes.c_double),
+    )  # fmt: skip
+
+
+class _Worker(ctypes.Structure):
+    """struct nnd_pace_worker."""
+
+    _fields_ = (
+        ("last", ctypes.c_int64), ("wake", ctypes.c_int64), ("spent", ctypes.c_double), ("slept", ctypes.c_int64),
+        ("sleeps", ctypes.c_int64), ("late", ctypes.c_int64), ("most_late", ctypes.c_int64),
+        ("longest_run", ctypes.c_int64),
+    )  # fmt: skip
+
+
+class _Item(ctypes.Structure):
+    """struct nnd_pace_item."""
+
+    _fields_ = (
+        ("pass_", ctypes.c_void_p), ("plan", ctypes.POINTER(_Plan)), ("begin", ctypes.c_int64),
+        ("deadline", ctypes.c_int64), ("times", ctypes.c_void_p), ("order", ctypes.c_void_p),
+        ("num_points", ctypes.c_int64), ("num_passed", ctypes.c_int64), ("num_workers", ctypes.c_int64),
+        ("workers", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class PlanMemory:
+    """A plan as kernels read it; whoever has an item of it keeps it."""
+
+    def __init__(self, plan: PacePlan) -> None:
+        """Copies a plan."""
+        points = (_Point * max(1, len(plan.amounts)))()
+        columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
+        for number, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            points[number] = _Point(*values[:-1], int(values[-1]))
+        self._points = points
+        self.struct = _Plan(
+            points, len(plan.amounts), plan.total, plan.margin, plan.reserve, plan.burst, plan.least_delay
+        )
+
+
+class Item:
+    """One item at a time that is under way: what it may take, and what its threads did."""
+
+    def __init__(self, num_points: int, num_workers: int) -> None:
+        """Makes room for points and workers."""
+        self.times: _Array = np.zeros(max(1, num_points), np.int64)
+        self.order: _Array = np.zeros(max(1, num_points), np.int64)
+        self._memory = (ctypes.c_char * ((num_workers + 1) * _WORKER_ALIGNMENT))()
+        start = ctypes.addressof(self._memory)
+        start += -start % _WORKER_ALIGNMENT
+        self.workers = (_Worker * num_workers).from_address(start)
+        self._plan: PlanMemory | None = None
+        self._struct = _Item(
+            times=self.times.ctypes.data, order=self.order.ctypes.data, num_points=num_points,
+            num_workers=num_workers, workers=start,
+        )  # fmt: skip
+        self.address = ctypes.addressof(self._struct)
+
+    def take(self, plan: PlanMemory | None) -> None:
+        """Sets the plan; without one the item is only measured."""
+        if plan is not self._plan:
+            self._plan = plan
+            self._struct.plan = None if plan is None else ctypes.pointer(plan.struct)

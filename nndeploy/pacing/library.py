@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library of delays, loaded: items begin, pass points and end on a thread."""
+
+import ctypes
+
+from nndeploy.errors import BundleError
+from nndeploy.shared_object import library_from_bytes
+
+
+class PaceLibrary:
+    """The functions of `pace.so`."""
+
+    def __init__(self, data: bytes) -> None:
+        """Loads it.
+
+        Raises:
+            UnavailableError: the system's loader refuses it.
+            BundleError: it lacks a function.
+        """
+        library = library_from_bytes(data)
+        try:
+            self.begin, self.end, self.passes = library.nnd_pace_begin, library.nnd_pace_end, library.nnd_pace_pass
+        except AttributeError as err:
+            raise BundleError(f"the library of delays lacks a function: {err}") from err
+        self.begin.argtypes, self.begin.restype = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64), None
+        self.end.argtypes, self.end.restype = (), ctypes.c_int64
+        self.passes.argtypes, self.passes.restype = (ctypes.c_int64,), None

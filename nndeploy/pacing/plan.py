@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Amounts and delays of all points of a program, and what a cap on the latency makes of them.
+
+A point stands behind each operator, in the order in which they run. Its amount is how long the operator takes when
+nothing delays it; its weight is the share that the delay behind it has of all delays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+_Array: TypeAlias = "np.ndarray[Any, Any]"
+
+BURST_NS = 1.2e6
+"""How long a thread works before it sleeps: three quarters of what the peak allows a single run."""
+PART_NS = 0.4e6
+"""How long a part of an operator is that can be cut."""
+LEAST_DELAY_NS = 0.1e6
+"""A sleep costs 15 to 35 microseconds of processor time, so none shorter than a few of those."""
+RESERVE_NS = 0.15e6
+"""What is kept back for the last wake-up and the way out."""
+
+
+@dataclass(frozen=True)
+class PacePlan:
+    """`amounts` in nanoseconds, `weights` (of sum 1) by point, in the order in which the points are passed."""
+
+    amounts: _Array
+    weights: _Array
+    margin: float
+    reserve: float = RESERVE_NS
+    burst: float = BURST_NS
+    least_delay: float = LEAST_DELAY_NS
+
+    @property
+    def total(self) -> float:
+        """Nanoseconds of all work."""
+        return float(self.amounts.sum())
+
+    @cached_property
+    def before(self) -> _Array:
+        """Work before each point's operator."""
+        return _sums_before(self.amounts)
+
+    @cached_property
+    def weight_before(self) -> _Array:
+        """Weights of the points before."""
+        return _sums_before(self.weights)
+
+    @cached_property
+    def parts(self) -> _Array:
+        """In how many parts each operator should be cut."""
+        return np.maximum(1, np.ceil(self.amounts / PART_NS)).astype(np.int64)
+
+    @cached_property
+    def next_amounts(self) -> _Array:
+        """Work from each point to the next one, which may stand inside the next operator."""
+        return np.append((self.amounts / self.parts)[1:], 0.0)
+
+
+def _sums_before(values: _Array) -> _Array:
+    return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
+
+
+def proportional(amounts: "Sequence[float] | _Array", margin: float) -> PacePlan:
+    """Returns the plan whose delays are proportional to the amounts.
+
+    In a serial program this makes the largest load of any stretch the least: all have the same.
+    """
+    array = np.asarray(amounts, np.float64)
+    total = float(array.sum()) or 1.0
+    return PacePlan(array, array / total, margin)
