@@ -29,6 +29,7 @@ from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
 from nndeploy.objective import LEAST_SECONDS, SECONDS_A_SHAPE, fastest, shapes_to_measure
 from nndeploy.options import Carried, CompileOptions
+from nndeploy.pace_libraries import pace_libraries
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.gates import check_gates
@@ -92,6 +93,7 @@ def compile_model(
     num_goldens: int = 1,
     keep_fallback: bool = True,
     optimise: bool = True,
+    pace: bool = False,
     dry_run: bool = False,
     workers: Workers | None = None,
     events: Events | None = None,
@@ -131,6 +133,7 @@ def compile_model(
         num_goldens=num_goldens,
         keep_fallback=keep_fallback,
         optimise=optimise,
+        pace=pace,
         dry_run=dry_run,
     )
     if out is None and not dry_run:
@@ -183,6 +186,9 @@ class _Flow:
             pins = pins_for(self.options.pins, portable.backends)
             settled = settle(setting, loaded.model, portable.backends, pins)
         bundle = Packing(loaded, original, passes, self.options, portable, setting)
+        if self.options.pace:
+            with self._stage("pace"):
+                bundle = replace(bundle, pace_libraries=pace_libraries((self.host, *self.options.targets)))
         if self.options.objective != "priority":
             with self._stage("measure"):
                 measured = shapes_to_measure(original.samples)

@@ -40,7 +40,7 @@ class CompileOptions:
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
     `pipeline` are the members that carry a default pipeline (`nndeploy.stream.bundled_pipeline`).
-    `precision` is the least in which backends may compute float32, on targets that have it.
+    With `pace` runs of the bundle can be paced. `precision` is the least in which backends may compute float32, on targets that have it.
     """
 
     backends: tuple[str, ...] | None = None
@@ -62,6 +62,7 @@ class CompileOptions:
     num_goldens: int = 1
     keep_fallback: bool = True
     optimise: bool = True
+    pace: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -84,6 +85,8 @@ class CompileOptions:
 def options_to_json(options: CompileOptions) -> dict[str, Any]:
     """Returns what of the options shapes the bundle, as plain data for its provenance; no paths of this machine."""
     data = dataclasses.asdict(options)
+    if not options.pace:
+        del data["pace"]  # as bundles were before there was pacing
     for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes", "pipeline"):
         del data[only_here]
     data["targets"] = [target.name for target in options.targets]

@@ -6,7 +6,7 @@ gives the same bytes. Members with equal content are stored once.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,7 @@ class Packing:
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
+    pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,9 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
         tolerances=packing.setting.tolerances[precision_of(chains)],
         checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),
         image_input=packing.options.image_input,
+        pace_libraries={
+            arch: members.add(f"pacing/{arch}/pace.so", library) for arch, library in packing.pace_libraries.items()
+        },
         provenance=_provenance(packing),
     )
     contents = {**members.contents, **packing.options.pipeline}

@@ -68,6 +68,16 @@ class Plugin:
 
         return open_session(files, metadata, options)
 
+    def build_pace_library(self, arch: str, workdir: Path) -> bytes:
+        """Returns the library of delays for an architecture.
+
+        Raises:
+            BuildRefusedError: there is no compiler, or not for this architecture.
+        """
+        from nndeploy_native.pace_library import build_pace_library
+
+        return build_pace_library(arch, workdir)
+
     def build_units(self, target: Target, workdir: Path, *, measured: bool) -> Artifact:
         """Returns the library of static units for the target's widest instruction set.
 

@@ -54,7 +54,6 @@ class _Call(ctypes.Structure):
         ("scratch_bytes", ctypes.c_ssize_t),
         ("sizes", ctypes.c_void_p),
         ("pace", ctypes.c_void_p),
-        ("first_point", ctypes.c_ssize_t),
     )
 
 
@@ -114,17 +113,16 @@ class NativeSession:
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+        self._has_points = hasattr(library, "nnd_has_points")
         self._pace: Callable[[], int] | None = None
-        self._first_point = 0
         self._is_open = True
 
-    def pace_points(self) -> list[str]:
-        """Returns what each step does."""
+    def pace(self, item: Callable[[], int]) -> list[str]:
+        """Lets later runs pass points of the item whose address `item()` gives; returns what each step is."""
+        if not self._has_points:
+            return []
+        self._pace = item
         return [str(step.get("what", step["kernel"])) for step in self._plan.steps]
-
-    def pace(self, first: int, address: Callable[[], int]) -> None:
-        """Lets later runs pass points, numbered from `first` on."""
-        self._first_point, self._pace = first, address
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
@@ -140,7 +138,7 @@ class NativeSession:
         slot = self._taken_slot()
         outputs = slot.prepared(given, table)
         if self._pace is not None:
-            slot.pace(self._pace(), self._first_point)
+            slot.pace(self._pace())
         pool = self._pool.taken()
         try:
             self._run(slot.address, pool)
@@ -211,9 +209,9 @@ class _Slot:
             outputs[memory.name], self._outputs[number] = memory.taken(table.outputs[number])
         return outputs
 
-    def pace(self, address: int, first: int) -> None:
+    def pace(self, address: int) -> None:
         """Lets the call pass points of the item at `address`, none where it is 0."""
-        self._call.pace, self._call.first_point = address, first
+        self._call.pace = address
 
     def _take(self, table: ShapeTable) -> None:
         """Makes the arena as large as a table asks; it never becomes smaller."""

@@ -7,7 +7,9 @@ call; all other values go straight to the library.
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.value_types import Value
 from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_from_array, raw_name
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.pace_points import with_points
 
 MODEL_FILE = "model.onnx"
 WEIGHTS_FILE = "weights.bin"
@@ -38,13 +41,40 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     model = bytes(files[MODEL_FILE])
     if _ADDRESS_MARK in model:
         raise BundleError("the model holds an address in memory")
-    of_library = session_options(options.threads, options.custom_op_libraries)
-    of_library.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_ALL
     weights = files.get(WEIGHTS_FILE)
-    if weights is not None:
-        of_library.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
-        of_library.add_external_initializers_from_files_in_memory([WEIGHTS_FILE], [weights], [len(weights)])
-    return session_over(inference_session(model, of_library), weights)
+
+    def of_library() -> Any:
+        wanted = session_options(options.threads, options.custom_op_libraries)
+        wanted.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_ALL
+        if weights is not None:
+            wanted.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
+            wanted.add_external_initializers_from_files_in_memory([WEIGHTS_FILE], [weights], [len(weights)])
+        return wanted
+
+    if options.pace_library and (paced := paced_session(model, of_library(), options)) is not None:
+        return paced
+    return session_over(inference_session(model, of_library()), weights)
+
+
+def paced_session(model: bytes, of_library: Any, options: OpenOptions) -> "PacedSession | None":
+    """Returns a session that passes a point behind each operator, None where the library has no way to.
+
+    The model is optimised for this CPU first, as ever; the points are put in behind that, and change none of it.
+    """
+    with tempfile.TemporaryDirectory(prefix="nndeploy-pace-") as folder:
+        file = Path(folder) / MODEL_FILE
+        of_library.optimized_model_filepath = str(file)
+        try:
+            inference_session(model, of_library)
+            with_pace, names = with_points(file.read_bytes())
+            libraries = (*options.custom_op_libraries, options.pace_library)
+            as_it_is = session_options(options.threads, libraries)
+            as_it_is.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
+            session = inference_session(with_pace, as_it_is)
+        except Exception:  # a library without our operator's interface, or a model too large to be written once more
+            return None
+    values = (*session.get_inputs(), *session.get_outputs())
+    return None if any(raw_name(value.type) for value in values) else PacedSession(session, names)
 
 
 def session_over(session: Any, weights: memoryview | None) -> Session:
@@ -71,6 +101,19 @@ class PlainSession:
         """Frees the library's session; a second call does nothing."""
         self._run = _closed
         self._weights = None
+
+
+class PacedSession(PlainSession):
+    """A session that passes points; their operator finds the item by itself."""
+
+    def __init__(self, session: Any, names: Sequence[str]) -> None:
+        """Takes over a library's session; `names` tells what stands before each point."""
+        super().__init__(session, None)
+        self._names = names
+
+    def pace(self, item: Callable[[], int]) -> Sequence[str]:  # noqa: ARG002
+        """Returns what stands before each point."""
+        return self._names
 
 
 class RawMemorySession:

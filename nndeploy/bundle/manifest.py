@@ -17,7 +17,7 @@ from nndeploy.value_types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 2
+FORMAT_MINOR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,8 @@ class Manifest:
     fit, the best first. The ids of submodels are unique over all chains.
     `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
     values member of outputs that do not depend on any input, "" where there are none. `values` gives the type of
-    every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `provenance` is plain data:
+    every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_libraries` are the members
+    that hold the library of delays, by architecture (`uname -m`), where runs may be paced. `provenance` is plain data:
     tool and library versions, options, the model's hash, passes. `members` lists every other member.
     """
 
@@ -147,5 +148,6 @@ class Manifest:
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     checks: tuple[Mapping[str, Any], ...] = ()
     image_input: ImageInput | None = None
+    pace_libraries: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)

@@ -167,6 +167,8 @@ def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
                 yield f"goldens[{index}]", name
     if manifest.constants:
         yield "constants", manifest.constants
+    for arch, name in manifest.pace_libraries.items():
+        yield f"pace_libraries[{arch!r}]", name
 
 
 def _check_ranges(manifest: Manifest) -> None:

@@ -49,6 +49,7 @@ CHANNELS = ("RGB", "BGR", "L")
 LAYOUTS = ("NCHW", "NHWC")
 FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs in what a variant requires
 FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
+FIRST_WITH_PACING = 3  # the minor version that brought pace_libraries
 MAX_PIXELS = 65535  # of one side of an image
 
 _FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,128})?")
@@ -97,6 +98,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "tolerances": {dtype: _tolerance_to_json(tolerance) for dtype, tolerance in manifest.tolerances.items()},
         "checks": [dict(check) for check in manifest.checks],
         "image_input": None if image is None else _image_input_to_json(image),
+        **({"pace_libraries": dict(manifest.pace_libraries)} if minor >= FIRST_WITH_PACING else {}),
         "provenance": dict(manifest.provenance),
         "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
     }
@@ -127,6 +129,7 @@ def manifest_from_json(data: object) -> Manifest:
         tolerances={dtype: _tolerance(dtype, item) for dtype, item in fields.named_fields("tolerances")},
         checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
         image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
+        pace_libraries=_pace_libraries(fields) if minor >= FIRST_WITH_PACING else {},
         provenance=fields.fields("provenance").plain(),
         members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
     )
@@ -200,6 +203,13 @@ def _variant(fields: Fields) -> Variant:
     )
     fields.end()
     return result
+
+
+def _pace_libraries(fields: Fields) -> dict[str, str]:
+    libraries = fields.names_by_name("pace_libraries")
+    for arch, member in libraries.items():
+        member_name(member, f"{fields.at('pace_libraries')}[{arch!r:.80}]")
+    return libraries
 
 
 def _files(fields: Fields) -> dict[str, str]:
@@ -285,6 +295,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if manifest.pace_libraries:
+        return FIRST_WITH_PACING
     if any(sizes.step != 1 for sizes in manifest.ranges.values()):
         return FIRST_WITH_STEPS
     needs = {key for submodel in manifest.submodels for variant in submodel.variants for key in variant.requires}

@@ -51,19 +51,20 @@ class _Item(ctypes.Structure):
         ("pass_", ctypes.c_void_p), ("plan", ctypes.POINTER(_Plan)), ("begin", ctypes.c_int64),
         ("deadline", ctypes.c_int64), ("times", ctypes.c_void_p), ("order", ctypes.c_void_p),
         ("num_points", ctypes.c_int64), ("num_passed", ctypes.c_int64), ("num_workers", ctypes.c_int64),
-        ("workers", ctypes.c_void_p),
+        ("first", ctypes.c_int64), ("workers", ctypes.c_void_p),
     )  # fmt: skip
 
 
 class PlanMemory:
     """A plan as kernels read it; whoever has an item of it keeps it."""
 
-    def __init__(self, plan: PacePlan) -> None:
-        """Copies a plan."""
+    def __init__(self, plan: PacePlan, order: _Array) -> None:
+        """Copies a plan; `order` tells of each point as which one it is passed."""
         points = (_Point * max(1, len(plan.amounts)))()
         columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
-        for number, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            points[number] = _Point(*values[:-1], int(values[-1]))
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        for number, passed in enumerate(order.tolist()):
+            points[number] = _Point(*rows[passed])
         self._points = points
         self.struct = _Plan(
             points, len(plan.amounts), plan.total, plan.margin, plan.reserve, plan.burst, plan.least_delay

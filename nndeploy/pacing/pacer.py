@@ -1,112 +1,172 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paces the runs of a program: each is an item with a time that it may take, and sleeps between its operators.
 
-The first runs are calm: their points are timed, and the plan is made of the medians. Later runs keep correcting it.
-Law: without delays a run computes what it ever does; a run that is late never waits.
+The first runs at a shape are calm: their points are timed, and the plan is made of the medians. Later runs keep
+correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
-import statistics
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-CALM_RUNS = 7
-FIRST_MARGIN = 0.05
+CALM_RUNS = 5
+FIRST_MARGIN, LEAST_MARGIN, MOST_MARGIN = 0.05, 0.02, 0.5
 RUNS_OF_A_PLAN = 16
 """After so many runs the plan is made anew from what they took."""
+MOST_SHAPES = 64
+LEAST_SLACK = 1.02
+"""A cap is refused that is nearer to the calm time."""
+KEPT_RECORDS = 100_000
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class PaceGoal:
+    """What the user grants: `max_latency_ns` for a run, or the share 0..1 of a core that its thread may use."""
+
+    max_latency_ns: int = 0
+    cpu_limit: float = 0.0
+
+    def cap_ns(self, calm_ns: float) -> int:
+        """Returns how long a run may take that takes `calm_ns` without delays.
+
+        Raises:
+            UsageError: it cannot be done in that time.
+        """
+        if not self.max_latency_ns:
+            return round(calm_ns / self.cpu_limit)
+        if self.max_latency_ns < calm_ns * LEAST_SLACK:
+            raise UsageError(
+                f"a run takes {calm_ns / 1e6:.3g} ms without delays, more than the {self.max_latency_ns / 1e6:g} ms granted",
+                hint=f"--max-latency {calm_ns * LEAST_SLACK * 1.03 / 1e6:.3g}ms is the least that works",
+            )
+        return self.max_latency_ns
+
+
+@dataclass(frozen=True, slots=True)
 class PaceRecord:
-    """What one run did, in nanoseconds; `work` and `slept` are those of the calling thread."""
+    """What one run did, in nanoseconds: `cap` is 0 for a calm one, `late` the sum by which sleeps ended too late."""
 
+    cap: int
     latency: int
     slept: int
     sleeps: int
     late: int
     most_late: int
     longest_run: int
-    is_calm: bool
 
 
-@dataclass
+@dataclass(slots=True)
+class _Shape:
+    """What is known of runs at one shape of the inputs."""
+
+    times: list[_Array] = field(default_factory=list)
+    latencies: list[int] = field(default_factory=list)
+    order: "_Array | None" = None
+    amounts: "_Array | None" = None
+    margin: float = FIRST_MARGIN
+    cap: int = 0
+    memory: PlanMemory | None = None
+
+
 class Pacer:
-    """`points` names all points of a program; `cap_ns` is how long a run may take."""
+    """Items for the runs of one program; several threads may run it at once."""
 
-    library: PaceLibrary
-    points: Sequence[str]
-    cap_ns: int
-    num_threads: int = 1
-    records: list[PaceRecord] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, library: PaceLibrary, goal: PaceGoal, num_threads: int) -> None:
+        """At most `num_threads` work on one run."""
+        self.points: list[str] = []
+        self.records: list[PaceRecord] = []
+        self.library = library
+        self._goal = goal
+        self._num_threads = num_threads
         self._lock = threading.Lock()
         self._free: list[Item] = []
         self._thread = threading.local()
-        self._times: list[_Array] = []
-        self._order: _Array | None = None
-        self._memory: PlanMemory | None = None
-        self._margin = FIRST_MARGIN
-        self.amounts: _Array = np.zeros(len(self.points))
+        self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
+
+    def add_points(self, names: Sequence[str]) -> int:
+        """Adds the points of a submodel, by what stands before each, before the first run; returns the first's number."""
+        self.points += names
+        return len(self.points) - len(names)
 
     def address(self) -> int:
         """Returns the address of the item that this thread works on, 0 where there is none."""
         return getattr(self._thread, "address", 0)
 
     @contextmanager
-    def run(self) -> Iterator[None]:
-        """A run of the program by this thread."""
-        item = self._taken()
-        memory = self._memory
+    def run(self, shapes: Hashable) -> Iterator[None]:
+        """A run by this thread on inputs of these shapes.
+
+        Raises:
+            UsageError: the time that was granted is less than a calm run takes.
+        """
+        with self._lock:
+            shape = self._shape(shapes)
+            item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
+            memory, cap = shape.memory, shape.cap
         item.take(memory)
         self._thread.address = item.address
-        self.library.begin(item.address, 0, self.cap_ns)
+        self.library.begin(item.address, 0, cap)
         try:
             yield
-        finally:
-            latency = self.library.end()
+        except BaseException:
+            self.library.end()
             self._thread.address = 0
-            self._learn(item, latency, is_calm=memory is None)
+            raise
+        latency = self.library.end()
+        self._thread.address = 0
+        self._learn(shape, item, cap if memory is not None else 0, latency)
 
-    def _taken(self) -> Item:
+    def amounts(self) -> _Array:
+        """Returns nanoseconds of each point's operator at the shape that ran last, zeros before that is known."""
         with self._lock:
-            return self._free.pop() if self._free else Item(len(self.points), self.num_threads)
+            known = [shape.amounts for shape in self._shapes.values() if shape.amounts is not None]
+        return known[-1] if known else np.zeros(len(self.points))
 
-    def _learn(self, item: Item, latency: int, *, is_calm: bool) -> None:
-        worker = item.workers[0]
-        record = PaceRecord(
-            latency, worker.slept, worker.sleeps, worker.late, worker.most_late, worker.longest_run, is_calm
-        )
-        with self._lock:
-            self.records.append(record)
-            self._times.append(item.times.copy())
-            if is_calm:
-                self._order = item.order.copy()
-            self._free.append(item)
-            if len(self._times) >= (CALM_RUNS if self._memory is None else RUNS_OF_A_PLAN):
-                self._make_plan()
-
-    def _make_plan(self) -> None:
-        amounts = np.median(self._times, 0)
-        self._times = []
-        if self._memory is None:
-            self.amounts = amounts
+    def _shape(self, key: Hashable) -> _Shape:
+        if key in self._shapes:
+            self._shapes.move_to_end(key)
         else:
-            self.amounts += 0.3 * (amounts - self.amounts)
-        self._memory = PlanMemory(proportional(self.amounts, self._margin))
+            self._shapes[key] = _Shape()
+            if len(self._shapes) > MOST_SHAPES:
+                self._shapes.popitem(last=False)
+        return self._shapes[key]
 
-    @property
-    def calm_ns(self) -> float:
-        """The median latency of calm runs, 0 before there was one."""
-        calm = [record.latency for record in self.records if record.is_calm]
-        return statistics.median(calm) if calm else 0.0
+    def _learn(self, shape: _Shape, item: Item, cap: int, latency: int) -> None:
+        did = item.workers[0]
+        record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run)
+        with self._lock:
+            if len(self.records) < KEPT_RECORDS:
+                self.records.append(record)
+            shape.times.append(item.times.copy())
+            shape.latencies.append(latency)
+            if not cap:
+                shape.order = item.order.copy()
+            self._free.append(item)
+            if len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
+                self._plan(shape, is_first=not cap)
+
+    def _plan(self, shape: _Shape, *, is_first: bool) -> None:
+        """Makes the plan of a shape from the runs since the last one."""
+        amounts = np.median(shape.times, 0)
+        if shape.memory is None or shape.amounts is None:
+            shape.cap = self._goal.cap_ns(float(np.median(shape.latencies)))
+            shape.amounts = amounts
+        elif not is_first:
+            shape.amounts = shape.amounts + 0.3 * (amounts - shape.amounts)
+            over = float(np.mean(np.array(shape.latencies) > shape.cap))
+            shape.margin = float(np.clip(shape.margin * (1.3 if over > 0.01 else 0.97), LEAST_MARGIN, MOST_MARGIN))
+        shape.times, shape.latencies = [], []
+        assert shape.order is not None
+        shape.memory = PlanMemory(proportional(shape.amounts[np.argsort(shape.order)], shape.margin), shape.order)

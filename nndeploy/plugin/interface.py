@@ -96,13 +96,15 @@ class Artifact:
 class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
-    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none.
+    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library` is
+    the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "".
     """
 
     device: str = "cpu"
     threads: int | None = None
     custom_op_libraries: tuple[str, ...] = ()
     cache_dir: str = ""
+    pace_library: str = ""
 
 
 class Session(Protocol):
@@ -121,6 +123,18 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Frees what the session holds; a second call does nothing."""
+
+
+@runtime_checkable
+class PacedSession(Protocol):
+    """What a session may offer besides: to pass points between its operators, where runs may sleep."""
+
+    def pace(self, item: Callable[[], int]) -> Sequence[str]:
+        """Lets later runs pass their points; returns what stands before each of them, none where there is no way.
+
+        Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
+        nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced.
+        """
 
 
 class Transform(Protocol):
@@ -186,6 +200,18 @@ class ReferenceEngine(Protocol):
 
         Raises:
             BuildRefusedError: the library cannot run the model, or not on these values.
+        """
+
+
+@runtime_checkable
+class PaceLibraryMaker(Protocol):
+    """What a backend may offer besides: the library of delays, which paced sessions of all backends call."""
+
+    def build_pace_library(self, arch: str, workdir: Path) -> bytes:
+        """Returns the shared library for an architecture as `uname -m` says; `workdir` is empty and private.
+
+        Raises:
+            BuildRefusedError: nothing can be built for it.
         """
 
 

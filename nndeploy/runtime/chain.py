@@ -114,12 +114,12 @@ def _misfit(value: Value, value_type: ValueType | None) -> str:
 class Chain:
     """The steps of a program, ready to run; several threads may call `run` at once."""
 
-    def __init__(self, steps: Sequence[Runnable], kept: Iterable[str]) -> None:
-        """Makes a chain that returns the values named `kept`."""
+    def __init__(self, steps: Sequence[Runnable], kept: Iterable[str], *, one_by_one: bool = False) -> None:
+        """Makes a chain that returns the values named `kept`; with `one_by_one` it never runs two steps at once."""
         self._steps = tuple(steps)
         self._kept = tuple(kept)
         self._plan = _Plan(self._steps, self._kept)
-        self._pool = None if self._plan.is_line else _pool(len(self._steps))
+        self._pool = None if self._plan.is_line or one_by_one else _pool(len(self._steps))
 
     @property
     def is_line(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,10 +21,12 @@ import numpy as np
 from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
+from nndeploy.pacing.pacer import PaceGoal, Pacer
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
+from nndeploy.runtime.paced import Pacing, paced, pacing_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
@@ -32,7 +35,9 @@ from nndeploy.value_types import Value
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain") -> None:
+    def __init__(
+        self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain", pacing: Pacing | None = None
+    ) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -43,7 +48,11 @@ class Program:
         self._checks = InputChecks(manifest.inputs, manifest.ranges)
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
-        self._chain = Chain(_steps(chain, opened), self._produced())
+        steps = _steps(chain, opened)
+        self.pacer: Pacer | None = None
+        if pacing is not None:
+            self.pacer, steps = paced(steps, opened.sessions, opened.choices, pacing)
+        self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         self._has_only_produced = not manifest.aliases and not self._constants
         self._idle = threading.Condition()
         self._num_running = 0
@@ -90,9 +99,10 @@ class Program:
         values = self._checks(inputs)
         self._enter()
         try:
-            if self._has_only_produced:
-                return self._made(values)
-            return self._with_others(values)
+            if self.pacer is None:
+                return self._results(values)
+            with self.pacer.run(shapes_of(values)):
+                return self._results(values)
         finally:
             self._leave()
 
@@ -127,6 +137,9 @@ class Program:
             if name not in made and name not in self.manifest.aliases and name not in self._constants:
                 raise BundleError(f"nothing gives the output {name!r}", where=str(self._bundle.path))
         return [name for name in self._output_names if name in made]
+
+    def _results(self, values: dict[str, Value]) -> dict[str, Value]:
+        return self._made(values) if self._has_only_produced else self._with_others(values)
 
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the outputs that submodels produce, on the host."""
@@ -163,6 +176,7 @@ def load_bundle(
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
     allow_native_code: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
+    pace: PaceGoal | None = None,
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
@@ -170,12 +184,13 @@ def load_bundle(
     bundle is for it, else the CPU), "cpu", or "cuda:N" (that GPU or an error). `custom_op_libraries` are shared
     libraries with operators that the bundle says it needs; they are code, and only this argument names them. With
     `strict` the first chain and variants that are meant for this machine must be taken. `cache_dir` is where a library
-    keeps what it compiled for this GPU: None means `<bundle>.cache` beside the bundle, "" nowhere.
+    keeps what it compiled for this GPU: None means `<bundle>.cache` beside the bundle, "" nowhere. With `pace` each run
+    sleeps between its operators, as far as that goal allows.
 
     Raises:
         MissingInputError: there is no such file.
         BundleError: the bundle is malformed, damaged or of a newer format.
-        UnavailableError: a submodel has no variant that can run here.
+        UnavailableError: a submodel has no variant that can run here, or the bundle cannot be paced on it.
         UsageError: an argument has no meaning.
     """
     options = LoadOptions(
@@ -188,7 +203,10 @@ def load_bundle(
     )
     bundle = open_bundle(Path(path))
     try:
-        return _program(bundle, options)
+        pacing = None if pace is None else pacing_of(bundle, pace)
+        if pacing is not None:
+            options = replace(options, pace_library=pacing.library.path)
+        return _program(bundle, options, pacing)
     except BaseException as err:
         bundle.close()
         if isinstance(err, NndeployError) and str(path) not in err.where:
@@ -218,13 +236,13 @@ def _inside(lane: Lane | None) -> AbstractContextManager[object]:
     return lane.entered() if lane is not None else nullcontext()
 
 
-def _program(bundle: Bundle, options: LoadOptions) -> Program:
+def _program(bundle: Bundle, options: LoadOptions, pacing: Pacing | None) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return _open_all(bundle, choice, options)
 
     chain, sessions = open_chain(bundle.manifest, options, opened)
     try:
-        return Program(bundle, chain, sessions)
+        return Program(bundle, chain, sessions, pacing)
     except BaseException:
         sessions.close()
         raise

@@ -36,7 +36,7 @@ class LoadOptions:
 
     `device` is "auto", "cpu" or "cuda:N". `custom_op_libraries` are shared libraries to load; a bundle cannot name
     any. With `strict` the first variant that is meant for this machine must be taken. `cache_dir` is a folder for what
-    a library compiles on this machine, "" for none.
+    a library compiles on this machine, "" for none. `pace_library` is the path of the library of delays, "" for none.
     """
 
     device: str = "auto"
@@ -45,6 +45,7 @@ class LoadOptions:
     custom_op_libraries: tuple[str, ...] = ()
     allow_native_code: bool = True
     cache_dir: str = ""
+    pace_library: str = ""
 
     def __post_init__(self) -> None:
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
@@ -54,7 +55,7 @@ class LoadOptions:
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
-        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir)
+        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir, self.pace_library)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ struct nnd_pace_item {
   int64_t *times;                   /* of each point: nanoseconds of work, by worker 0; null: not wanted */
   int64_t *order;                   /* of each point: which one it was; null: not wanted */
   int64_t num_points, num_passed, num_workers;
+  int64_t first; /* the number of the first point of the submodel that runs; each counts its own from 0 */
   struct nnd_pace_worker *workers;
 };
 

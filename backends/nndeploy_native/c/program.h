@@ -34,7 +34,6 @@ struct nnd_call {
   nnd_size scratch_bytes; /* of one worker */
   const nnd_size *sizes;  /* what nnd_compose made of the shapes of the inputs; not read where all are fixed */
   struct nnd_pace_item *pace; /* null: nothing is paced */
-  nnd_size first_point;       /* the number of step 0's point */
 };
 
 /* A step that is paced: it is cut finer, and passes a point behind each of its chunks. */
@@ -57,16 +56,15 @@ static void nnd_run_paced(struct nnd_pool *pool, int step, int worker, int each,
                           void (*run)(const void *context, struct nnd_part part), const struct nnd_call *call,
                           char *scratch) {
   struct nnd_pace_item *item = call->pace;
-  const nnd_size point = call->first_point + step;
   const int workers = pool ? pool->workers : 1;
-  const nnd_size wanted = item->plan ? nnd_ceil_div(item->plan->points[point].parts, workers) : 1;
+  const nnd_size wanted = item->plan ? nnd_ceil_div(item->plan->points[item->first + step].parts, workers) : 1;
   if (!pool) each = 1;
   if (wanted > each) each = (int)wanted;
-  const struct nnd_paced_step paced = {run, call, point, worker, each};
+  const struct nnd_paced_step paced = {run, call, step, worker, each};
   if (pool) nnd_pool_step(pool, step, worker, each, nnd_paced_chunk, &paced, scratch);
   else
     for (int i = 0; i < each; i++) nnd_paced_chunk(&paced, (struct nnd_part){i, each, scratch});
-  item->pass(item, worker, point, 1, 1);
+  item->pass(item, worker, step, 1, 1);
 }
 
 #ifndef NND_BEFORE_STEP /* what measures steps defines these before it includes this */

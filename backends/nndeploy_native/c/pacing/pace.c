@@ -52,8 +52,8 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   return delay < plan->least ? 0.0 : delay;
 }
 
-static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t point, int64_t part, int64_t parts) {
-  const int64_t now = nnd_now();
+static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_submodel, int64_t part, int64_t parts) {
+  const int64_t now = nnd_now(), point = item->first + in_submodel;
   struct nnd_pace_worker *worker = &item->workers[number];
   if (number == 0 && item->times) item->times[point] += now - worker->last;
   if (number == 0 && item->order && part == parts) item->order[point] = item->num_passed++;
@@ -83,7 +83,7 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   item->pass = nnd_pass;
   item->begin = begin ? begin : now;
   item->deadline = item->begin + cap;
-  item->num_passed = 0;
+  item->num_passed = item->first = 0;
   for (int64_t i = 0; item->times && i < item->num_points; i++) item->times[i] = 0;
   for (int64_t i = 0; i < item->num_workers; i++)
     item->workers[i] = (struct nnd_pace_worker){.last = now, .wake = now};
@@ -98,6 +98,11 @@ NND_EXPORT int64_t nnd_pace_end(void) {
   if (now - item->workers[0].wake > item->workers[0].longest_run)
     item->workers[0].longest_run = now - item->workers[0].wake;
   return now - item->begin;
+}
+
+/* The points that follow on this thread are counted from `first` on. */
+NND_EXPORT void nnd_pace_from(int64_t first) {
+  if (nnd_current) nnd_current->first = first;
 }
 
 /* Passes a point of the item that this thread works on, if there is one. */

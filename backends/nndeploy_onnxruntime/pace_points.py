@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model with pace points: behind each operator the operator nndeploy.Pace, whose output is its input's memory.
+
+In come the bytes of a model as ONNX Runtime optimised it for this CPU, out go the bytes of one to be run as it is. Only
+what changes is read: nodes, their inputs and outputs. A point stands behind the first output of a node that another
+node of the graph reads, and everybody reads the point's output from there on, so the operators keep their order.
+
+Source: protobuf.dev, "Encoding"; field numbers of onnx.proto3.
+"""
+
+from collections.abc import Iterator
+
+DOMAIN = "nndeploy"
+_LENGTH = 2
+_GRAPH, _OPSET_IMPORT = 7, 8
+_NODE, _GRAPH_OUTPUT = 1, 12
+_INPUT, _OUTPUT, _OP_TYPE, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7
+_INT_ATTRIBUTE = 2
+
+
+def with_points(model: bytes) -> tuple[bytes, list[str]]:
+    """Returns the model with points, and for each point the operator before it and its output.
+
+    Raises:
+        ValueError: these are not the bytes of a model.
+    """
+    out, names = bytearray(), list[str]()
+    for number, raw, content in _fields(model):
+        if number == _GRAPH:
+            graph, names = _graph_with_points(content)
+            out += _message(_GRAPH, graph)
+        else:
+            out += raw
+    out += _message(_OPSET_IMPORT, _message(1, DOMAIN.encode()) + bytes((2 << 3, 1)))
+    return bytes(out), names
+
+
+def _graph_with_points(graph: bytes) -> tuple[bytes, list[str]]:
+    nodes = [content for number, _, content in _fields(graph) if number == _NODE]
+    read = {content for node in nodes for number, _, content in _fields(node) if number == _INPUT}
+    outputs = {_named(content) for number, _, content in _fields(graph) if number == _GRAPH_OUTPUT}
+    bodies_read = _names_in_bodies(nodes)
+    out, names, renamed = bytearray(), list[str](), dict[bytes, bytes]()
+    for number, raw, content in _fields(graph):
+        if number != _NODE:
+            out += raw
+            continue
+        out += _message(_NODE, _with_inputs(content, renamed))
+        made = next((value for field, _, value in _fields(content) if field == _OUTPUT), b"")
+        if made in read and made not in outputs and made not in bodies_read:
+            renamed[made] = made + b"/paced"
+            out += _message(_NODE, _point(made, renamed[made], len(names)))
+            names.append(f"{_text(content, _OP_TYPE)} {made.decode()}")
+    return bytes(out), names
+
+
+def _with_inputs(node: bytes, renamed: dict[bytes, bytes]) -> bytes:
+    out = bytearray()
+    for number, raw, content in _fields(node):
+        out += _message(_INPUT, renamed[content]) if number == _INPUT and content in renamed else raw
+    return bytes(out)
+
+
+def _point(source: bytes, result: bytes, point: int) -> bytes:
+    attribute = _message(1, b"point") + bytes((3 << 3,)) + _varint_bytes(point)
+    attribute += _varint_bytes(20 << 3) + bytes((_INT_ATTRIBUTE,))  # its type
+    return b"".join((
+        _message(_INPUT, source), _message(_OUTPUT, result), _message(_OP_TYPE, b"Pace"),
+        _message(_ATTRIBUTE, attribute), _message(_DOMAIN, DOMAIN.encode()),
+    ))  # fmt: skip
+
+
+def _names_in_bodies(nodes: list[bytes]) -> set[bytes]:
+    """Returns what the bodies of If, Loop and Scan may read from outside: those values keep their names."""
+    names = set[bytes]()
+    for node in nodes:
+        for number, _, attribute in _fields(node):
+            if number == _ATTRIBUTE:
+                for field, _, body in _fields(attribute):
+                    if field in (6, 11):  # a graph, or several
+                        names |= _names_in_graph(body)
+    return names
+
+
+def _names_in_graph(graph: bytes) -> set[bytes]:
+    nodes = [content for number, _, content in _fields(graph) if number == _NODE]
+    read = {content for node in nodes for number, _, content in _fields(node) if number == _INPUT}
+    outputs = {_named(content) for number, _, content in _fields(graph) if number == _GRAPH_OUTPUT}
+    return read | outputs | _names_in_bodies(nodes)
+
+
+def _named(value_info: bytes) -> bytes:
+    return next((content for number, _, content in _fields(value_info) if number == 1), b"")
+
+
+def _text(node: bytes, field: int) -> str:
+    return next((content.decode() for number, _, content in _fields(node) if number == field), "")
+
+
+def _message(number: int, content: bytes) -> bytes:
+    return _varint_bytes(number << 3 | _LENGTH) + _varint_bytes(len(content)) + content
+
+
+def _varint_bytes(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yields each field's number, its bytes, and what it holds where that has a length (else nothing)."""
+    at = 0
+    while at < len(data):
+        begin = at
+        tag, at = _varint(data, at)
+        content = b""
+        match tag & 7:
+            case 0:
+                _, at = _varint(data, at)
+            case 1:
+                at += 8
+            case 2:
+                length, at = _varint(data, at)
+                content = data[at : at + length]
+                at += length
+            case 5:
+                at += 4
+            case _:
+                raise ValueError(f"no wire type: {tag & 7}")
+        if at > len(data):
+            raise ValueError("a field reaches beyond its message")
+        yield tag >> 3, data[begin:at], content
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ValueError("a broken number")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
