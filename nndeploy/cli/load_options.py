@@ -9,6 +9,7 @@ import click
 
 from nndeploy.cli.console import warn
 from nndeploy.errors import MissingInputError
+from nndeploy.pacing.pacer import PaceGoal
 from nndeploy.runtime.program import Program, load_bundle
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -37,8 +38,8 @@ def load_options(command: _Command) -> _Command:
     return command
 
 
-def load(bundle: Path, options: dict[str, Any]) -> Program:
-    """Returns the program of a bundle, and tells which submodels did not get their best variant.
+def load(bundle: Path, options: dict[str, Any], pace: PaceGoal | None = None) -> Program:
+    """Returns the program of a bundle, paced where that is asked; tells which submodels did not get their best variant.
 
     Raises:
         MissingInputError: the bundle or a library of operators is missing.
@@ -55,6 +56,7 @@ def load(bundle: Path, options: dict[str, Any]) -> Program:
         custom_op_libraries=[library.absolute() for library in options["custom_ops"]],
         allow_native_code=not options["no_native_code"],
         cache_dir=options["cache"],
+        pace=pace,
     )
     for line in program.warnings:
         warn(line)

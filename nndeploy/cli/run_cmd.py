@@ -14,6 +14,7 @@ import click
 
 from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.load_options import load_options
+from nndeploy.cli.pace_options import pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
 
@@ -72,6 +73,7 @@ Examples:
     help="What to do with NaN and infinity in inputs.",
 )  # fmt: skip
 @load_options
+@pace_options
 @click.option(
     "--metrics", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep figures of the stream in a file."
 )
@@ -138,6 +140,8 @@ def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "
     if file is not None:
         if options["batch"] > 1:
             raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
+        if options["pace"]:
+            raise UsageError("--pace is for a bundle alone", hint="add --no-pipeline where the bundle has one")
         return load_pipeline(stack, file, bundle, models, options)
     if bundle is None:
         raise UsageError("Missing argument 'BUNDLE'", hint="see nndeploy run --help")

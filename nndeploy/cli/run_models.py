@@ -11,6 +11,7 @@ from typing import Any
 from nndeploy import __version__
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.cli.load_options import load
+from nndeploy.cli.pace_options import pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.program import Program
 from nndeploy.stream.checked_plan import checked_plan
@@ -45,7 +46,7 @@ class Loaded:
 
 def load_alone(stack: ExitStack, bundle: Path, batch: int, delay_ms: float, options: Mapping[str, Any]) -> Loaded:
     """Returns a bundle that runs by itself."""
-    program = stack.enter_context(load(bundle, dict(options)))
+    program = stack.enter_context(load(bundle, dict(options), pace_goal(options)))
     plan = only_the_model(program.manifest)
     if batch > 1:
         (one,) = plan.pipelines

@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from nndeploy.cli.console import err, print_line
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
+from nndeploy.pacing.achieved import achieved
+from nndeploy.pacing.pacer import Pacer
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
@@ -92,6 +94,8 @@ class RunView:
         figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
+        for pacer in self._pacers():
+            self._say(pace_text(pacer))
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
         if self._is_verbose:
@@ -111,7 +115,12 @@ class RunView:
             "records": self._records,
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
             **({"stopped": True} if summary.is_stopped else {}),
+            **{"pacing": pace_to_json(pacer) for pacer in self._pacers()},
         }
+
+    def _pacers(self) -> list[Pacer]:
+        """Returns the pacer of the program that is paced, if one is."""
+        return [one.pacer for programs in self._programs.values() for one in programs if one.pacer is not None]
 
     def _programs_to_json(self) -> dict[str, Any]:
         if self._manifest is not None:
@@ -172,6 +181,27 @@ class RunView:
             self._bar.console.print(text, soft_wrap=True)
         else:
             print(text, file=sys.stderr)
+
+
+def pace_text(pacer: Pacer) -> str:
+    """Returns what pacing achieved, as a line."""
+    found = achieved(pacer.records)
+    if found is None:
+        return "nndeploy: paced: too few runs to know how long its operators take"
+    return (
+        f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%} (most {found.peak_load:.0%}); "
+        f"p50 {found.p50_ms:.3g} ms, p99 {found.p99_ms:.3g} ms of {found.cap_ms:.3g} ms, {found.over_cap:.1%} over; "
+        f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, "
+        f"longest run {found.longest_run_ms:.2g} ms"
+        + ("" if pacer.has_slice else "; this kernel gives no longer slices")
+    )
+
+
+def pace_to_json(pacer: Pacer) -> dict[str, Any]:
+    """Returns what pacing achieved as plain data."""
+    found, calm_ns = achieved(pacer.records), pacer.known()[0]
+    figures = {} if found is None else dataclasses.asdict(found)
+    return {"calm_ms": calm_ns / 1e6, "has_longer_slice": pacer.has_slice, **figures}
 
 
 def _bar(console: Console) -> Progress:

@@ -13,6 +13,9 @@ from nndeploy.pacing.plan import PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 _WORKER_ALIGNMENT = 64
+_LOG = 256  # NND_PACE_LOG
+WINDOW_NS = 10_000_000
+"""NND_PACE_WINDOW: over which the load is told."""
 
 
 class _Point(ctypes.Structure):
@@ -51,7 +54,8 @@ class _Item(ctypes.Structure):
         ("pass_", ctypes.c_void_p), ("plan", ctypes.POINTER(_Plan)), ("begin", ctypes.c_int64),
         ("deadline", ctypes.c_int64), ("times", ctypes.c_void_p), ("order", ctypes.c_void_p),
         ("num_points", ctypes.c_int64), ("num_passed", ctypes.c_int64), ("num_workers", ctypes.c_int64),
-        ("first", ctypes.c_int64), ("workers", ctypes.c_void_p),
+        ("first", ctypes.c_int64), ("workers", ctypes.c_void_p), ("end", ctypes.c_int64), ("busiest", ctypes.c_int64),
+        ("log", ctypes.c_int64 * (2 * _LOG)),
     )  # fmt: skip
 
 
@@ -88,6 +92,16 @@ class Item:
             num_workers=num_workers, workers=start,
         )  # fmt: skip
         self.address = ctypes.addressof(self._struct)
+
+    @property
+    def latency(self) -> int:
+        """Nanoseconds from begin to end."""
+        return self._struct.end - self._struct.begin
+
+    @property
+    def busiest(self) -> int:
+        """The most nanoseconds of work in any `WINDOW_NS`."""
+        return self._struct.busiest
 
     def take(self, plan: PlanMemory | None) -> None:
         """Sets the plan; without one the item is only measured."""

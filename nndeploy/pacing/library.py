@@ -20,11 +20,13 @@ class PaceLibrary:
         library = library_from_bytes(data)
         try:
             self.begin, self.end = library.nnd_pace_begin, library.nnd_pace_end
+            self.slice = library.nnd_pace_slice
             self.count_from, self.passes = library.nnd_pace_from, library.nnd_pace_pass
         except AttributeError as err:
             raise BundleError(f"the library of delays lacks a function: {err}") from err
         self.begin.argtypes, self.begin.restype = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64), None
-        self.end.argtypes, self.end.restype = (), ctypes.c_int64
+        self.end.argtypes, self.end.restype = (), None
         self.count_from.argtypes, self.count_from.restype = (ctypes.c_int64,), None
         self.passes.argtypes, self.passes.restype = (ctypes.c_int64,), None
+        self.slice.argtypes, self.slice.restype = (ctypes.c_int64,), ctypes.c_int
         self.path: str = library._name

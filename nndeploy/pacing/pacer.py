@@ -5,8 +5,9 @@ The first runs at a shape are calm: their points are timed, and the plan is made
 correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
+import math
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import proportional
+from nndeploy.pacing.plan import RESERVE_NS, proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -28,35 +29,50 @@ RUNS_OF_A_PLAN = 16
 MOST_SHAPES = 64
 LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
+RESERVED_SHARE = 0.01
+"""What of the cap is kept back besides."""
+SLICE_NS = 20_000_000
+"""The scheduling slice that is asked for: others that wake are let in at once."""
 KEPT_RECORDS = 100_000
+"""Figures are those of the last runs where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or the share 0..1 of a core that its thread may use."""
+    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work."""
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1:
+            raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
+
     def cap_ns(self, calm_ns: float) -> int:
-        """Returns how long a run may take that takes `calm_ns` without delays.
+        """Returns how long a run may take that takes `calm_ns` without delays."""
+        return self.max_latency_ns or round(calm_ns / self.cpu_limit)
+
+    def check(self, calm_ns: float) -> None:
+        """Checks that a run which takes `calm_ns` without delays can be done in time.
 
         Raises:
-            UsageError: it cannot be done in that time.
+            UsageError: it cannot.
         """
-        if not self.max_latency_ns:
-            return round(calm_ns / self.cpu_limit)
-        if self.max_latency_ns < calm_ns * LEAST_SLACK:
+        least = calm_ns * LEAST_SLACK
+        if self.cap_ns(calm_ns) < least:
+            granted = self.max_latency_ns / 1e6
             raise UsageError(
-                f"a run takes {calm_ns / 1e6:.3g} ms without delays, more than the {self.max_latency_ns / 1e6:g} ms granted",
-                hint=f"--max-latency {calm_ns * LEAST_SLACK * 1.03 / 1e6:.3g}ms is the least that works",
+                f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
+                hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
             )
-        return self.max_latency_ns
 
 
 @dataclass(frozen=True, slots=True)
 class PaceRecord:
-    """What one run did, in nanoseconds: `cap` is 0 for a calm one, `late` the sum by which sleeps ended too late."""
+    """What one run did, in nanoseconds: `cap` is 0 for a calm one, `late` the sum by which sleeps ended too late.
+
+    `busiest` is the most work in any window of 10 ms; all is that of the calling thread.
+    """
 
     cap: int
     latency: int
@@ -65,6 +81,7 @@ class PaceRecord:
     late: int
     most_late: int
     longest_run: int
+    busiest: int
 
 
 @dataclass(slots=True)
@@ -75,6 +92,8 @@ class _Shape:
     latencies: list[int] = field(default_factory=list)
     order: "_Array | None" = None
     amounts: "_Array | None" = None
+    calm: float = 0.0
+    outside: float = 0.0
     margin: float = FIRST_MARGIN
     cap: int = 0
     memory: PlanMemory | None = None
@@ -85,10 +104,11 @@ class Pacer:
 
     def __init__(self, library: PaceLibrary, goal: PaceGoal, num_threads: int) -> None:
         """At most `num_threads` work on one run."""
+        self.goal = goal
         self.points: list[str] = []
-        self.records: list[PaceRecord] = []
-        self.library = library
-        self._goal = goal
+        self.records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
+        self.has_slice = True
+        self._library = library
         self._num_threads = num_threads
         self._lock = threading.Lock()
         self._free: list[Item] = []
@@ -106,33 +126,31 @@ class Pacer:
 
     @contextmanager
     def run(self, shapes: Hashable) -> Iterator[None]:
-        """A run by this thread on inputs of these shapes.
-
-        Raises:
-            UsageError: the time that was granted is less than a calm run takes.
-        """
+        """A run by this thread on inputs of these shapes."""
+        if not hasattr(self._thread, "address"):
+            self.has_slice &= bool(self._library.slice(SLICE_NS))
         with self._lock:
             shape = self._shape(shapes)
             item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
             memory, cap = shape.memory, shape.cap
         item.take(memory)
         self._thread.address = item.address
-        self.library.begin(item.address, 0, cap)
+        self._library.begin(item.address, 0, cap)
+        is_done = False
         try:
             yield
-        except BaseException:
-            self.library.end()
+            is_done = True
+        finally:
+            self._library.end()
             self._thread.address = 0
-            raise
-        latency = self.library.end()
-        self._thread.address = 0
-        self._learn(shape, item, cap if memory is not None else 0, latency)
+            if is_done:
+                self._learn(shape, item, cap if memory is not None else 0)
 
-    def amounts(self) -> _Array:
-        """Returns nanoseconds of each point's operator at the shape that ran last, zeros before that is known."""
+    def known(self) -> "tuple[float, _Array]":
+        """Returns the nanoseconds of a calm run at the shape that ran last, and of each point's operator; 0: unknown."""
         with self._lock:
-            known = [shape.amounts for shape in self._shapes.values() if shape.amounts is not None]
-        return known[-1] if known else np.zeros(len(self.points))
+            known = [(shape.calm, shape.amounts) for shape in self._shapes.values() if shape.amounts is not None]
+        return known[-1] if known else (0.0, np.zeros(len(self.points)))
 
     def _shape(self, key: Hashable) -> _Shape:
         if key in self._shapes:
@@ -143,30 +161,34 @@ class Pacer:
                 self._shapes.popitem(last=False)
         return self._shapes[key]
 
-    def _learn(self, shape: _Shape, item: Item, cap: int, latency: int) -> None:
-        did = item.workers[0]
-        record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run)
+    def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
+        did, latency = item.workers[0], item.latency
+        record = PaceRecord(
+            cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest
+        )
         with self._lock:
-            if len(self.records) < KEPT_RECORDS:
-                self.records.append(record)
+            self.records.append(record)
             shape.times.append(item.times.copy())
             shape.latencies.append(latency)
             if not cap:
                 shape.order = item.order.copy()
             self._free.append(item)
             if len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
-                self._plan(shape, is_first=not cap)
+                self._plan(shape)
 
-    def _plan(self, shape: _Shape, *, is_first: bool) -> None:
-        """Makes the plan of a shape from the runs since the last one."""
+    def _plan(self, shape: _Shape) -> None:
+        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made."""
         amounts = np.median(shape.times, 0)
-        if shape.memory is None or shape.amounts is None:
-            shape.cap = self._goal.cap_ns(float(np.median(shape.latencies)))
-            shape.amounts = amounts
-        elif not is_first:
+        if shape.amounts is None:
+            shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
+            shape.outside = max(0.0, shape.calm - float(amounts.sum()))
+            shape.cap = self.goal.cap_ns(shape.calm)
+        else:
             shape.amounts = shape.amounts + 0.3 * (amounts - shape.amounts)
             over = float(np.mean(np.array(shape.latencies) > shape.cap))
             shape.margin = float(np.clip(shape.margin * (1.3 if over > 0.01 else 0.97), LEAST_MARGIN, MOST_MARGIN))
         shape.times, shape.latencies = [], []
         assert shape.order is not None
-        shape.memory = PlanMemory(proportional(shape.amounts[np.argsort(shape.order)], shape.margin), shape.order)
+        in_order = shape.amounts[np.argsort(shape.order)]
+        reserve = RESERVE_NS + shape.outside + RESERVED_SHARE * shape.cap
+        shape.memory = PlanMemory(proportional(in_order, shape.margin, reserve), shape.order)

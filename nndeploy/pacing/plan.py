@@ -31,7 +31,7 @@ class PacePlan:
     amounts: _Array
     weights: _Array
     margin: float
-    reserve: float = RESERVE_NS
+    reserve: float
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
 
@@ -65,11 +65,11 @@ def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
-def proportional(amounts: "Sequence[float] | _Array", margin: float) -> PacePlan:
+def proportional(amounts: "Sequence[float] | _Array", margin: float, reserve: float = RESERVE_NS) -> PacePlan:
     """Returns the plan whose delays are proportional to the amounts.
 
     In a serial program this makes the largest load of any stretch the least: all have the same.
     """
     array = np.asarray(amounts, np.float64)
     total = float(array.sum()) or 1.0
-    return PacePlan(array, array / total, margin)
+    return PacePlan(array, array / total, margin, reserve)

@@ -7,18 +7,22 @@ Submodels of backends that can stop between operators pass points of their own; 
 import platform
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import UnavailableError
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.pacer import PaceGoal, Pacer
+from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
 from nndeploy.plugin.interface import PacedSession, Session
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.select import Choice
 from nndeploy.target import host_target
 from nndeploy.value_types import Value
+
+if TYPE_CHECKING:
+    from nndeploy.runtime.program import Program
 
 HINT = "compile it with --pace, and --target for this machine"
 
@@ -57,6 +61,22 @@ def paced(
         first = pacer.add_points(own or [whole])
         with_points.append(_PacedStep(step, pacing.library, first, passes=not own))
     return pacer, with_points
+
+
+def times_calm_runs(program: "Program", bundle: Bundle) -> None:
+    """Runs a sample that the bundle carries as often as it takes to know how long each operator is.
+
+    A bundle without samples learns it from the first runs.
+
+    Raises:
+        UsageError: the time that was granted is less than a calm run takes.
+    """
+    if program.pacer is None or not bundle.manifest.goldens:
+        return
+    inputs = bundle.values(bundle.manifest.goldens[0].inputs)
+    for _ in range(1 + CALM_RUNS):  # the first of all also makes pages and caches
+        program.run(inputs)
+    program.pacer.goal.check(program.pacer.known()[0])
 
 
 class _PacedStep:

@@ -26,7 +26,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
-from nndeploy.runtime.paced import Pacing, paced, pacing_of, shapes_of
+from nndeploy.runtime.paced import Pacing, times_calm_runs, paced, pacing_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
@@ -206,7 +206,10 @@ def load_bundle(
         pacing = None if pace is None else pacing_of(bundle, pace)
         if pacing is not None:
             options = replace(options, pace_library=pacing.library.path)
-        return _program(bundle, options, pacing)
+        program = _program(bundle, options, pacing)
+        if pacing is not None:
+            times_calm_runs(program, bundle)
+        return program
     except BaseException as err:
         bundle.close()
         if isinstance(err, NndeployError) and str(path) not in err.where:

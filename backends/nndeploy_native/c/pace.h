@@ -34,6 +34,9 @@ struct nnd_pace_worker {
   int64_t slept, sleeps, late, most_late, longest_run;
 };
 
+#define NND_PACE_WINDOW 10000000 /* nanoseconds over which the load is told */
+#define NND_PACE_LOG 256         /* sleeps of worker 0 that are remembered */
+
 struct nnd_pace_item {
   void (*pass)(struct nnd_pace_item *item, int64_t worker, int64_t point, int64_t part, int64_t parts);
   const struct nnd_pace_plan *plan; /* null: only measure */
@@ -43,6 +46,8 @@ struct nnd_pace_item {
   int64_t num_points, num_passed, num_workers;
   int64_t first; /* the number of the first point of the submodel that runs; each counts its own from 0 */
   struct nnd_pace_worker *workers;
+  int64_t end, busiest;           /* when the item was done; the most work of worker 0 in any NND_PACE_WINDOW */
+  int64_t log[2 * NND_PACE_LOG]; /* from when until when worker 0 slept */
 };
 
 #endif

@@ -14,8 +14,11 @@
 #include "pace.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NND_EXPORT __attribute__((visibility("default")))
 
@@ -27,6 +30,26 @@ static int64_t nnd_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* struct sched_attr of linux/sched/types.h, which older headers lack. */
+struct nnd_scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+
+/* Asks for scheduling slices of `nanoseconds` for this thread: since Linux 6.12 others that wake then interrupt it at
+ * once, and its share stays what it was. Returns whether the kernel took it. */
+NND_EXPORT int nnd_pace_slice(int64_t nanoseconds) {
+  struct nnd_scheduling wanted = {0}, got = {0};
+  if (syscall(SYS_sched_getattr, 0, &wanted, sizeof wanted, 0) || wanted.policy != SCHED_OTHER) return 0;
+  wanted.size = sizeof wanted;
+  wanted.runtime = (uint64_t)nanoseconds;
+  if (syscall(SYS_sched_setattr, 0, &wanted, 0)) return 0;
+  return !syscall(SYS_sched_getattr, 0, &got, sizeof got, 0) && got.runtime == wanted.runtime;
 }
 
 /* Sleeps until `until`; the system may wake this thread exactly then, not 50 microseconds later. */
@@ -71,6 +94,10 @@ static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_subm
   worker->spent = weight;
   worker->wake = worker->last = awake;
   worker->slept += awake - now;
+  if (number == 0 && worker->sleeps < NND_PACE_LOG) {
+    item->log[2 * worker->sleeps] = now;
+    item->log[2 * worker->sleeps + 1] = awake;
+  }
   worker->sleeps++;
   worker->late += late;
   if (late > worker->most_late) worker->most_late = late;
@@ -90,14 +117,30 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   nnd_current = item;
 }
 
-/* Ends the item of this thread; returns the nanoseconds since it began. */
-NND_EXPORT int64_t nnd_pace_end(void) {
+/* How long worker 0 worked between `from` and `from` + NND_PACE_WINDOW. */
+static int64_t nnd_busy_after(const struct nnd_pace_item *item, int64_t from) {
+  const int64_t to = from + NND_PACE_WINDOW, sleeps = item->workers[0].sleeps;
+  int64_t busy = (to < item->end ? to : item->end) - from;
+  for (int64_t i = 0; i < sleeps && i < NND_PACE_LOG; i++) {
+    const int64_t begin = item->log[2 * i] > from ? item->log[2 * i] : from;
+    const int64_t end = item->log[2 * i + 1] < to ? item->log[2 * i + 1] : to;
+    if (end > begin) busy -= end - begin;
+  }
+  return busy;
+}
+
+/* Ends the item of this thread. The busiest window is one of those that begin with work. */
+NND_EXPORT void nnd_pace_end(void) {
   struct nnd_pace_item *item = nnd_current;
+  struct nnd_pace_worker *worker = item->workers;
   nnd_current = NULL;
-  const int64_t now = nnd_now();
-  if (now - item->workers[0].wake > item->workers[0].longest_run)
-    item->workers[0].longest_run = now - item->workers[0].wake;
-  return now - item->begin;
+  item->end = nnd_now();
+  if (item->end - worker->wake > worker->longest_run) worker->longest_run = item->end - worker->wake;
+  item->busiest = nnd_busy_after(item, item->begin);
+  for (int64_t i = 0; i < worker->sleeps && i < NND_PACE_LOG; i++) {
+    const int64_t busy = nnd_busy_after(item, item->log[2 * i + 1]);
+    if (busy > item->busiest) item->busiest = busy;
+  }
 }
 
 /* The points that follow on this thread are counted from `first` on. */
