@@ -40,7 +40,8 @@ class CompileOptions:
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
     `pipeline` are the members that carry a default pipeline (`nndeploy.stream.bundled_pipeline`).
-    With `pace` runs of the bundle can be paced. `precision` is the least in which backends may compute float32, on targets that have it.
+    `precision` is the least in which backends may compute float32, on targets that have it. With `pace` runs of the
+    bundle can be paced.
     """
 
     backends: tuple[str, ...] | None = None

@@ -2,8 +2,8 @@
 """The library of delays for each architecture among a compile's targets, from whatever backend makes it."""
 
 from collections.abc import Iterable
-from tempfile import TemporaryDirectory
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import BuildRefusedError, PaceLibraryMaker

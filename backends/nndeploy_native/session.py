@@ -17,6 +17,7 @@ import numpy as np
 
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
+from nndeploy.shared_object import library_from_bytes
 from nndeploy.target import host_target, unmet
 from nndeploy.value_types import Value
 from nndeploy_native.plan import (
@@ -31,7 +32,6 @@ from nndeploy_native.plan import (
     plan_from_json,
 )
 from nndeploy_native.shape_tables import ShapeTable, ShapeTables
-from nndeploy.shared_object import library_from_bytes
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -94,8 +94,8 @@ class RunView:
         figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
-        for pacer in self._pacers():
-            self._say(pace_text(pacer))
+        if self._pacer is not None:
+            self._say(pace_text(self._pacer))
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
         if self._is_verbose:
@@ -115,12 +115,13 @@ class RunView:
             "records": self._records,
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
             **({"stopped": True} if summary.is_stopped else {}),
-            **{"pacing": pace_to_json(pacer) for pacer in self._pacers()},
+            **({"pacing": pace_to_json(self._pacer)} if self._pacer is not None else {}),
         }
 
-    def _pacers(self) -> list[Pacer]:
-        """Returns the pacer of the program that is paced, if one is."""
-        return [one.pacer for programs in self._programs.values() for one in programs if one.pacer is not None]
+    @property
+    def _pacer(self) -> Pacer | None:
+        """The pacer of the bundle that runs alone, None where nothing is paced."""
+        return next((one.pacer for programs in self._programs.values() for one in programs), None)
 
     def _programs_to_json(self) -> dict[str, Any]:
         if self._manifest is not None:
@@ -189,7 +190,7 @@ def pace_text(pacer: Pacer) -> str:
     if found is None:
         return "nndeploy: paced: too few runs to know how long its operators take"
     return (
-        f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%} (most {found.peak_load:.0%}); "
+        f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%}, most {found.peak_load:.0%}; "
         f"p50 {found.p50_ms:.3g} ms, p99 {found.p99_ms:.3g} ms of {found.cap_ms:.3g} ms, {found.over_cap:.1%} over; "
         f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, "
         f"longest run {found.longest_run_ms:.2g} ms"

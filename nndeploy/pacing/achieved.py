@@ -12,8 +12,10 @@ from nndeploy.pacing.pacer import PaceRecord
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """Times in milliseconds, shares 0..1; `peak_load` is that of the busiest 10 ms of any run, `p50_peak_load` of the
-    run in the middle; `over_cap` is the share of runs that took longer than they might.
+    """Times in milliseconds, shares 0..1.
+
+    `peak_load` is that of the busiest 10 ms of any run, `p50_peak_load` that of the median run; `over_cap` is the
+    share of runs that took longer than they might.
     """
 
     runs: int

@@ -96,12 +96,12 @@ class Item:
     @property
     def latency(self) -> int:
         """Nanoseconds from begin to end."""
-        return self._struct.end - self._struct.begin
+        return int(self._struct.end - self._struct.begin)
 
     @property
     def busiest(self) -> int:
         """The most nanoseconds of work in any `WINDOW_NS`."""
-        return self._struct.busiest
+        return int(self._struct.busiest)
 
     def take(self, plan: PlanMemory | None) -> None:
         """Sets the plan; without one the item is only measured."""

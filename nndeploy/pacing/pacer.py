@@ -116,7 +116,7 @@ class Pacer:
         self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
 
     def add_points(self, names: Sequence[str]) -> int:
-        """Adds the points of a submodel, by what stands before each, before the first run; returns the first's number."""
+        """Adds the points of a submodel, by what stands before each; returns the first's number."""
         self.points += names
         return len(self.points) - len(names)
 
@@ -147,7 +147,7 @@ class Pacer:
                 self._learn(shape, item, cap if memory is not None else 0)
 
     def known(self) -> "tuple[float, _Array]":
-        """Returns the nanoseconds of a calm run at the shape that ran last, and of each point's operator; 0: unknown."""
+        """Returns the nanoseconds of a calm run at the shape that ran last, and of its operators; 0: not known yet."""
         with self._lock:
             known = [(shape.calm, shape.amounts) for shape in self._shapes.values() if shape.amounts is not None]
         return known[-1] if known else (0.0, np.zeros(len(self.points)))
@@ -163,9 +163,7 @@ class Pacer:
 
     def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
         did, latency = item.workers[0], item.latency
-        record = PaceRecord(
-            cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest
-        )
+        record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest)
         with self._lock:
             self.records.append(record)
             shape.times.append(item.times.copy())

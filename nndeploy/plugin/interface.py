@@ -96,8 +96,8 @@ class Artifact:
 class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
-    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library` is
-    the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "".
+    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library`
+    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "".
     """
 
     device: str = "cpu"

@@ -26,7 +26,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
-from nndeploy.runtime.paced import Pacing, times_calm_runs, paced, pacing_of, shapes_of
+from nndeploy.runtime.paced import Pacing, paced, pacing_of, shapes_of, times_calm_runs
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
@@ -35,9 +35,7 @@ from nndeploy.value_types import Value
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(
-        self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain", pacing: Pacing | None = None
-    ) -> None:
+    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain", pacing: Pacing | None = None) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest

@@ -38,7 +38,6 @@ from nndeploy_native.library import library_from_source
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.plan import ALIGNMENT
 from nndeploy_native.session import open_session
-from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Epilogue, Machine, Step
@@ -46,6 +45,7 @@ from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
 
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
+from nndeploy.shared_object import library_from_bytes
 from nndeploy.target import host_target
 
 Array = np.ndarray[Any, Any]

@@ -23,12 +23,12 @@ import step_clock
 from interleaved import Array
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plugin import Plugin
-from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.step import Machine
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from nndeploy.frontend.load import load_model
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions, Session
+from nndeploy.shared_object import library_from_bytes
 from nndeploy.target import Target
 
 KERNEL = 3

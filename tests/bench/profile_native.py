@@ -23,12 +23,12 @@ from nndeploy_native.isa import ISAS
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plan import LIBRARY_FILE, PLAN_FILE
 from nndeploy_native.session import NativeSession, open_session
-from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.step import Machine
 
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.shared_object import library_from_bytes
 from nndeploy.target import host_target
 
 

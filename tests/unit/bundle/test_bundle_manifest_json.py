@@ -52,6 +52,16 @@ def test_steps_of_ranges_come_back_and_make_it_format_1_2(full_manifest: Manifes
         manifest_from_json(plain)
 
 
+def test_libraries_of_delays_make_it_a_later_version(manifest_with_chains: Manifest) -> None:
+    paced = replace(manifest_with_chains, pace_libraries={"x86_64": "pacing/x86_64/pace.so"})
+    plain = manifest_to_json(paced)
+    assert plain["format"]["minor"] == 3
+    assert manifest_from_json(plain) == paced
+    del plain["pace_libraries"]
+    with pytest.raises(BundleError, match="the field 'pace_libraries' is missing"):
+        manifest_from_json(plain)
+
+
 @pytest.mark.parametrize("minor", [0, 1])
 def test_the_minor_version_is_the_least_that_can_say_it(
     full_manifest: Manifest, manifest_with_chains: Manifest, minor: int
@@ -281,7 +291,7 @@ def test_refuses_data_without_a_format() -> None:
 
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
-    data["target_chains"] = []
+    data["target_chains"], data["pace_libraries"] = [], {}
     data["ranges"]["N"]["step"] = 1
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
@@ -290,7 +300,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
-    data["target_chains"] = []
+    data["target_chains"], data["pace_libraries"] = [], {}
     data["ranges"]["N"]["step"] = 1
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"

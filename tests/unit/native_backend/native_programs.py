@@ -26,9 +26,10 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.library import FLAGS, HEADERS, library_from_source
 from nndeploy_native.packing import to_bf16
 from nndeploy_native.session import _Call
-from nndeploy.shared_object import library_from_bytes
 from nndeploy_native.steps.step import Call, Machine, Step
 from nndeploy_native.tensors import Tensor, padded
+
+from nndeploy.shared_object import library_from_bytes
 
 MARGIN = 4096
 PATTERN = 0xA5

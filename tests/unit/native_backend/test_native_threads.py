@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from native_models import needs_zig, runnable_isas
 from nndeploy_native.library import library_from_source
+
 from nndeploy.shared_object import library_from_bytes
 
 CHUNKS = 4

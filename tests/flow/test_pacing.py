@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles that are paced: the same numbers, figures of what was achieved, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from separable_model import needs_native, separable_model
+
+import nndeploy
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.pacing.achieved import achieved
+from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal
+from nndeploy.target import host_target
+
+INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
+NANOSECONDS = 1_000_000
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    needs_native()
+    return separable_model(tmp_path / "separable.onnx")
+
+
+def compiled(model: Path, **options: Any) -> Path:
+    out = model.with_suffix(".nnd")
+    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "pace": True, **options})
+    return out
+
+
+@pytest.mark.parametrize("backends", ["native", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_paced_runs_give_the_same_numbers(model: Path, backends: str, threads: int) -> None:
+    bundle = compiled(model, backends=backends)
+    with nndeploy.load_bundle(bundle, threads=threads) as program:
+        want = program.run(INPUT)["y"]
+    with nndeploy.load_bundle(bundle, threads=threads, pace=PaceGoal(20 * NANOSECONDS)) as program:
+        for _ in range(5):
+            np.testing.assert_array_equal(program.run(INPUT)["y"], want)
+        assert program.pacer is not None
+        assert (len(program.pacer.points) == 1) == (backends != "onnxruntime")  # the pair is one own kernel
+        calm, amounts = program.pacer.known()
+    assert 0 < amounts.sum() <= calm * 1.5
+
+
+def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
+    bundle = compiled(model, backends="onnxruntime")
+    with nndeploy.load_bundle(bundle, threads=1, pace=PaceGoal(50 * NANOSECONDS)) as program:
+        for _ in range(4):
+            program.run(INPUT)
+        assert program.pacer is not None
+        records = list(program.pacer.records)
+    assert [record.cap > 0 for record in records[:CALM_RUNS]] == [False] * CALM_RUNS
+    assert all(record.cap == 50 * NANOSECONDS for record in records[CALM_RUNS:])
+    found = achieved(records)
+    assert found is not None
+    assert found.runs == len(records) - CALM_RUNS
+    assert 0 <= found.load <= 1
+    assert 0 < found.p50_peak_load <= found.peak_load <= 1
+
+
+def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
+    needs_native()
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,4] y) { a = Exp(x) y = Neg(a) }'
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    bundle = compiled(path, backends="onnxruntime", shapes={"x": "1..64,4"})
+    with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
+        assert program.pacer is not None
+        before = len(program.pacer.records)
+        for _ in range(CALM_RUNS + 1):
+            program.run({"x": np.ones((33, 4), np.float32)})
+        caps = [record.cap for record in list(program.pacer.records)[before:]]
+    assert caps[:CALM_RUNS] == [0] * CALM_RUNS
+    assert caps[CALM_RUNS] > 0
+
+
+def test_a_cap_below_the_calm_time_is_refused_before_anything_runs(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = compiled(model)
+    with pytest.raises(UsageError, match="without delays"):
+        nndeploy.load_bundle(bundle, pace=PaceGoal(1))
+    np.savez(model.with_suffix(".npz"), **INPUT)
+    arguments = ["run", str(bundle), "--input", str(model.with_suffix(".npz")), "--pace", "--max-latency", "1us"]
+    assert run_command(arguments) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is the least that works" in line
+
+
+def test_a_bundle_without_points_says_how_to_get_them(model: Path) -> None:
+    bundle = compiled(model, pace=False)
+    with open_bundle(bundle) as opened:
+        assert opened.manifest.pace_libraries == {}
+    with pytest.raises(UnavailableError, match="no pace points") as caught:
+        nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5))
+    assert "--pace" in caught.value.hint
+
+
+def test_a_bundle_for_other_machines_alone_says_so(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = compiled(model)
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(UnavailableError, match=f"for {host_target().arch} only"):
+        nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5))
+
+
+def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle, folder = compiled(model), model.parent / "in"
+    folder.mkdir()
+    for number in range(3):
+        np.savez(folder / f"{number}.npz", **INPUT)
+    arguments = ["run", str(bundle), "--input", str(folder), "--output", str(model.parent / "out")]
+    assert run_command([*arguments, "--pace", "--max-latency", "30ms", "--json"]) == 0
+    said = capsys.readouterr()
+    pacing = json.loads(said.out)["pacing"]
+    assert pacing["runs"] >= 3
+    assert pacing["cap_ms"] == 30
+    assert 0 < pacing["calm_ms"] < 30
+    assert "paced: load" in said.err
+    assert len(list((model.parent / "out").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--pace"], "needs one of"),
+        (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "needs one of"),
+        (["--max-latency", "5ms"], "is for --pace"),
+        (["--cpu-limit", "50%"], "is for --pace"),
+        (["--pace", "--max-latency", "5"], "is not a time"),
+        (["--pace", "--max-latency", "0ms"], "is not a time"),
+        (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
+        (["--pace", "--cpu-limit", "half"], "between 0% and 100%"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    model: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = compiled(model, backends="onnxruntime")
+    assert run_command(["run", str(bundle), "--input", "x.npz", *options]) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library of delays, built once."""
+
+from pathlib import Path
+
+import pytest
+from nndeploy_native.library import zig_missing
+from nndeploy_native.pace_library import build_pace_library
+
+from nndeploy.pacing.library import PaceLibrary
+from nndeploy.target import host_target
+
+
+@pytest.fixture(scope="session")
+def pace_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    if reason := zig_missing():
+        pytest.skip(reason)
+    return build_pace_library(host_target().arch, Path(tmp_path_factory.mktemp("pace")))
+
+
+@pytest.fixture(scope="session")
+def pace_library(pace_bytes: bytes) -> PaceLibrary:
+    return PaceLibrary(pace_bytes)

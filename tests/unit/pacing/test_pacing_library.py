@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library of delays: what lies where, how long it sleeps, and that it never makes a late item later.
+
+Times have no upper bounds here, for a test's thread may be held up for any time; without sleeps nothing can be late.
+"""
+
+import ctypes
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nndeploy_native.isa import ISAS
+from nndeploy_native.library import library_from_source
+
+from nndeploy.errors import BundleError
+from nndeploy.pacing import item as items
+from nndeploy.pacing.item import Item, PlanMemory
+from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.plan import PacePlan, proportional
+from nndeploy.shared_object import library_from_bytes
+from nndeploy.target import host_target
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+def item_of(plan: PacePlan | None, num_points: int = 4) -> Item:
+    item = Item(num_points, 1)
+    item.take(None if plan is None else PlanMemory(plan, np.arange(num_points)))
+    return item
+
+
+def passed(library: PaceLibrary, item: Item, cap: int, *, begin: int = 0) -> None:
+    library.begin(item.address, begin, cap)
+    for point in range(len(item.times)):
+        library.passes(point)
+    library.end()
+
+
+def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
+    source = '#include "pace.h"\n#include <stddef.h>\n__attribute__((visibility("default"))) long places[] = {'
+    source += "".join(
+        f"sizeof(struct {name}),"
+        + "".join(f"offsetof(struct {name}, {field.rstrip('_')})," for field, *_ in struct._fields_)
+        for name, struct in (
+            ("nnd_pace_point", items._Point), ("nnd_pace_plan", items._Plan),
+            ("nnd_pace_worker", items._Worker), ("nnd_pace_item", items._Item),
+        )
+    )  # fmt: skip
+    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    library = library_from_bytes(library_from_source(source + "};", isa, tmp_path))
+    want = [
+        place
+        for struct in (items._Point, items._Plan, items._Worker, items._Item)
+        for place in (ctypes.sizeof(struct), *(getattr(struct, field).offset for field, *_ in struct._fields_))
+    ]
+    assert list((ctypes.c_long * len(want)).in_dll(library, "places")) == want
+
+
+def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibrary) -> None:
+    item = item_of(None)
+    pace_library.begin(item.address, 0, SECOND)
+    for point in (2, 0, 3, 1):
+        time.sleep(0.002)
+        pace_library.passes(point)
+    pace_library.end()
+    assert item.workers[0].sleeps == 0
+    assert (item.times >= 2 * MS).all()
+    assert item.latency >= item.times.sum()
+    assert item.order.tolist() == [1, 3, 0, 2]
+    assert item.workers[0].longest_run == pytest.approx(item.latency, rel=0.01)
+
+
+def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None:
+    plan = PacePlan(np.full(4, 10.0 * MS), np.full(4, 0.25), 0.0, 0.0, burst=0.0)
+    item = item_of(plan)
+    passed(pace_library, item, 100 * MS)
+    assert item.workers[0].sleeps == 4
+    assert item.workers[0].slept >= 99 * MS  # no work was done, so all of it is slack in the end
+    assert item.latency >= 99 * MS
+
+
+def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
+    item = item_of(proportional([10.0 * MS] * 4, 0.05))
+    passed(pace_library, item, 20 * MS)
+    assert item.workers[0].sleeps == 0
+    passed(pace_library, item, SECOND, begin=time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 2 * SECOND)
+    assert item.workers[0].sleeps == 0
+    assert item.latency >= 2 * SECOND
+
+
+def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
+    plan = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), 0.0, 0.0, burst=0.0)
+    item = item_of(plan)
+    pace_library.begin(item.address, 0, 150 * MS)
+    pace_library.passes(0)
+    slept = item.workers[0].slept
+    pace_library.end()
+    assert slept >= 50 * MS
+    assert slept - item.workers[0].late <= 51 * MS  # 150 less the 99 that are to come
+
+
+def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:
+    item = item_of(proportional([1000.0] * 4, 0.0))
+    passed(pace_library, item, 10 * MS)
+    assert item.workers[0].sleeps <= 1  # a microsecond an operator: none of them is worth a sleep but by hold-ups
+
+
+def test_points_of_submodels_follow_each_other(pace_library: PaceLibrary) -> None:
+    item = item_of(None, 5)
+    pace_library.begin(item.address, 0, SECOND)
+    pace_library.count_from(3)
+    pace_library.passes(1)
+    pace_library.count_from(0)
+    pace_library.passes(2)
+    pace_library.end()
+    assert np.flatnonzero(item.times).tolist() == [2, 4]
+    assert item.order[[4, 2]].tolist() == [0, 1]
+
+
+def test_points_outside_of_an_item_are_nothing(pace_library: PaceLibrary) -> None:
+    pace_library.passes(7)
+    pace_library.count_from(7)
+
+
+def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(pace_library: PaceLibrary) -> None:
+    item = item_of(PacePlan(np.full(4, 1.0 * MS), np.full(4, 0.25), 0.0, 0.0, burst=0.0))
+    pace_library.begin(item.address, 0, 200 * MS)
+    for point in range(4):
+        end = time.perf_counter_ns() + 2 * MS
+        while time.perf_counter_ns() < end:
+            pass
+        pace_library.passes(point)
+    pace_library.end()
+    assert 2 * MS <= item.busiest <= 10 * MS
+    assert item.busiest >= item.workers[0].longest_run or item.workers[0].longest_run > 10 * MS
+
+
+def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
+    several = [item_of(None) for _ in range(4)]
+
+    def work(item: Item, rounds: int) -> None:
+        pace_library.begin(item.address, 0, SECOND)
+        for _ in range(rounds):
+            pace_library.passes(rounds % 4)
+        pace_library.end()
+
+    threads = [threading.Thread(target=work, args=(item, 100 + number)) for number, item in enumerate(several)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [np.flatnonzero(item.times).tolist() for item in several] == [[0], [1], [2], [3]]
+
+
+def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
+    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    other = library_from_source("int nothing_of_ours;", isa, tmp_path)
+    with pytest.raises(BundleError, match="lacks a function"):
+        PaceLibrary(other)

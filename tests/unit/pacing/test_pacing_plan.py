@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: weights are shares, long operators are cut, goals are times."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nndeploy.errors import UsageError
+from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.plan import PART_NS, proportional
+
+AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=50)
+
+
+@given(AMOUNTS)
+def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
+    plan = proportional(amounts, 0.1, 0.0)
+    total = sum(amounts) or 1.0
+    np.testing.assert_allclose(plan.weights, np.array(amounts) / total, rtol=1e-12)
+    np.testing.assert_allclose(plan.before + plan.amounts, np.cumsum(amounts), rtol=1e-9)
+    np.testing.assert_allclose(plan.weight_before + plan.weights, np.cumsum(plan.weights), rtol=1e-9)
+
+
+@given(AMOUNTS)
+def test_no_part_is_longer_than_it_may_be(amounts: list[float]) -> None:
+    plan = proportional(amounts, 0.1, 0.0)
+    assert (plan.parts >= 1).all()
+    assert (plan.amounts / plan.parts <= PART_NS * (1 + 1e-9)).all()
+    assert plan.next_amounts[-1] == 0
+    np.testing.assert_allclose(plan.next_amounts[:-1], (plan.amounts / plan.parts)[1:])
+
+
+def test_a_share_of_the_processor_is_a_time() -> None:
+    assert PaceGoal(cpu_limit=0.25).cap_ns(10e6) == 40_000_000
+    assert PaceGoal(max_latency_ns=7).cap_ns(10e6) == 7
+
+
+def test_a_cap_below_the_calm_time_names_the_least_that_works() -> None:
+    with pytest.raises(UsageError, match=r"takes 24 ms without delays: 8 ms leave nothing") as caught:
+        PaceGoal(max_latency_ns=8_000_000).check(24e6)
+    least = 24.5
+    assert f"--max-latency {least:g}ms is the least" in caught.value.hint
+    PaceGoal(max_latency_ns=round(least * 1e6)).check(24e6)
+
+
+@pytest.mark.parametrize(("latency", "limit"), [(0, 0.0), (0, 1.0), (-1, 0.0)])
+def test_a_goal_needs_a_time_or_a_share(latency: int, limit: float) -> None:
+    with pytest.raises(UsageError, match="needed to pace by"):
+        PaceGoal(latency, limit)
