@@ -32,8 +32,7 @@ class _Plan(ctypes.Structure):
 
     _fields_ = (
         ("points", ctypes.POINTER(_Point)), ("num_points", ctypes.c_int64), ("total", ctypes.c_double),
-        ("margin", ctypes.c_double), ("reserve", ctypes.c_double), ("burst", ctypes.c_double),
-        ("least", ctypes.c_double),
+        ("reserve", ctypes.c_double), ("burst", ctypes.c_double), ("least", ctypes.c_double),
     )  # fmt: skip
 
 
@@ -70,9 +69,7 @@ class PlanMemory:
         for number, passed in enumerate(order.tolist()):
             points[number] = _Point(*rows[passed])
         self._points = points
-        self.struct = _Plan(
-            points, len(plan.amounts), plan.total, plan.margin, plan.reserve, plan.burst, plan.least_delay
-        )
+        self.struct = _Plan(points, len(plan.amounts), plan.total, plan.reserve, plan.burst, plan.least_delay)
 
 
 class Item:

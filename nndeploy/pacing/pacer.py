@@ -18,19 +18,23 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import RESERVE_NS, proportional
+from nndeploy.pacing.plan import proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 CALM_RUNS = 5
-FIRST_MARGIN, LEAST_MARGIN, MOST_MARGIN = 0.05, 0.02, 0.5
-RUNS_OF_A_PLAN = 16
+RUNS_OF_A_PLAN = 8
 """After so many runs the plan is made anew from what they took."""
+KEPT_ERRORS = 200
+"""Runs from whose ends the reserve follows."""
+LEAST_RESERVE_NS = 0.15e6
+FIRST_RESERVE = 0.02
+"""Of the cap, before there were runs."""
+MOST_RESERVE = 0.25
+"""Of the cap: what is later than that is no matter of reserves."""
 MOST_SHAPES = 64
 LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
-RESERVED_SHARE = 0.01
-"""What of the cap is kept back besides."""
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
 KEPT_RECORDS = 100_000
@@ -93,8 +97,8 @@ class _Shape:
     order: "_Array | None" = None
     amounts: "_Array | None" = None
     calm: float = 0.0
-    outside: float = 0.0
-    margin: float = FIRST_MARGIN
+    reserve: float = 0.0
+    errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ERRORS))
     cap: int = 0
     memory: PlanMemory | None = None
 
@@ -175,18 +179,22 @@ class Pacer:
                 self._plan(shape)
 
     def _plan(self, shape: _Shape) -> None:
-        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made."""
+        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made.
+
+        The reserve is what 99 of 100 runs needed beyond the end that was planned for them.
+        """
         amounts = np.median(shape.times, 0)
         if shape.amounts is None:
             shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
-            shape.outside = max(0.0, shape.calm - float(amounts.sum()))
             shape.cap = self.goal.cap_ns(shape.calm)
+            outside = max(0.0, shape.calm - float(amounts.sum()))
+            shape.reserve = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap
         else:
-            shape.amounts = shape.amounts + 0.3 * (amounts - shape.amounts)
-            over = float(np.mean(np.array(shape.latencies) > shape.cap))
-            shape.margin = float(np.clip(shape.margin * (1.3 if over > 0.01 else 0.97), LEAST_MARGIN, MOST_MARGIN))
+            shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
+            shape.errors.extend(latency - (shape.cap - shape.reserve) for latency in shape.latencies)
+            needed = float(np.quantile(shape.errors, 0.99, method="higher"))
+            shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
         shape.times, shape.latencies = [], []
         assert shape.order is not None
         in_order = shape.amounts[np.argsort(shape.order)]
-        reserve = RESERVE_NS + shape.outside + RESERVED_SHARE * shape.cap
-        shape.memory = PlanMemory(proportional(in_order, shape.margin, reserve), shape.order)
+        shape.memory = PlanMemory(proportional(in_order, shape.reserve), shape.order)

@@ -20,17 +20,17 @@ PART_NS = 0.4e6
 """How long a part of an operator is that can be cut."""
 LEAST_DELAY_NS = 0.1e6
 """A sleep costs 15 to 35 microseconds of processor time, so none shorter than a few of those."""
-RESERVE_NS = 0.15e6
-"""What is kept back for the last wake-up and the way out."""
 
 
 @dataclass(frozen=True)
 class PacePlan:
-    """`amounts` in nanoseconds, `weights` (of sum 1) by point, in the order in which the points are passed."""
+    """`amounts` in nanoseconds, `weights` (of sum 1) by point, in the order in which the points are passed.
+
+    `reserve` nanoseconds are kept back before the deadline.
+    """
 
     amounts: _Array
     weights: _Array
-    margin: float
     reserve: float
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
@@ -65,11 +65,11 @@ def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
-def proportional(amounts: "Sequence[float] | _Array", margin: float, reserve: float = RESERVE_NS) -> PacePlan:
+def proportional(amounts: "Sequence[float] | _Array", reserve: float) -> PacePlan:
     """Returns the plan whose delays are proportional to the amounts.
 
     In a serial program this makes the largest load of any stretch the least: all have the same.
     """
     array = np.asarray(amounts, np.float64)
     total = float(array.sum()) or 1.0
-    return PacePlan(array, array / total, margin, reserve)
+    return PacePlan(array, array / total, reserve)

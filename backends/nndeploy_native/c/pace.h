@@ -18,12 +18,11 @@ struct nnd_pace_point {
   int64_t parts;
 };
 
-/* `total`: nanoseconds of all calm work; `margin`: what of the remaining work is kept back, and `reserve` nanoseconds
- * besides; no sleep before `burst` nanoseconds of work were done, if the next point is not beyond; none under `least`. */
+/* `total`: nanoseconds of all calm work; `reserve`: those that are kept back until the deadline; no sleep before `burst` nanoseconds of work were done, if the next point is not beyond; none under `least`. */
 struct nnd_pace_plan {
   const struct nnd_pace_point *points;
   int64_t num_points;
-  double total, margin, reserve, burst, least;
+  double total, reserve, burst, least;
 };
 
 /* What a thread that works on an item remembers, and what it did. */

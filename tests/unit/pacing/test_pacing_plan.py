@@ -15,7 +15,7 @@ AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=50)
 
 @given(AMOUNTS)
 def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
-    plan = proportional(amounts, 0.1, 0.0)
+    plan = proportional(amounts, 0.0)
     total = sum(amounts) or 1.0
     np.testing.assert_allclose(plan.weights, np.array(amounts) / total, rtol=1e-12)
     np.testing.assert_allclose(plan.before + plan.amounts, np.cumsum(amounts), rtol=1e-9)
@@ -24,7 +24,7 @@ def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
 
 @given(AMOUNTS)
 def test_no_part_is_longer_than_it_may_be(amounts: list[float]) -> None:
-    plan = proportional(amounts, 0.1, 0.0)
+    plan = proportional(amounts, 0.0)
     assert (plan.parts >= 1).all()
     assert (plan.amounts / plan.parts <= PART_NS * (1 + 1e-9)).all()
     assert plan.next_amounts[-1] == 0

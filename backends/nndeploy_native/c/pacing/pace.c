@@ -4,11 +4,12 @@
  *
  * A delay is a sleep until an absolute time, never a wait that spins. How long follows from the slack that is left:
  *
- *   slack = deadline - now - remaining work * (1 + margin) - reserve
+ *   slack = deadline - now - remaining work * stretch - reserve
  *   delay = slack * (weight since the last sleep) / (weight from there to the end)
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
- * have taken goes into the next one. Linux only.
+ * have taken goes into the next one. The stretch is how much longer the work took so far than it does calm, at least 1.
+ * Linux only.
  */
 #define _GNU_SOURCE
 #include "pace.h"
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #define NND_EXPORT __attribute__((visibility("default")))
+
+#define NND_KNOWN 0.1 /* of the work is done before the stretch is believed */
 
 /* The item that this thread works on. */
 static _Thread_local struct nnd_pace_item *nnd_current;
@@ -69,8 +72,9 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   const struct nnd_pace_plan *plan = item->plan;
   const double left = 1.0 - worker->spent;
   if ((double)(now - worker->wake) + next <= plan->burst || left <= 0.0) return 0.0;
-  const double slack =
-      (double)(item->deadline - now) - (plan->total - done) * (1.0 + plan->margin) - plan->reserve;
+  const double worked = (double)(now - item->begin - worker->slept);
+  const double stretch = done > plan->total * NND_KNOWN && worked > done ? worked / done : 1.0;
+  const double slack = (double)(item->deadline - now) - (plan->total - done) * stretch - plan->reserve;
   const double delay = slack * (weight - worker->spent) / left;
   return delay < plan->least ? 0.0 : delay;
 }
