@@ -4,11 +4,12 @@
     python tests/bench/bench_pacing.py [MODEL ...] [--backends native,onnxruntime] [--seconds 6] [--rounds 3]
         [--json out.json]
 
-A network runs again and again on one core, one thread, in a process of its own; on the same core a neighbour wakes every
-5 to 15 ms and needs 1 ms of processor time (10% of the core). Pacing is granted twice the time that a run takes with
-nothing else there. Told by the system's own accounting, from another core: the network's processor clock, read every
-millisecond, gives its load in windows of 10 ms; the neighbour tells how long each of its milliseconds took. The ways are
-interleaved, and the medians of the rounds told. Outputs are compared with those of a run without delays, bit by bit.
+A network runs again and again on one core, one thread, in a process of its own; on the same core a neighbour wakes
+every 5 to 15 ms and needs 1 ms of processor time (10% of the core). Pacing is granted twice the time that a run takes
+with nothing else there. Told by the system's own accounting, from another core: the network's processor clock, read
+every half millisecond, gives its load in windows of 10 ms; the neighbour tells how long each of its milliseconds took.
+The ways are interleaved, and the medians of the rounds told. Outputs are compared with those of a run without delays,
+bit by bit.
 """
 
 import argparse
@@ -109,8 +110,8 @@ def _race(name: str, bundle: Path, options: argparse.Namespace) -> dict[str, Any
     paced = medians.get("paced")
     if paced:
         print(
-            f"\npaced: {paced['sleeps']:.1f} sleeps a run, late p50 {paced['late_us']:.0f} us, p99 {paced['late_p99_us']:.0f} us; "
-            f"longest run of the thread p99 {paced['longest_p99_ms']:.2f} ms\n"
+            f"\npaced: {paced['sleeps']:.1f} sleeps a run, late p50 {paced['late_us']:.0f} us, "
+            f"p99 {paced['late_p99_us']:.0f} us; longest run of the thread p99 {paced['longest_p99_ms']:.2f} ms\n"
         )
     return {"calm": calm, "cap_ms": cap_ms, "rounds": rows, "medians": medians}
 
@@ -119,17 +120,11 @@ def _measured(
     name: str, bundle: Path, way: str, cap_ms: float, seconds: float, *, with_neighbour: bool
 ) -> dict[str, float]:
     """Runs a network for some seconds in one way; returns the figures."""
-    arguments = [
-        sys.executable,
-        __file__,
-        "--child",
-        name,
-        str(bundle),
-        str(cap_ms if way == "paced" else 0),
-        str(seconds),
-    ]
+    granted = str(cap_ms if way == "paced" else 0.0)
+    arguments = [sys.executable, __file__, "--child", name, str(bundle), granted, str(seconds)]
     network = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert network.stdin is not None and network.stdout is not None
+    assert network.stdin is not None
+    assert network.stdout is not None
     neighbour = None
     try:
         if network.stdout.readline() != "ready\n":
@@ -190,11 +185,11 @@ def _windows(pid: int, seconds: float) -> "np.ndarray[Any, Any]":
 def _limited(pid: int, way: str) -> Iterator[None]:
     """What a user has today, applied to a process that is there already."""
     if way == "nice 19":
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), 19)
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), 19)
     elif way == "SCHED_IDLE":
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
     elif way.startswith("CPU quota"):
         QUOTA.mkdir(exist_ok=True)
         (QUOTA / "cpu.cfs_period_us").write_text(str(PERIOD_US))
