@@ -32,6 +32,14 @@ def library_from_bytes(data: bytes) -> ctypes.CDLL:
         return _LOADED[key]
 
 
+def exported_version(library: ctypes.CDLL, name: str) -> int:
+    """Returns the number that a library exports under a name, 0 where it exports none."""
+    try:
+        return ctypes.c_int.in_dll(library, name).value
+    except ValueError:
+        return 0
+
+
 def _loaded(data: bytes) -> ctypes.CDLL:
     try:
         return _loaded_from_memory(data) if hasattr(os, "memfd_create") else _loaded_from_file(data)

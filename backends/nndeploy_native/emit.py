@@ -47,8 +47,8 @@ static void all_steps(const void *context, struct nnd_pool *pool, int worker) {{
 NND_EXPORT struct nnd_pool *nnd_start(int workers) {{ return nnd_pool_start(workers, {steps}); }}
 NND_EXPORT void nnd_stop(struct nnd_pool *pool) {{ nnd_pool_stop(pool); }}
 
-/* Steps pass pace points: whoever paces a library without this one gets none. */
-NND_EXPORT const int nnd_has_points = 1;
+/* Steps pass pace points. */
+NND_EXPORT const int nnd_points_version = NND_PACE_VERSION;
 
 /* `pool` is null where the caller works alone; one call at a time has it. */
 NND_EXPORT void nnd_run(const struct nnd_call *call, struct nnd_pool *pool) {{

@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
-from nndeploy.plugin.interface import Json, OpenOptions
-from nndeploy.shared_object import library_from_bytes
+from nndeploy.pacing.item import PACE_VERSION
+from nndeploy.plugin.interface import Json, OpenOptions, PacePoint
+from nndeploy.shared_object import exported_version, library_from_bytes
 from nndeploy.target import host_target, unmet
 from nndeploy.value_types import Value
 from nndeploy_native.plan import (
@@ -113,16 +114,16 @@ class NativeSession:
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
         self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
-        self._has_points = hasattr(library, "nnd_has_points")
+        self._has_points = exported_version(library, "nnd_points_version") == PACE_VERSION
         self._pace: Callable[[], int] | None = None
         self._is_open = True
 
-    def pace(self, item: Callable[[], int]) -> list[str]:
-        """Lets later runs pass points of the item whose address `item()` gives; returns what each step is."""
+    def pace(self, item: Callable[[], int]) -> list[PacePoint]:
+        """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
         if not self._has_points:
             return []
         self._pace = item
-        return [str(step.get("what", step["kernel"])) for step in self._plan.steps]
+        return [PacePoint(str(step.get("what", step["kernel"])), is_cut=True) for step in self._plan.steps]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.errors import BundleError, UnavailableError, UsageError
-from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
 from nndeploy.value_types import Value
 from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_from_array, raw_name
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
@@ -111,9 +111,9 @@ class PacedSession(PlainSession):
         super().__init__(session, None)
         self._names = names
 
-    def pace(self, item: Callable[[], int]) -> Sequence[str]:  # noqa: ARG002
-        """Returns what stands before each point."""
-        return self._names
+    def pace(self, item: Callable[[], int]) -> list[PacePoint]:  # noqa: ARG002
+        """Returns the points."""
+        return [PacePoint(name, is_cut=False) for name in self._names]
 
 
 class RawMemorySession:

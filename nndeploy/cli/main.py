@@ -28,6 +28,7 @@ COMMANDS = {
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
     "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
+    "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "units": ("nndeploy.cli.units_cmd:units", "Make a library of static units that several bundles share."),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `nndeploy run` that pace it, and what they mean."""
+"""The options that say how much pacing is granted, and what they mean."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,33 +13,51 @@ from nndeploy.pacing.pacer import PaceGoal
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
-_OPTIONS = (
-    click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load of the processor."),
-    click.option("--max-latency", metavar="40ms", help="With --pace: how long a run of the bundle may take."),
-    click.option("--cpu-limit", metavar="50%", help="With --pace: how much of its time a run's thread may work."),
+_PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
+_GOAL = (
+    click.option("--max-latency", metavar="40ms", help="To pace by: how long a run of the bundle may take."),
+    click.option("--cpu-limit", metavar="50%", help="To pace by: how much of its time a run's thread may work."),
 )
 
 
-def pace_options(command: _Command) -> _Command:
-    """Adds the options to a command."""
-    for option in reversed(_OPTIONS):
+def goal_options(command: _Command) -> _Command:
+    """Adds the options that say how much is granted."""
+    for option in reversed(_GOAL):
         command = option(command)
     return command
 
 
+def pace_options(command: _Command) -> _Command:
+    """Adds those, and the one that asks for pacing."""
+    return _PACE(goal_options(command))
+
+
 def pace_goal(options: Mapping[str, Any]) -> PaceGoal | None:
-    """Returns what the user grants, None where nothing is paced.
+    """Returns what the user of `nndeploy run` grants, None where nothing is paced.
 
     Raises:
         UsageError: the options contradict each other or have no meaning.
     """
     latency, limit = options["max_latency"], options["cpu_limit"]
-    if not options["pace"]:
+    if options["pace"]:
         if latency is None and limit is None:
-            return None
+            raise UsageError("--pace needs one of --max-latency and --cpu-limit", hint="for example --max-latency 40ms")
+    elif latency is not None or limit is not None:
         raise UsageError(f"{'--cpu-limit' if latency is None else '--max-latency'} is for --pace", hint="add --pace")
-    if (latency is None) == (limit is None):
-        raise UsageError("--pace needs one of --max-latency and --cpu-limit", hint="for example --max-latency 40ms")
+    return goal_of(options)
+
+
+def goal_of(options: Mapping[str, Any]) -> PaceGoal | None:
+    """Returns what is granted, None where nothing is.
+
+    Raises:
+        UsageError: the options contradict each other or have no meaning.
+    """
+    latency, limit = options["max_latency"], options["cpu_limit"]
+    if latency is None and limit is None:
+        return None
+    if latency is not None and limit is not None:
+        raise UsageError("--max-latency and --cpu-limit exclude each other: either follows from the other")
     if latency is not None:
         return PaceGoal(max_latency_ns=nanoseconds(latency))
     found = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*", limit)

@@ -12,6 +12,8 @@ import numpy as np
 from nndeploy.pacing.plan import PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
+PACE_VERSION = 1
+"""NND_PACE_VERSION: of these structures."""
 _WORKER_ALIGNMENT = 64
 _LOG = 256  # NND_PACE_LOG
 WINDOW_NS = 10_000_000

@@ -4,7 +4,8 @@
 import ctypes
 
 from nndeploy.errors import BundleError
-from nndeploy.shared_object import library_from_bytes
+from nndeploy.pacing.item import PACE_VERSION
+from nndeploy.shared_object import exported_version, library_from_bytes
 
 
 class PaceLibrary:
@@ -15,9 +16,11 @@ class PaceLibrary:
 
         Raises:
             UnavailableError: the system's loader refuses it.
-            BundleError: it lacks a function.
+            BundleError: it lacks a function, or is of another version.
         """
         library = library_from_bytes(data)
+        if exported_version(library, "nnd_pace_version") != PACE_VERSION:
+            raise BundleError("its library of delays is of another version", hint="compile it again, with --pace")
         try:
             self.begin, self.end = library.nnd_pace_begin, library.nnd_pace_end
             self.slice = library.nnd_pace_slice

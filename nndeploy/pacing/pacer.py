@@ -18,7 +18,7 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import proportional
+from nndeploy.pacing.plan import PacePlan, proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -88,6 +88,16 @@ class PaceRecord:
     busiest: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedPoint:
+    """A point of a plan: the operator before it, how long that takes, in how many parts, the sleep behind it."""
+
+    name: str
+    amount_us: float
+    parts: int
+    delay_us: float
+
+
 @dataclass(slots=True)
 class _Shape:
     """What is known of runs at one shape of the inputs."""
@@ -110,6 +120,7 @@ class Pacer:
         """At most `num_threads` work on one run."""
         self.goal = goal
         self.points: list[str] = []
+        self._is_cut: list[bool] = []
         self.records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self.has_slice = True
         self._library = library
@@ -119,10 +130,14 @@ class Pacer:
         self._thread = threading.local()
         self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
 
-    def add_points(self, names: Sequence[str]) -> int:
-        """Adds the points of a submodel, by what stands before each; returns the first's number."""
-        self.points += names
-        return len(self.points) - len(names)
+    def add_points(self, points: Sequence[tuple[str, bool]]) -> int:
+        """Adds the points of a submodel: the operator before each, and whether it is done in parts.
+
+        Returns the number of the first.
+        """
+        self.points += [name for name, _ in points]
+        self._is_cut += [is_cut for _, is_cut in points]
+        return len(self.points) - len(points)
 
     def address(self) -> int:
         """Returns the address of the item that this thread works on, 0 where there is none."""
@@ -155,6 +170,21 @@ class Pacer:
         with self._lock:
             known = [(shape.calm, shape.amounts) for shape in self._shapes.values() if shape.amounts is not None]
         return known[-1] if known else (0.0, np.zeros(len(self.points)))
+
+    def plan(self) -> list[PlannedPoint]:
+        """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
+        with self._lock:
+            shape = next((one for one in reversed(self._shapes.values()) if one.order is not None), None)
+            if shape is None or shape.order is None or shape.amounts is None:
+                return []
+            order, plan = self._in_order(shape.order, shape.amounts, shape.reserve)
+            slack = max(0.0, shape.cap - shape.reserve - plan.total)
+        return [
+            PlannedPoint(self.points[number], amount / 1e3, parts, weight * slack / 1e3)
+            for number, amount, parts, weight in zip(
+                order.tolist(), plan.amounts.tolist(), plan.parts.tolist(), plan.weights.tolist(), strict=True
+            )
+        ]
 
     def _shape(self, key: Hashable) -> _Shape:
         if key in self._shapes:
@@ -196,5 +226,10 @@ class Pacer:
             shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
         shape.times, shape.latencies = [], []
         assert shape.order is not None
-        in_order = shape.amounts[np.argsort(shape.order)]
-        shape.memory = PlanMemory(proportional(in_order, shape.reserve), shape.order)
+        _, plan = self._in_order(shape.order, shape.amounts, shape.reserve)
+        shape.memory = PlanMemory(plan, shape.order)
+
+    def _in_order(self, order: _Array, amounts: _Array, reserve: float) -> tuple[_Array, PacePlan]:
+        """Returns the points in the order in which they are passed, and their plan."""
+        passed = np.argsort(order)
+        return passed, proportional(amounts[passed], reserve, np.array(self._is_cut)[passed])

@@ -5,7 +5,6 @@ A point stands behind each operator, in the order in which they run. Its amount 
 nothing delays it; its weight is the share that the delay behind it has of all delays.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -26,12 +25,13 @@ LEAST_DELAY_NS = 0.1e6
 class PacePlan:
     """`amounts` in nanoseconds, `weights` (of sum 1) by point, in the order in which the points are passed.
 
-    `reserve` nanoseconds are kept back before the deadline.
+    `reserve` nanoseconds are kept back before the deadline; `is_cut` tells whose operators are done in parts.
     """
 
     amounts: _Array
     weights: _Array
     reserve: float
+    is_cut: _Array
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
 
@@ -53,7 +53,7 @@ class PacePlan:
     @cached_property
     def parts(self) -> _Array:
         """In how many parts each operator should be cut."""
-        return np.maximum(1, np.ceil(self.amounts / PART_NS)).astype(np.int64)
+        return np.where(self.is_cut, np.maximum(1, np.ceil(self.amounts / PART_NS)), 1).astype(np.int64)
 
     @cached_property
     def next_amounts(self) -> _Array:
@@ -65,11 +65,13 @@ def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
-def proportional(amounts: "Sequence[float] | _Array", reserve: float) -> PacePlan:
+def proportional(amounts: _Array, reserve: float, is_cut: _Array) -> PacePlan:
     """Returns the plan whose delays are proportional to the amounts.
 
-    In a serial program this makes the largest load of any stretch the least: all have the same.
+    In a serial program this makes the largest load of any stretch the least: all have the same. Behind the last operator
+    nothing follows, so nothing is slept there; between its parts something is.
     """
-    array = np.asarray(amounts, np.float64)
-    total = float(array.sum()) or 1.0
-    return PacePlan(array, array / total, reserve)
+    plan = PacePlan(amounts, amounts.copy(), reserve, is_cut)
+    plan.weights[-1] *= 1.0 - 1.0 / plan.parts[-1]
+    plan.weights[:] /= float(plan.weights.sum()) or 1.0
+    return plan

@@ -13,7 +13,7 @@ backends of this project checks yours: `nndeploy.testing.BackendConformance`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from nndeploy.value_types import DimRange, Value
 
@@ -125,12 +125,19 @@ class Session(Protocol):
         """Frees what the session holds; a second call does nothing."""
 
 
+class PacePoint(NamedTuple):
+    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between."""
+
+    name: str
+    is_cut: bool
+
+
 @runtime_checkable
 class PacedSession(Protocol):
     """What a session may offer besides: to pass points between its operators, where runs may sleep."""
 
-    def pace(self, item: Callable[[], int]) -> Sequence[str]:
-        """Lets later runs pass their points; returns what stands before each of them, none where there is no way.
+    def pace(self, item: Callable[[], int]) -> Sequence[PacePoint]:
+        """Lets later runs pass their points; returns these, none where there is no way.
 
         Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
         nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced.

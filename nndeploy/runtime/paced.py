@@ -15,7 +15,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import UnavailableError
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
-from nndeploy.plugin.interface import PacedSession, Session
+from nndeploy.plugin.interface import PacedSession, PacePoint, Session
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.select import Choice
 from nndeploy.target import host_target
@@ -56,8 +56,8 @@ def paced(
     pacer = Pacer(pacing.library, pacing.goal, host_target().num_cores)
     with_points = list[Runnable]()
     for step, session, choice in zip(steps, sessions, choices, strict=True):
-        own = list(session.pace(pacer.address)) if isinstance(session, PacedSession) else []
-        whole = f"submodel {choice.submodel} ({choice.backend})"
+        own = session.pace(pacer.address) if isinstance(session, PacedSession) else ()
+        whole = PacePoint(f"submodel {choice.submodel} ({choice.backend})", is_cut=False)
         first = pacer.add_points(own or [whole])
         with_points.append(_PacedStep(step, pacing.library, first, passes=not own))
     return pacer, with_points

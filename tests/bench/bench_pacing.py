@@ -103,7 +103,8 @@ def _race(name: str, bundle: Path, options: argparse.Namespace) -> dict[str, Any
     for way, row in medians.items():
         print(
             f"| {way} | {row['p50_ms']:.2f} / {row['p99_ms']:.2f} | {row['over']:.1%} "
-            f"| {row['neighbour_p50']:.2f} / {row['neighbour_p90']:.2f} / {row['neighbour_p99']:.2f} | {row['load']:.0%} "
+            f"| {row['neighbour_p50']:.2f} / {row['neighbour_p90']:.2f} / {row['neighbour_p99']:.2f} "
+            f"| {row['load']:.0%} "
             f"| {row['window_p50']:.0%} / {row['window_p99']:.0%} / {row['window_most']:.0%} |",
             flush=True,
         )

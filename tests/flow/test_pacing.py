@@ -130,7 +130,7 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
     ("options", "reason"),
     [
         (["--pace"], "needs one of"),
-        (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "needs one of"),
+        (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "exclude each other"),
         (["--max-latency", "5ms"], "is for --pace"),
         (["--cpu-limit", "50%"], "is for --pace"),
         (["--pace", "--max-latency", "5"], "is not a time"),
@@ -146,3 +146,26 @@ def test_options_that_make_no_sense_are_refused(
     assert run_command(["run", str(bundle), "--input", "x.npz", *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+
+
+def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, backends="onnxruntime")
+    assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["cap_ms"] == 20
+    assert len(plan["points"]) >= 2
+    delays, amounts = (np.array([point[key] for point in plan["points"]]) for key in ("delay_us", "amount_us"))
+    assert delays[-1] == 0  # nothing follows there
+    np.testing.assert_allclose(delays / delays.sum(), [*(amounts[:-1] / amounts[:-1].sum()), 0], rtol=1e-9)
+    assert run_command(["pace", str(bundle), "--cpu-limit", "50%", "--runs", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "ms of sleep in" in said
+    assert "paced: load" in said
+
+
+def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, backends="onnxruntime", num_goldens=0)
+    assert run_command(["pace", str(bundle)]) == UsageError.exit_code
+    assert "one of --max-latency and --cpu-limit" in capsys.readouterr().err
+    assert run_command(["pace", str(bundle), "--cpu-limit", "50%"]) == UsageError.exit_code
+    assert "no sample" in capsys.readouterr().err

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#define NND_PACE_VERSION 1 /* of these structures: who was compiled with another does not take part */
+
 /* What is planned for one point. `before`, `amount`: nanoseconds of calm work until its operator, and of it;
  * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: the calm work until the next point;
  * `parts`: how many the operator should be cut in. */

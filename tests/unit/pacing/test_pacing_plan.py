@@ -15,16 +15,16 @@ AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=50)
 
 @given(AMOUNTS)
 def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
-    plan = proportional(amounts, 0.0)
-    total = sum(amounts) or 1.0
-    np.testing.assert_allclose(plan.weights, np.array(amounts) / total, rtol=1e-12)
+    plan = proportional(np.array(amounts), 0.0, np.full(len(amounts), False))
+    total = sum(amounts[:-1]) or 1.0
+    np.testing.assert_allclose(plan.weights, np.array([*amounts[:-1], 0.0]) / total, rtol=1e-12)
     np.testing.assert_allclose(plan.before + plan.amounts, np.cumsum(amounts), rtol=1e-9)
     np.testing.assert_allclose(plan.weight_before + plan.weights, np.cumsum(plan.weights), rtol=1e-9)
 
 
 @given(AMOUNTS)
 def test_no_part_is_longer_than_it_may_be(amounts: list[float]) -> None:
-    plan = proportional(amounts, 0.0)
+    plan = proportional(np.array(amounts), 0.0, np.full(len(amounts), True))
     assert (plan.parts >= 1).all()
     assert (plan.amounts / plan.parts <= PART_NS * (1 + 1e-9)).all()
     assert plan.next_amounts[-1] == 0
@@ -48,3 +48,9 @@ def test_a_cap_below_the_calm_time_names_the_least_that_works() -> None:
 def test_a_goal_needs_a_time_or_a_share(latency: int, limit: float) -> None:
     with pytest.raises(UsageError, match="needed to pace by"):
         PaceGoal(latency, limit)
+
+
+def test_what_cannot_be_cut_is_one_part() -> None:
+    plan = proportional(np.array([10.0, 10.0]) * PART_NS, 0.0, np.array([False, True]))
+    assert plan.parts.tolist() == [1, 10]
+    assert plan.next_amounts.tolist() == [PART_NS, 0.0]

@@ -25,6 +25,8 @@
 
 #define NND_KNOWN 0.1 /* of the work is done before the stretch is believed */
 
+NND_EXPORT const int nnd_pace_version = NND_PACE_VERSION;
+
 /* The item that this thread works on. */
 static _Thread_local struct nnd_pace_item *nnd_current;
 static _Thread_local int nnd_is_prompt;
@@ -71,7 +73,7 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
                         double done, double weight, double next) {
   const struct nnd_pace_plan *plan = item->plan;
   const double left = 1.0 - worker->spent;
-  if ((double)(now - worker->wake) + next <= plan->burst || left <= 0.0) return 0.0;
+  if ((double)(now - worker->wake) + next <= plan->burst || left <= 0.0 || next <= 0.0) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept);
   const double stretch = done > plan->total * NND_KNOWN && worked > done ? worked / done : 1.0;
   const double slack = (double)(item->deadline - now) - (plan->total - done) * stretch - plan->reserve;

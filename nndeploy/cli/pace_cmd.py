@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy pace`: the plan by which a bundle would be paced on this machine, and what it achieves on its sample."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.pace_options import goal_of, goal_options
+
+EXAMPLES = """\b
+Examples:
+  nndeploy pace model.nnd --max-latency 80ms
+  nndeploy pace model.nnd --cpu-limit 50% --all
+"""
+SHOWN = 12
+
+
+@click.command("pace", epilog=EXAMPLES)
+@BUNDLE
+@goal_options
+@click.option("--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Paced runs to measure.")
+@click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
+@load_options
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
+def pace(bundle: Path, runs: int, shows_all: bool, as_json: bool, **options: Any) -> None:
+    """Show how a BUNDLE would be paced on this machine.
+
+    That is how long each operator takes, how long runs sleep behind it, and what that achieves. The bundle must have
+    been compiled with --pace and carry a sample, which is what is run.
+    """
+    from nndeploy.bundle.reader import open_bundle
+    from nndeploy.cli.run_view import pace_text, pace_to_json
+    from nndeploy.errors import UsageError
+
+    goal = goal_of(options)
+    if goal is None:
+        raise UsageError("a plan needs one of --max-latency and --cpu-limit", hint="for example --cpu-limit 50%")
+    with open_bundle(bundle) as opened:
+        goldens = opened.manifest.goldens
+        inputs = opened.values(goldens[0].inputs) if goldens else None
+    if inputs is None:
+        raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
+    with load(bundle, options, goal) as program:
+        assert program.pacer is not None
+        for _ in range(runs):
+            program.run(inputs)
+        plan = program.pacer.plan()
+        text, achieved = pace_text(program.pacer), pace_to_json(program.pacer)
+    if as_json:
+        print_json({"bundle": str(bundle), **achieved, "points": [dataclasses.asdict(point) for point in plan]})
+        return
+    work_ms, sleep_ms = (
+        sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for one in plan), strict=True)
+    )
+    print_line(
+        f"{len(plan)} points, {work_ms:.3g} ms of work and {sleep_ms:.3g} ms of sleep in {achieved['cap_ms']:.3g} ms"
+    )
+    longest = sorted(plan, key=lambda one: -one.amount_us)[: len(plan) if shows_all else SHOWN]
+    print_table(
+        "operators" if shows_all else f"the {len(longest)} longest operators",
+        ("operator", "us", "share", "parts", "sleep behind it, us"),
+        (
+            (
+                one.name,
+                f"{one.amount_us:.0f}",
+                f"{one.amount_us / 10 / work_ms:.1f}%",
+                str(one.parts),
+                f"{one.delay_us:.0f}",
+            )
+            for one in (plan if shows_all else longest)
+        ),
+        right=("us", "share", "parts", "sleep behind it, us"),
+    )
+    print_line(text.removeprefix("nndeploy: "))
