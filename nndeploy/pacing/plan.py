@@ -68,8 +68,8 @@ def _sums_before(values: _Array) -> _Array:
 def proportional(amounts: _Array, reserve: float, is_cut: _Array) -> PacePlan:
     """Returns the plan whose delays are proportional to the amounts.
 
-    In a serial program this makes the largest load of any stretch the least: all have the same. Behind the last operator
-    nothing follows, so nothing is slept there; between its parts something is.
+    In a serial program this makes the largest load of any stretch the least: all have the same. Behind the last
+    operator nothing follows, so nothing is slept there; between its parts something is.
     """
     plan = PacePlan(amounts, amounts.copy(), reserve, is_cut)
     plan.weights[-1] *= 1.0 - 1.0 / plan.parts[-1]

@@ -20,6 +20,7 @@ from nndeploy.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
 NANOSECONDS = 1_000_000
+HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 
 
 @pytest.fixture
@@ -65,9 +66,30 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
     assert 0 < found.p50_peak_load <= found.peak_load <= 1
 
 
+def test_a_long_own_kernel_is_slept_in(tmp_path: Path) -> None:
+    needs_native()
+    text = f"""{HEADER} g (float[1,64,112,112] x) => (float[1,64,112,112] y) {{ y = Conv<pads=[1,1,1,1]>(x, w) }}"""
+    model = onnx.parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    bundle = compiled(tmp_path / "m.onnx", backends="native")
+    inputs = {"x": np.ones((1, 64, 112, 112), np.float32)}
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        want = program.run(inputs)["y"]
+    with nndeploy.load_bundle(bundle, threads=1, pace=PaceGoal(200 * NANOSECONDS)) as program:
+        got = program.run(inputs)["y"]
+        assert program.pacer is not None
+        plan, record = program.pacer.plan(), program.pacer.records[-1]
+    np.testing.assert_array_equal(got, want)
+    longest = max(plan, key=lambda point: point.amount_us)
+    assert longest.parts > 3
+    assert record.sleeps > 1
+
+
 def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
     needs_native()
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,4] y) { a = Exp(x) y = Neg(a) }'
+    text = HEADER + " g (float[n,4] x) => (float[n,4] y) { a = Exp(x) y = Neg(a) }"
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
     bundle = compiled(path, backends="onnxruntime", shapes={"x": "1..64,4"})

@@ -103,6 +103,15 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
     assert slept - item.workers[0].late <= 51 * MS  # 150 less the 99 that are to come
 
 
+def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
+    plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), 0.0, WHOLE, burst=0.0)
+    item = item_of(plan)
+    pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 200 * MS)
+    pace_library.passes(0)  # 40 ms for what takes 20: the other 80 will take 160, which is all that is left
+    pace_library.end()
+    assert item.workers[0].sleeps == 0
+
+
 def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:
     item = item_of(proportional(np.full(4, 1000.0), 0.0, WHOLE))
     passed(pace_library, item, 10 * MS)
