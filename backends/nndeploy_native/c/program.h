@@ -57,7 +57,9 @@ static void nnd_run_paced(struct nnd_pool *pool, int step, int worker, int each,
                           char *scratch) {
   struct nnd_pace_item *item = call->pace;
   const int workers = pool ? pool->workers : 1;
-  const nnd_size wanted = item->plan ? nnd_ceil_div(item->plan->points[item->first + step].parts, workers) : 1;
+  const nnd_size point = item->first + step;
+  const nnd_size parts = item->plan && point < item->num_points ? item->plan->points[point].parts : 1;
+  const nnd_size wanted = nnd_ceil_div(parts, workers);
   if (!pool) each = 1;
   if (wanted > each) each = (int)wanted;
   const struct nnd_paced_step paced = {run, call, step, worker, each};

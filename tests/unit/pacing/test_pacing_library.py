@@ -131,6 +131,11 @@ def test_points_of_submodels_follow_each_other(pace_library: PaceLibrary) -> Non
 
 
 def test_points_outside_of_an_item_are_nothing(pace_library: PaceLibrary) -> None:
+    item = item_of(None)
+    pace_library.begin(item.address, 0, SECOND)
+    pace_library.passes(4)
+    pace_library.end()
+    assert not item.times.any()
     pace_library.passes(7)
     pace_library.count_from(7)
 

@@ -68,7 +68,7 @@ static void nnd_sleep_until(int64_t until) {
   }
 }
 
-/* How long to sleep at a point, 0 for not now. `run`: for how long this thread has worked. */
+/* How long to sleep at a point behind which `next` nanoseconds of work stand until another one; 0: not now. */
 static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_worker *worker, int64_t now,
                         double done, double weight, double next) {
   const struct nnd_pace_plan *plan = item->plan;
@@ -84,6 +84,7 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
 static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_submodel, int64_t part, int64_t parts) {
   const int64_t now = nnd_now(), point = item->first + in_submodel;
   struct nnd_pace_worker *worker = &item->workers[number];
+  if (point >= item->num_points) return; /* a library that counts other steps than its plan does */
   if (number == 0 && item->times) item->times[point] += now - worker->last;
   if (number == 0 && item->order && part == parts) item->order[point] = item->num_passed++;
   worker->last = now;
