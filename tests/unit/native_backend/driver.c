@@ -20,6 +20,8 @@ struct nnd_call { /* c/program.h */
   const char *constants;
   char *arena, *scratch;
   ptrdiff_t scratch_bytes;
+  const ptrdiff_t *sizes;
+  void *pace;
 };
 
 static struct nnd_pool *(*nnd_start)(int workers);
