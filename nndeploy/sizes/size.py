@@ -11,6 +11,7 @@ lies within `bounds`.
 """
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -222,6 +223,11 @@ def bounds(size: Dim) -> tuple[int, int]:
     return size._bounds
 
 
+def is_fixed(sizes: Iterable[Dim]) -> bool:
+    """Whether none of some sizes depends on the inputs."""
+    return not any(isinstance(size, Size) for size in sizes)
+
+
 def fixed(size: Dim) -> int:
     """Returns a size as a number.
 
@@ -242,7 +248,19 @@ def evaluated(size: Dim, values: Mapping[str, int]) -> int:
     Raises:
         KeyError: a symbol has none.
     """
-    return cast(int, replaced(size, lambda one: values[one.name]))
+    if isinstance(size, int):
+        return size
+    return sum(count * math.prod(_number(atom, values) for atom in atoms) for atoms, count in size.terms)
+
+
+def _number(atom: Atom, values: Mapping[str, int]) -> int:
+    match atom:
+        case Symbol():
+            return values[atom.name]
+        case Quotient():
+            return evaluated(atom.dividend, values) // evaluated(atom.divisor, values)
+    choose = min if atom.kind == "min" else max
+    return choose(evaluated(atom.first, values), evaluated(atom.second, values))
 
 
 def replaced(size: Dim, replacement: Callable[[Symbol], Dim]) -> Dim:
