@@ -69,6 +69,7 @@ class Extreme:
 
 Atom: TypeAlias = Symbol | Quotient | Extreme
 Monomial: TypeAlias = tuple[Atom, ...]
+Replacement: TypeAlias = "Callable[[Atom], Dim | None]"
 _Terms: TypeAlias = Mapping[Monomial, int]
 
 
@@ -239,7 +240,7 @@ def fixed(size: Dim) -> int:
 
 def typical(size: Dim) -> int:
     """Returns the number where each symbol is in the middle of its range: for choices that only speed depends on."""
-    return cast(int, replaced(size, lambda one: (one.low + one.high) // 2))
+    return cast(int, replaced(size, lambda one: (one.low + one.high) // 2 if isinstance(one, Symbol) else None))
 
 
 def evaluated(size: Dim, values: Mapping[str, int]) -> int:
@@ -263,8 +264,8 @@ def _number(atom: Atom, values: Mapping[str, int]) -> int:
     return choose(evaluated(atom.first, values), evaluated(atom.second, values))
 
 
-def replaced(size: Dim, replacement: Callable[[Symbol], Dim]) -> Dim:
-    """Returns the size with each symbol replaced, simplified anew."""
+def replaced(size: Dim, replacement: Replacement) -> Dim:
+    """Returns the size with atoms replaced, simplified anew; of one that gets None the parts are asked for."""
     if isinstance(size, int):
         return size
     result: Dim = 0
@@ -273,10 +274,13 @@ def replaced(size: Dim, replacement: Callable[[Symbol], Dim]) -> Dim:
     return result
 
 
-def _replaced_atom(atom: Atom, replacement: Callable[[Symbol], Dim]) -> Dim:
+def _replaced_atom(atom: Atom, replacement: Replacement) -> Dim:
+    found = replacement(atom)
+    if found is not None:
+        return found
     match atom:
         case Symbol():
-            return replacement(atom)
+            return of_atom(atom)
         case Quotient():
             return replaced(atom.dividend, replacement) // replaced(atom.divisor, replacement)
     choose = least if atom.kind == "min" else most

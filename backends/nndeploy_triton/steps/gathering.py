@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.reduction import Axis
 from nndeploy_triton.steps.step import Request, Tile, grid
@@ -46,7 +47,7 @@ class Resize:
                 ("num_pixels", height * width), ("out_width", width), ("in_width", self.x.shape[3]),
                 ("in_pixels", self.x.shape[2] * self.x.shape[3]), ("num_planes", images * channels),
             ),
-            constants=(("TAPS_H", self.rows.shape[1]), ("TAPS_W", self.columns.shape[1]), *tile.blocks),
+            constants=(("TAPS_H", fixed(self.rows.shape[1])), ("TAPS_W", fixed(self.columns.shape[1])), *tile.blocks),
             grid=grid([("num_planes", 1)], [("num_pixels", tile["BLOCK_P"])]),
             tile=tile,
             layout="nchw",
