@@ -35,7 +35,9 @@ def inputs_at(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, np.ndarray
     for number, value in enumerate(model.graph.inputs):
         shape = [dim if isinstance(dim, int) else sizes[dim.value] for dim in value.shape]
         kind = value.dtype.numpy()
-        found[value.name] = random_values(number, "float32", *shape).astype(kind) if kind.kind == "f" else np.zeros(shape, kind)
+        found[value.name] = (
+            random_values(number, "float32", *shape).astype(kind) if kind.kind == "f" else np.zeros(shape, kind)
+        )
     return found
 
 
@@ -77,9 +79,10 @@ NETWORKS: dict[str, tuple[str, dict[str, np.ndarray]]] = {
         {"i": np.array([1, 3]), "j": np.array([0, 2]), "l": np.array([0, 1, 2])},
     ),
     "convolutions": (
-        """g (float[n,6,h,w] x) => (float[n,8,p,q] y, float[n,9,h,w] z) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, u, b)
-        c = HardSwish(a) d = Conv(c, v) y = Add(d, c) z = Conv<group=3, dilations=[2,2], pads=[2,2,2,2]>(x, g3) }""",
-        {"u": reals(8, 6, 3, 3), "b": reals(8, seed=2), "v": reals(8, 8, 1, 1, seed=3), "g3": reals(9, 2, 3, 3, seed=4)},
+        """g (float[n,6,h,w] x) => (float[n,8,p,q] y, float[n,9,h,w] z) {
+        a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, u, b) c = HardSwish(a) d = Conv(c, v) y = Add(d, c)
+        z = Conv<group=3, dilations=[2,2], pads=[2,2,2,2]>(x, k) }""",
+        {"u": reals(8, 6, 3, 3), "b": reals(8, seed=2), "v": reals(8, 8, 1, 1, seed=3), "k": reals(9, 2, 3, 3, seed=4)},
     ),
     "padded as the size asks": (
         'g (float[n,3,h,w] x) => (float[n,4,p,q] y) { y = Conv<strides=[2,2], auto_pad="SAME_UPPER">(x, u) }',
@@ -126,17 +129,18 @@ NETWORKS: dict[str, tuple[str, dict[str, np.ndarray]]] = {
     "from the end": (
         """g (float[n,s,w] x) => (float[n,2,w] y, float[n,p,w] z, float[n,3,w] u) { y = Slice(x, b, e, k)
         z = Slice(x, b, f, k, t) u = Gather<axis=1>(x, l) }""",
-        {"b": np.array([-2]), "e": np.array([2**60]), "f": np.array([-(2**60)]), "k": np.array([1]), "t": np.array([-2]),
-         "l": np.array([0, -1, -2])},
+        {"b": np.array([-2]), "e": np.array([2**60]), "f": np.array([-(2**60)]), "k": np.array([1]),
+         "t": np.array([-2]), "l": np.array([0, -1, -2])},
     ),
     "surrounded": (
-        """g (float[n,2,h,w] x) => (float[n,3,p,q] y, float[n,4,h,w] z) { y = Pad(x, m, o) z = Pad<mode="wrap">(x, a) }""",
+        """g (float[n,2,h,w] x) => (float[n,3,p,q] y, float[n,4,h,w] z) { y = Pad(x, m, o)
+        z = Pad<mode="wrap">(x, a) }""",
         {"m": np.array([0, 1, 2, 0, 0, 0, 1, 3]), "o": np.float32(1.5), "a": np.array([0, 1, 0, 0, 0, 1, 0, 0])},
     ),
     "in blocks": (
         """g (float[n,8,h,w] x, float[n,2,s,w] z) => (float[n,2,p,q] y, float[n,8,r,w] u, float[n,k,w] v) {
-        y = DepthToSpace<blocksize=2>(x) t = Reshape(z, f) u = Transpose<perm=[0,2,1,3]>(t) v = Reshape(z, g0) }""",
-        {"f": np.array([0, -1, 8, 1]), "g0": np.array([0, -1, 1])},
+        y = DepthToSpace<blocksize=2>(x) t = Reshape(z, f) u = Transpose<perm=[0,2,1,3]>(t) v = Reshape(z, e) }""",
+        {"f": np.array([0, -1, 8, 1]), "e": np.array([0, -1, 1])},
     ),
     "recurrent": (
         """g (float[h,n,3] x) => (float[h,2,n,5] y, float[2,n,5] z) {
