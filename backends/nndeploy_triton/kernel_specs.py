@@ -19,8 +19,9 @@ from nndeploy_triton.views import DTYPE_BYTES, View
 
 KERNEL_MODULES = {
     "convolution": "convolution", "depthwise": "depthwise", "elementwise": "elementwise", "gather": "gathering",
-    "lstm": "recurrent", "matmul": "matmul", "normalization": "reduction", "pooling": "pooling",
-    "reduction": "reduction", "resize": "gathering", "separable": "separable", "softmax": "reduction",
+    "interpolate": "gathering", "lstm": "recurrent", "matmul": "matmul", "normalization": "reduction",
+    "pooling": "pooling", "reduction": "reduction", "resize": "gathering", "separable": "separable",
+    "softmax": "reduction",
 }  # fmt: skip
 """Kernel -> the module of `nndeploy_triton.kernels` that holds the function of the same name."""
 
