@@ -199,16 +199,13 @@ def _over_symbols(plan: Plan, arena: _Arena) -> Plan:
     known: dict[Atom, Dim] = {atom: solved_size(number, solved[atom]) for number, atom in enumerate(solved)}
     known |= {atom: of_atom(atom) for place in arena.places.values() for atom in atoms_of(place.offset)}
 
-    def size_in(size: Dim) -> Dim:
-        return replaced(size, told)
-
-    def told(atom: Atom) -> "Dim | None":
+    def of_known(atom: Atom) -> "Dim | None":
         if isinstance(atom, Symbol) and atom not in known:
             raise BuildRefusedError(f"the size {atom.name!r} cannot be told from the shapes of the inputs here")
         return known.get(atom)
 
-    over = with_sizes(plan, size_in)
-    values = tuple(ArenaValue(size_in(one.num_bytes), one.below) for one in arena.values)
+    over = with_sizes(plan, lambda size: replaced(size, of_known))
+    values = tuple(ArenaValue(replaced(one.num_bytes, of_known), one.below) for one in arena.values)
     return replace(over, shapes=Shapes(tuple(solved.values()), values)) if solved else over
 
 

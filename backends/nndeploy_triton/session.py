@@ -113,6 +113,7 @@ class TritonSession:
         """Returns the call of a plan of numbers; memory for its values is taken anew where there is too little."""
         if plan.arena_bytes > self._arena.num_bytes:
             self._calls.clear()  # they use the memory that there was
+            self._arena = Allocation(self._gpu, 0)  # so that the two are not there at once
             self._arena = Allocation(self._gpu, plan.arena_bytes)
         memories = {"arena": self._arena, "constants": self._constants}
         launchers = [

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from nndeploy.own_operators.tensor_sizes import sizes_of
+from nndeploy.own_operators.tensor_sizes import MAX_ELEMENTS, sizes_of
 from nndeploy.passes.constants import constant_array
 from nndeploy.passes.operators import operand
 from nndeploy.passes.size_rules import broadcast_shape
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim
+from nndeploy.sizes.size import Dim, bounds, product
 from nndeploy.value_types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
@@ -201,8 +201,10 @@ class Context:
         try:
             return self.output(output)
         except BuildRefusedError:
-            shapes = [(one if isinstance(one, View) else self.view(one)).shape for one in operands]
-            view = self.new_root(output.name or "", self.dtype_of(output), broadcast_shape(shapes))
+            shape = broadcast_shape([(one if isinstance(one, View) else self.view(one)).shape for one in operands])
+            if bounds(product(shape))[1] > MAX_ELEMENTS:
+                raise
+            view = self.new_root(output.name or "", self.dtype_of(output), shape)
             self._views[view.name] = view
             return view
 

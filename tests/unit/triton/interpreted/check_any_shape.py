@@ -164,6 +164,13 @@ NETWORKS: dict[str, tuple[str, dict[str, np.ndarray]]] = {
         y, z = LSTM<hidden_size=5, direction="bidirectional">(x, u, r, b) }""",
         {"u": reals(2, 20, 3), "r": reals(2, 20, 5, seed=2), "b": reals(2, 40, seed=3)},
     ),
+    "quantised": (
+        """g (float[n,4,h,w] x) => (float[n,4,h,w] y, uint8[n,3,p,q] z) { a = QuantizeLinear<axis=1>(x, s, o)
+        y = DequantizeLinear<axis=1>(a, s, o) c = QuantizeLinear(x, t, i)
+        z = QLinearConv<pads=[1,1,0,0]>(c, t, i, k, t, l, v, i) }""",
+        {"s": np.float32([0.1, 0.2, 0.3, 0.4]), "o": np.uint8([1, 2, 3, 4]), "t": np.float32(0.05), "i": np.uint8(128),
+         "k": np.arange(48).reshape(3, 4, 2, 2).astype(np.int8), "l": np.int8(2), "v": np.float32(0.5171)},
+    ),
     "chosen": (
         "g (float[n,h] x, int64[w] i) => (float[n,w] y) { c = Cast<to=1>(x) y = Gather<axis=1>(c, i) }",
         {},
