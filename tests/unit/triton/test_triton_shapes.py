@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nndeploy_triton.gpu import facts_of
+from nndeploy_triton.kernel_specs import planned
 from nndeploy_triton.plan import (
     ArenaValue,
     Border,
@@ -24,12 +26,16 @@ from nndeploy_triton.plan import (
 from nndeploy_triton.plan import Launch as PlannedLaunch
 from nndeploy_triton.session import MAX_KEPT, TritonSession, open_session
 from nndeploy_triton.shape_plan import plan_at
+from nndeploy_triton.steps.matmul import Matmul
+from nndeploy_triton.views import View, dense
 
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver, Launch
 from nndeploy.errors import BundleError, InputError
 from nndeploy.plugin.interface import OpenOptions
+from nndeploy.sizes.size import symbol
 from nndeploy.sizes.solving import SolvedSymbol
+from nndeploy.target import Gpu
 
 ROWS = SolvedSymbol(number=0, axis=0, offset=0, factor=2, low=1, high=100)
 WIDTH = SolvedSymbol(number=1, axis=0, offset=0, factor=1, low=1, high=8)
@@ -226,3 +232,19 @@ def test_a_plan_that_leaves_its_memory_at_some_shape_is_refused_there(change: Ca
     with pytest.raises(BundleError) as caught:
         plan_at(plan, ((6, 3), (3,)))
     assert said in str(caught.value)
+
+
+def test_only_what_holds_at_every_size_is_compiled_in() -> None:
+    n = symbol("n", 1, 64)
+    step = Matmul(
+        dense("y", "float32", (n, 48)),
+        View("x", "float32", (1, n, 16 * n), (0, 16 * n, 1), offset=4 * n),
+        View("w", "float32", (1, 16 * n, 48), (0, 48, 1), offset=n),
+    )
+    gpu = facts_of(Gpu("RTX 4090", "8.9"))
+    spec = planned(
+        step.request(gpu, step.tiles(gpu)[0]), {name: Place("arena", arena_offset(0)) for name in "yxw"}
+    ).spec
+    assert set(spec.sizes) == {"num_rows", "num_columns", "depth", "left_row_stride", "right_k_stride"}
+    assert set(spec.wide) == {"out", "left", "num_columns", "depth", "left_row_stride", "right_k_stride"}
+    assert {"left_k_stride": 1, "left_batch_stride": 0}.items() <= dict(spec.constants).items()
