@@ -178,9 +178,9 @@ def _plan_from_json(data: Any) -> Plan:
         symbols = solved_from_json(data["shapes"]["symbols"], [len(border[3]) for border in data["inputs"]])
         arena = data["shapes"]["arena"]
         known: dict[str, Dim] = {f"s{number}": solved_size(number, one) for number, one in enumerate(symbols)}
-        known |= {f"a{number}": symbol(f"a{number}") for number in range(len(arena))}
-        reader = _Reader(known)
-        shapes = Shapes(symbols, tuple(_arena_value(number, one, reader) for number, one in enumerate(arena)))
+        of_inputs = _Reader(known)
+        shapes = Shapes(symbols, tuple(_arena_value(number, one, of_inputs) for number, one in enumerate(arena)))
+        reader = _Reader({**known, **{f"a{number}": symbol(f"a{number}") for number in range(len(arena))}})
     return Plan(
         _size(data["arena_bytes"], MAX_BYTES),
         _size(data["constants_bytes"], MAX_BYTES),

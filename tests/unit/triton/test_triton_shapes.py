@@ -199,6 +199,7 @@ def _set(value: object, *path: str | int) -> Callable[[Any], None]:
         (_set(0, "shapes", "symbols", 0, "factor"), "a symbol between 1 and 100 by 0"),
         (_set("1", "shapes", "symbols", 0, "low"), "not a number: '1'"),
         (_set([8, [2]], "shapes", "arena", 2), "a value of the arena that lies on a later one: [2]"),
+        (_set(["4*{a0}", []], "shapes", "arena", 2), "not a size: 'a0'"),
         (_set([8], "shapes", "arena", 2), "the plan is malformed: ValueError"),
         (_set(3, "shapes"), "the plan is malformed: TypeError"),
         (_set("other", "launches", 0, 0), "launch 0 names the kernel 'other', which is not there"),
