@@ -174,8 +174,8 @@ def test_a_size_in_a_range_is_taken() -> None:
             "the size {K} is not fixed",
         ),
         (
-            'g (float[1,2,N,N] x, float[4] s) => (float[1,2,M,M] y) { y = Resize <mode = "linear"> (x, , s) }',
-            "a Resize of a size that is not fixed, other than by repeating each pixel",
+            'g (float[1,2,N,N] x, float[4] s) => (float[1,2,M,M] y) { y = Resize <mode = "cubic"> (x, , s) }',
+            "a Resize that is cubic or smoothed, of a size that is not fixed",
         ),
         (
             'g (float[N,4] x, int64[4] p) => (float[M,4] y) { y = Pad <mode = "reflect"> (x, p) }',
