@@ -9,7 +9,7 @@ small as the shapes of a call allow. Law: two values that overlap in memory do n
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nndeploy.own_operators.memory import Lifetime, aligned, placed
+from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
 from nndeploy.own_operators.usage import readers_of
 from nndeploy.sizes.size import Dim, bounds
 from nndeploy_native.isa import Isa
@@ -37,9 +37,8 @@ def arena_of(steps: Sequence[Step], lowered: Lowered, isa: Isa, table: SizeTable
         return Arena({name: str(offset) for name, offset in offsets.items()}, str(num_bytes), num_bytes)
     begins: dict[str, str] = {}
     ends: dict[str, str] = {}
-    for name in sorted(offsets, key=lambda name: (offsets[name], name)):
-        below = [ends[other] for other in begins if lifetimes[other].meets(lifetimes[name])]
-        entry = table.added(largest_code(below))
+    for name, below in piled(lifetimes, offsets).items():
+        entry = table.added(largest_code(ends[other] for other in below))
         begins[name] = f"sizes[{entry}]"
         ends[name] = f"({begins[name]} + {table.code_of(padded(sizes[name], ALIGNMENT))})"
     whole = table.added(largest_code(ends.values()))

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.sizes.size import Dim, Size, bounds, typical
+from nndeploy.sizes.solving import solved_symbols
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
 from nndeploy_native.arena import arena_of
@@ -41,10 +42,9 @@ from nndeploy_native.plan import (
     Entry,
     Plan,
     Shapes,
-    SymbolOf,
     plan_to_json,
 )
-from nndeploy_native.size_table import SizeTable, largest_code, solved_symbols
+from nndeploy_native.size_table import SizeTable, largest_code
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Machine, Note, Step
 from nndeploy_native.tensors import Array, Tensor, padded
@@ -153,9 +153,8 @@ def _shapes(table: SizeTable, arena_bytes: str, scratch: Sequence[Dim]) -> Shape
     if not table.solved:
         return None
     each = largest_code(table.code_of(padded(one, ALIGNMENT)) for one in scratch)
-    symbols = (SymbolOf(one.number, one.axis, one.offset, one.factor, one.low, one.high) for one in table.solved)
     arena_entry, scratch_entry = table.added(arena_bytes), table.added(each)
-    return Shapes(tuple(symbols), table.num_entries, arena_entry, scratch_entry)
+    return Shapes(tuple(table.solved.values()), table.num_entries, arena_entry, scratch_entry)
 
 
 def _shown(notes: Mapping[str, Note]) -> dict[str, int | str]:

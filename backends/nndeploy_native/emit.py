@@ -98,7 +98,7 @@ def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTa
 
 def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
     """Returns the C file of steps whose every size is fixed."""
-    table = SizeTable(())
+    table = SizeTable({})
     (source,) = sources_of(calls, step_sources(calls, place_of, table), table)
     return source
 

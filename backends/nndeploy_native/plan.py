@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from nndeploy.errors import BundleError
+from nndeploy.sizes.solving import SolvedSymbol, solved_from_json
 
 ALIGNMENT = 64
 """A cache line, and the largest vector."""
@@ -61,22 +62,10 @@ class Border:
 
 
 @dataclass(frozen=True, slots=True)
-class SymbolOf:
-    """What nnd_compose gets: (the size of `axis` of input `number` - `offset`) / `factor`, between `low` and `high`."""
-
-    number: int
-    axis: int
-    offset: int
-    factor: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
 class Shapes:
-    """How the table is filled, and which of its entries are the bytes of the arena, and of each thread's scratch."""
+    """What nnd_compose gets, and which entries of its table are the bytes of the arena and of each thread's scratch."""
 
-    symbols: tuple[SymbolOf, ...]
+    symbols: tuple[SolvedSymbol, ...]
     num_entries: int
     arena_entry: int
     scratch_entry: int
@@ -146,13 +135,8 @@ def _border_to_json(border: Border) -> list[Any]:
 
 
 def _shapes(data: Mapping[str, Any], inputs: Sequence[Border]) -> Shapes:
-    symbols = tuple(SymbolOf(**{key: _whole(value) for key, value in one.items()}) for one in data["symbols"])
+    symbols = solved_from_json(data["symbols"], [len(border.shape) for border in inputs])
     entries = [_whole(data[name]) for name in ("num_entries", "arena_entry", "scratch_entry")]
-    for one in symbols:
-        if not (0 <= one.number < len(inputs) and 0 <= one.axis < len(inputs[one.number].shape)):
-            raise ValueError(f"a symbol of axis {one.axis} of input {one.number}")
-        if one.factor < 1 or one.low > one.high:
-            raise ValueError(f"a symbol between {one.low} and {one.high} by {one.factor}")
     if not 0 < entries[0] <= MAX_ENTRIES:
         raise ValueError(f"a table of {entries[0]} entries")
     return Shapes(symbols, *entries)

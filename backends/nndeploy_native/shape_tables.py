@@ -8,12 +8,12 @@ the kernels read and write only what the shapes say.
 
 import ctypes
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nndeploy.errors import BundleError, InputError
-from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, Plan, Shapes, SymbolOf
+from nndeploy.errors import BundleError
+from nndeploy.sizes.solving import check_shapes
+from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, Plan, Shapes
 
 MAX_KEPT = 1024
 """Tables of a session; each is a few hundred bytes to some kilobytes."""
@@ -41,6 +41,7 @@ class ShapeTables:
             BundleError: the library lacks it, or shapes are said to be fixed that are not.
         """
         self._plan = plan
+        self._names = [border.name for border in plan.inputs]
         self._kept: dict[_Shapes, ShapeTable] = {}
         self._lock = threading.Lock()
         self._fixed: ShapeTable | None = None
@@ -74,12 +75,13 @@ class ShapeTables:
         return found
 
     def _made(self, shapes: _Shapes, how: Shapes) -> ShapeTable:
-        symbols = (ctypes.c_ssize_t * len(how.symbols))(*(self._symbol(one, shapes) for one in how.symbols))
+        values = [one.value(self._names, shapes) for one in how.symbols]
+        symbols = (ctypes.c_ssize_t * len(values))(*values)
         sizes = (ctypes.c_ssize_t * how.num_entries)()
         if not self._compose(symbols, len(symbols), sizes, len(sizes)):
             raise BundleError(f"{LIBRARY_FILE} has another table than the plan says")
         entries = list(sizes)
-        self._check(shapes, entries)
+        check_shapes(self._names, shapes, [border.sizes(entries) for border in self._plan.inputs])
         table = ShapeTable(
             tuple(border.sizes(entries) for border in self._plan.outputs),
             sizes[how.arena_entry],
@@ -89,21 +91,3 @@ class ShapeTables:
         if not (0 <= table.arena_bytes <= MAX_BYTES and 0 <= table.scratch_bytes <= MAX_BYTES):
             raise BundleError(f"{LIBRARY_FILE} asks for {table.arena_bytes} and {table.scratch_bytes} bytes")
         return table
-
-    def _symbol(self, one: SymbolOf, shapes: _Shapes) -> int:
-        size = shapes[one.number][one.axis]
-        value, rest = divmod(size - one.offset, one.factor)
-        if rest or not one.low <= value <= one.high:
-            low, high = (one.offset + one.factor * end for end in (one.low, one.high))
-            steps = f" in steps of {one.factor}" if one.factor > 1 else ""
-            raise InputError(
-                f"input {self._plan.inputs[one.number].name!r}: axis {one.axis} has size {size}, "
-                f"kernels are for {low}..{high}{steps}"
-            )
-        return value
-
-    def _check(self, shapes: _Shapes, sizes: Sequence[int]) -> None:
-        for border, shape in zip(self._plan.inputs, shapes, strict=True):
-            expected = border.sizes(sizes)
-            if shape != expected:
-                raise InputError(f"input {border.name!r}: expected {expected}, got {shape}")

@@ -5,62 +5,22 @@
         symbols: the atoms that the shapes of the inputs give, in the order of `solved`
         sizes: the table, whose entries steps read as call->sizes[k]
 
-A symbol is solved from one axis of one input: size = factor * symbol + offset. Where an axis holds a quotient that no
-axis gives the parts of, the quotient itself is taken as a symbol. Law: the same sizes in the same order give the same
-text.
+`sizes/solving.py` solves the symbols. Law: the same sizes in the same order give the same text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Atom, Dim, Extreme, Quotient, Size, Symbol, bounds, of_atom
-from nndeploy_native.tensors import Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """A symbol: (the size of `axis` of input `number` - `offset`) / `factor`, between `low` and `high`."""
-
-    atom: Atom
-    number: int
-    axis: int
-    offset: int
-    factor: int
-    low: int
-    high: int
-
-
-def solved_symbols(shapes: Iterable[Shape]) -> tuple[Solved, ...]:
-    """Returns the symbols that the shapes of the inputs give, each from the first axis that gives it alone."""
-    found: dict[Atom, Solved] = {}
-    for number, shape in enumerate(shapes):
-        for axis, size in enumerate(shape):
-            one = _solved(size, number, axis)
-            if one is not None and (one.atom not in found):
-                found[one.atom] = one
-    return tuple(found.values())
-
-
-def _solved(size: Dim, number: int, axis: int) -> Solved | None:
-    if isinstance(size, int):
-        return None
-    terms = dict(size.terms)
-    offset = terms.pop((), 0)
-    if len(terms) != 1:
-        return None
-    ((atoms, factor),) = terms.items()
-    if len(atoms) != 1 or factor < 1:
-        return None
-    low, high = bounds(of_atom(atoms[0]))
-    return Solved(atoms[0], number, axis, offset, factor, low, high)
+from nndeploy.sizes.size import Atom, Dim, Extreme, Quotient, Size, Symbol
+from nndeploy.sizes.solving import SolvedSymbol
 
 
 @dataclass(slots=True)
 class SizeTable:
     """The entries as steps ask for them, and the C lines that make them."""
 
-    solved: tuple[Solved, ...]
+    solved: Mapping[Atom, SolvedSymbol]
     sizes: dict[Size, int] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _named: dict[Atom, str] = field(default_factory=dict)
@@ -68,7 +28,7 @@ class SizeTable:
 
     def __post_init__(self) -> None:
         """Names the symbols."""
-        self._named = {one.atom: f"symbols[{number}]" for number, one in enumerate(self.solved)}
+        self._named = {atom: f"symbols[{number}]" for number, atom in enumerate(self.solved)}
 
     @property
     def num_entries(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from nndeploy.sizes.size import Dim, Size, fixed, product
+from nndeploy.sizes.size import Dim, fixed, is_fixed, product
 from nndeploy_native.isa import Isa
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -70,11 +70,6 @@ class Tensor:
     def num_bytes(self, isa: Isa) -> Dim:
         """Returns the bytes that the tensor takes, padding included."""
         return (isa.elem_bytes if self.is_blocked else 4) * product(self.memory_shape(isa.lanes))
-
-
-def is_fixed(shape: Shape) -> bool:
-    """Whether no size of a shape depends on the inputs."""
-    return not any(isinstance(size, Size) for size in shape)
 
 
 def fixed_shape(shape: Shape) -> tuple[int, ...]:

@@ -8,10 +8,10 @@ fewer columns of one row; where even few columns do not fit, fewer channels, who
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nndeploy.sizes.size import Dim, bounds, ceil_div, least, most, typical
+from nndeploy.sizes.size import Dim, bounds, ceil_div, is_fixed, least, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import panels
-from nndeploy_native.tensors import is_fixed, padded
+from nndeploy_native.tensors import padded
 
 if TYPE_CHECKING:
     from nndeploy_native.steps.step import Axis, Machine

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tile each step gets: the table's, or the fastest one where the target's GPU is in this machine.
 
-Measured choices differ from run to run, so an artifact with them says that it is not deterministic.
+Sizes that depend on the inputs are measured in the middle of their ranges. Measured choices differ from run to run, so
+an artifact with them says that it is not deterministic.
 """
 
 import time
@@ -15,6 +16,7 @@ from nndeploy.cuda.array import Allocation
 from nndeploy.errors import UnavailableError
 from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.sizes.size import typical
 from nndeploy.target import Target
 from nndeploy.value_types import DimRange
 from nndeploy_triton.build import build, kernel_of
@@ -74,15 +76,15 @@ class Tuner:
         request = step.request(facts, tile)
         offsets, num_bytes = _scratch([view for _, view in request.tensors])
         one = planned(request, {name: Place("arena", offset) for name, offset in offsets.items()})
+        places = tuple((name, Place(place.memory, typical(place.offset))) for name, place in one.tensors)
+        sizes = tuple((name, typical(size)) for name, size in one.sizes)
         try:
             compiled = self._compiler(one.spec, facts)
         except BuildRefusedError:
             return float("inf")
         loaded = self._gpu.load_module(compiled.cubin).kernel(compiled.symbol)
         memory = Allocation(self._gpu, num_bytes)
-        call = launcher(
-            loaded, kernel_of(one, compiled), Launch(one.spec.name, one.tensors, one.sizes), {"arena": memory}
-        )
+        call = launcher(loaded, kernel_of(one, compiled), Launch(one.spec.name, places, sizes), {"arena": memory})
         for _ in range(NUM_WARM):
             call()
         self._gpu.synchronize()
@@ -125,5 +127,5 @@ def _scratch(views: list[View]) -> tuple[dict[str, int], int]:
 
 def _extent_bytes(view: View) -> int:
     steps = zip(view.shape, view.strides, strict=True)
-    last = view.offset + sum(max(0, (size - 1) * stride) for size, stride in steps)
+    last = typical(view.offset) + sum(max(0, (typical(size) - 1) * typical(stride)) for size, stride in steps)
     return (last + 1) * DTYPE_BYTES[view.dtype]

@@ -9,14 +9,16 @@ Law: the same submodel and target give the same bytes, unless block sizes were m
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import onnx_ir as ir
 
-from nndeploy.own_operators.memory import Lifetime, aligned, placed
+from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
 from nndeploy.own_operators.usage import readers_of
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.sizes.size import Atom, Dim, Symbol, atoms_of, bounds, is_fixed, of_atom, replaced
+from nndeploy.sizes.solving import solved_symbols
 from nndeploy.target import Gpu, Target
 from nndeploy.value_types import DimRange
 from nndeploy_triton.compile_kernels import CompiledKernel, Compiler
@@ -28,22 +30,27 @@ from nndeploy_triton.lowering.table import lower
 from nndeploy_triton.plan import (
     ALIGNMENT,
     CONSTANTS_FILE,
+    FORMAT,
     MAX_GRID,
     PLAN_FILE,
+    SHAPES_FORMAT,
+    ArenaValue,
     Border,
     Kernel,
     Launch,
     Place,
     Plan,
+    Shapes,
+    arena_offset,
     grid_of,
     plan_to_json,
+    solved_size,
 )
+from nndeploy_triton.shape_plan import with_sizes
 from nndeploy_triton.steps.step import Step, Tile
 from nndeploy_triton.views import DTYPE_BYTES, View
 
 ChooseTile: TypeAlias = Callable[[Step, GpuFacts], Tile]
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +84,10 @@ def build(
     for gpu in capabilities.values():
         files.update(_files_for(fused_submodel, gpu, places, len(constants), compiler, choose_tile))
     wanted = sorted(capabilities)
+    has_shapes = not all(is_fixed(view.shape) for view in fused_submodel.inputs.values())
     return Artifact(
         files=files,
-        metadata={"format": FORMAT},
+        metadata={"format": SHAPES_FORMAT if has_shapes else FORMAT},
         requires={"compute_capability": wanted},
         native_code=True,
     )
@@ -125,13 +133,13 @@ def _files_for(
     choose_tile: ChooseTile,
 ) -> dict[str, bytes]:
     facts, folder = facts_of(gpu), folder_of(gpu.compute_capability)
-    roots, arena_bytes = _arena_places(submodel)
-    roots.update(constants)
+    arena = _arena(submodel)
+    roots = {**arena.places, **constants}
     launches = [planned(step.request(facts, choose_tile(step, facts)), roots) for step in submodel.steps]
     launches = [launch for launch in launches if _has_work(launch)]
     compiled = {spec.name: compiler(spec, facts) for spec in {one.spec.name: one.spec for one in launches}.values()}
     plan = Plan(
-        arena_bytes,
+        arena.num_bytes,
         constants_bytes,
         _borders(submodel.inputs, roots),
         _borders(submodel.outputs, roots),
@@ -139,12 +147,22 @@ def _files_for(
         tuple(Launch(one.spec.name, one.tensors, one.sizes) for one in launches),
     )
     _check_grids(plan)
+    plan = _over_symbols(plan, arena)
     cubins = {f"{folder}/{name}.cubin": kernel.cubin for name, kernel in compiled.items()}
     return {f"{folder}/{PLAN_FILE}": plan_to_json(plan), **cubins}
 
 
-def _arena_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], int]:
-    """Returns where each value lies that is no constant, and the bytes of the arena.
+@dataclass(frozen=True, slots=True)
+class _Arena:
+    """Where each value lies that is no constant, and the most bytes of all; `values` where sizes are not fixed."""
+
+    places: Mapping[str, Place]
+    num_bytes: int
+    values: tuple[ArenaValue, ...] = ()
+
+
+def _arena(submodel: FusedSubmodel) -> _Arena:
+    """Returns the arena: for the largest sizes of the ranges, in which values move down where sizes are smaller.
 
     Inputs are written before the first step, outputs are read after the last one.
     """
@@ -153,17 +171,42 @@ def _arena_places(submodel: FusedSubmodel) -> tuple[dict[str, Place], int]:
     first.update(dict.fromkeys((view.name for view in submodel.inputs.values()), -1))
     last = {name: numbers[-1] for name, numbers in readers_of(submodel.steps).items()}
     last.update(dict.fromkeys((view.name for view in submodel.outputs.values()), end))
+    sizes = {name: _num_bytes(lowered.roots[name]) for name in first if name not in lowered.constants}
     lifetimes = {
-        name: Lifetime(_num_bytes(lowered.roots[name]), moment, max(moment, last.get(name, moment)))
-        for name, moment in first.items()
-        if name not in lowered.constants
+        name: Lifetime(bounds(size)[1], first[name], max(first[name], last.get(name, first[name])))
+        for name, size in sizes.items()
     }
-    offsets, arena_bytes = placed(lifetimes, ALIGNMENT)
-    return {name: Place("arena", offset) for name, offset in offsets.items()}, arena_bytes
+    offsets, num_bytes = placed(lifetimes, ALIGNMENT)
+    if is_fixed(sizes.values()):
+        return _Arena({name: Place("arena", offset) for name, offset in offsets.items()}, num_bytes)
+    pile = piled(lifetimes, offsets)
+    numbers = {name: number for number, name in enumerate(pile)}
+    values = tuple(ArenaValue(sizes[name], tuple(numbers[one] for one in below)) for name, below in pile.items())
+    return _Arena({name: Place("arena", arena_offset(number)) for name, number in numbers.items()}, num_bytes, values)
 
 
-def _num_bytes(view: View) -> int:
+def _num_bytes(view: View) -> Dim:
     return view.size * DTYPE_BYTES[view.dtype]
+
+
+def _over_symbols(plan: Plan, arena: _Arena) -> Plan:
+    """Returns the plan with its sizes over the symbols that the shapes of the inputs give, where any depends on them.
+
+    Raises:
+        BuildRefusedError: they do not give one.
+    """
+    solved = solved_symbols(border.shape for border in plan.inputs)
+    known: dict[Atom, Dim] = {atom: solved_size(number, solved[atom]) for number, atom in enumerate(solved)}
+    known |= {atom: of_atom(atom) for place in arena.places.values() for atom in atoms_of(place.offset)}
+
+    def of_known(atom: Atom) -> "Dim | None":
+        if isinstance(atom, Symbol) and atom not in known:
+            raise BuildRefusedError(f"the size {atom.name!r} cannot be told from the shapes of the inputs here")
+        return known.get(atom)
+
+    over = with_sizes(plan, lambda size: replaced(size, of_known))
+    values = tuple(ArenaValue(replaced(one.num_bytes, of_known), one.below) for one in arena.values)
+    return replace(over, shapes=Shapes(tuple(solved.values()), values)) if solved else over
 
 
 def _borders(views: Mapping[str, View], roots: Mapping[str, Place]) -> tuple[Border, ...]:
@@ -196,6 +239,6 @@ def kernel_of(launch: Planned, compiled: CompiledKernel) -> Kernel:
 
 def _check_grids(plan: Plan) -> None:
     for launch in plan.launches:
-        blocks = grid_of(plan.kernels[launch.kernel], launch)
+        blocks = [bounds(number)[1] for number in grid_of(plan.kernels[launch.kernel], launch)]
         if any(number > most for number, most in zip(blocks, MAX_GRID, strict=True)):
-            raise BuildRefusedError(f"{launch.kernel} would need a grid of {blocks}, a GPU takes {MAX_GRID}")
+            raise BuildRefusedError(f"{launch.kernel} would need a grid of {tuple(blocks)}, a GPU takes {MAX_GRID}")

@@ -2,7 +2,8 @@
 """Requests -> kernel specifications: what to compile, under which name, and what each launch passes.
 
 A size of 0 or 1 is compiled in, a size or address that is a multiple of 16 is said to be so: both let the compiler
-read and write in wide pieces. Launches whose specification is equal share one kernel, whatever their other sizes.
+read and write in wide pieces. Of one that depends on the inputs it is said only where it holds at every size. Launches
+whose specification is equal share one kernel, whatever their other sizes.
 Law: equal requests have equal names; different kernels have different names.
 """
 
@@ -11,14 +12,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 
+from nndeploy.sizes.size import Dim
 from nndeploy_triton.plan import Place
 from nndeploy_triton.steps.step import Constant, GridAxis, Request
 from nndeploy_triton.views import DTYPE_BYTES, View
 
 KERNEL_MODULES = {
     "convolution": "convolution", "depthwise": "depthwise", "elementwise": "elementwise", "gather": "gathering",
-    "lstm": "recurrent", "matmul": "matmul", "normalization": "reduction", "pooling": "pooling",
-    "reduction": "reduction", "resize": "gathering", "separable": "separable", "softmax": "reduction",
+    "interpolate": "gathering", "lstm": "recurrent", "matmul": "matmul", "normalization": "reduction",
+    "pooling": "pooling", "reduction": "reduction", "resize": "gathering", "separable": "separable",
+    "softmax": "reduction",
 }  # fmt: skip
 """Kernel -> the module of `nndeploy_triton.kernels` that holds the function of the same name."""
 
@@ -56,14 +59,15 @@ class Planned:
     spec: KernelSpec
     grid: tuple[GridAxis, GridAxis, GridAxis]
     tensors: tuple[tuple[str, Place], ...]
-    sizes: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, Dim], ...]
 
 
 def planned(request: Request, roots: Mapping[str, Place]) -> Planned:
     """Returns the specification and the launch of a request; `roots` says where each value lies."""
     places = tuple((name, _place(view, roots)) for name, view in request.tensors)
-    compiled_in = {name: size for name, size in request.sizes if size in (0, 1) and name not in request.grid_only}
-    runtime = {name: size for name, size in request.sizes if name not in request.grid_only and name not in compiled_in}
+    sizes = [(name, size) for name, size in request.sizes if name not in request.grid_only]
+    compiled_in = {name: size for name, size in sizes if isinstance(size, int) and size in (0, 1)}
+    runtime = {name: size for name, size in sizes if name not in compiled_in}
     wide = [name for name, place in places if place.offset % WIDE == 0]
     wide += [name for name, size in runtime.items() if size % WIDE == 0]
     tensors = tuple((name, f"*{_type(request, view)}") for name, view in request.tensors)

@@ -4,12 +4,14 @@
 A matrix tile should be large (each value that is loaded is used more often) and there should be enough tiles for every
 multiprocessor to have one. So the largest tile of the table is taken that fits the shared memory and makes enough
 tiles, else the one that makes most. The figures are chosen by that rule and were not measured: no GPU was there.
-autotune.py measures the same candidates where the target's GPU is present.
+autotune.py measures the same candidates where the target's GPU is present. Sizes that depend on the inputs count as in
+the middle of their ranges: a block of any size is right at every one.
 """
 
 import math
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import Dim, typical
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Tile, power_of_two
 
@@ -51,9 +53,10 @@ ROW_ELEMENTS = 4096
 
 
 def matrix_tiles(
-    gpu: GpuFacts, rows: int, columns: int, depth: int, batch: int, element_bytes: int
+    gpu: GpuFacts, rows: Dim, columns: Dim, depth: Dim, batch: Dim, element_bytes: int
 ) -> list[MatrixTile]:
     """Returns the tiles for a product of (rows, depth) by (depth, columns), the one to use without measuring first."""
+    rows, columns, depth, batch = (typical(size) for size in (rows, columns, depth, batch))
     stages = 3 if gpu.capability >= (8, 0) else 2  # Turing has no asynchronous copies to overlap more
     usable = [
         MatrixTile(
@@ -73,36 +76,36 @@ def matrix_tiles(
     return [best, *(tile for tile in fitting if tile != best)]
 
 
-def flat_tiles(size: int) -> list[Tile]:
+def flat_tiles(size: Dim) -> list[Tile]:
     """Returns the tiles for `size` elements that are handled one by one."""
-    block = power_of_two(size, ELEMENTS_A_BLOCK, 128)
+    block = power_of_two(typical(size), ELEMENTS_A_BLOCK, 128)
     return [Tile((("BLOCK", size),), _warps(size)) for size in dict.fromkeys((block, max(128, block // 2), block * 2))]
 
 
-def plane_tiles(num_pixels: int, num_channels: int) -> list[Tile]:
+def plane_tiles(num_pixels: Dim, num_channels: Dim) -> list[Tile]:
     """Returns the tiles for images whose channels are handled apart: pixels first, for they are neighbours."""
-    pixels = power_of_two(num_pixels, 256, 16)
-    channels = power_of_two(num_channels, max(1, 512 // pixels))
+    pixels = power_of_two(typical(num_pixels), 256, 16)
+    channels = power_of_two(typical(num_channels), max(1, 512 // pixels))
     shapes = dict.fromkeys(((pixels, channels), (max(16, pixels // 2), channels), (pixels, max(1, channels // 2))))
     return [Tile((("BLOCK_P", p), ("BLOCK_C", c)), _warps(p * c)) for p, c in shapes]
 
 
-def pixel_tiles(num_pixels: int) -> list[Tile]:
+def pixel_tiles(num_pixels: Dim) -> list[Tile]:
     """Returns the tiles for images whose channels are handled one by one."""
-    pixels = power_of_two(num_pixels, 256, 16)
+    pixels = power_of_two(typical(num_pixels), 256, 16)
     return [Tile((("BLOCK_P", size),), _warps(size)) for size in dict.fromkeys((pixels, max(16, pixels // 2)))]
 
 
-def axis_tiles(length: int, inner: int) -> list[Tile]:
+def axis_tiles(length: Dim, inner: Dim) -> list[Tile]:
     """Returns the tiles for a reduction of `length` elements that lie `inner` apart."""
-    across = power_of_two(inner, 64)
-    along = power_of_two(length, max(1, ROW_ELEMENTS // across))
+    across = power_of_two(typical(inner), 64)
+    along = power_of_two(typical(length), max(1, ROW_ELEMENTS // across))
     return [Tile((("BLOCK_L", size), ("BLOCK_I", across)), _warps(size * across)) for size in _halves(along)]
 
 
-def row_tiles(length: int) -> list[Tile]:
+def row_tiles(length: Dim) -> list[Tile]:
     """Returns the tiles for rows of `length` elements, one row a block."""
-    return [Tile((("BLOCK_L", size),), _warps(size)) for size in _halves(power_of_two(length, ROW_ELEMENTS))]
+    return [Tile((("BLOCK_L", size),), _warps(size)) for size in _halves(power_of_two(typical(length), ROW_ELEMENTS))]
 
 
 def _num_tiles(tile: MatrixTile, rows: int, columns: int, batch: int) -> int:

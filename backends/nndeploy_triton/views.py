@@ -2,16 +2,18 @@
 """Tensors as views: which value, and where its elements lie in it. What steps read and write.
 
 A view names a value of the submodel and says shape, strides and offset in elements of its dtype. Transpose, Expand,
-Slice and Reshape are arithmetic on views; nothing is moved. Law: every element of a view lies inside its value.
+Slice and Reshape are arithmetic on views; nothing is moved. Sizes may depend on the inputs (`sizes/size.py`): two that
+are only sometimes equal count as different. Law: every element of a view lies inside its value.
 """
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-Shape: TypeAlias = tuple[int, ...]
+from nndeploy.sizes.size import Dim, product
+
+Shape: TypeAlias = tuple[Dim, ...]
 
 DTYPE_BYTES = {
     "float16": 2, "float32": 4, "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
@@ -30,7 +32,7 @@ class View:
     dtype: str
     shape: Shape
     strides: Shape
-    offset: int = 0
+    offset: Dim = 0
 
     def __post_init__(self) -> None:
         """Sets the strides that do not count to 0."""
@@ -38,9 +40,9 @@ class View:
         object.__setattr__(self, "strides", strides)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Dim:
         """The number of elements of the view."""
-        return math.prod(self.shape)
+        return product(self.shape)
 
     @property
     def is_dense(self) -> bool:
@@ -49,7 +51,7 @@ class View:
 
     def reshaped(self, shape: Shape) -> "View | None":
         """Returns the same elements under another shape, None where the layout does not allow it."""
-        if math.prod(shape) != self.size:
+        if product(shape) != self.size:
             return None
         if self.is_dense:
             return replace(self, shape=shape, strides=dense_strides(shape))
@@ -71,14 +73,14 @@ class View:
         strides = tuple(0 if own == 1 else stride for own, stride in zip(own_shape, own_strides, strict=True))
         return replace(self, shape=shape, strides=strides)
 
-    def sliced(self, axis: int, start: int, step: int, length: int) -> "View":
+    def sliced(self, axis: int, start: Dim, step: int, length: Dim) -> "View":
         """Returns `length` elements of an axis, from `start`, `step` apart."""
         shape, strides = list(self.shape), list(self.strides)
         offset = self.offset + start * strides[axis] if length else self.offset
         shape[axis], strides[axis] = length, strides[axis] * step
         return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
-    def strides_of_groups(self, groups: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    def strides_of_groups(self, groups: Sequence[Sequence[int]]) -> Shape | None:
         """Returns one stride for each group of neighbouring axes, as if a group were one axis.
 
         None where a group's axes do not lie in one line (neither row-major nor all broadcast).
@@ -88,14 +90,14 @@ class View:
         return known if len(known) == len(found) else None
 
 
-def dense(name: str, dtype: str, shape: Sequence[int]) -> View:
+def dense(name: str, dtype: str, shape: Sequence[Dim]) -> View:
     """Returns the view of a whole value."""
     return View(name, dtype, tuple(shape), dense_strides(shape))
 
 
-def dense_strides(shape: Sequence[int]) -> Shape:
+def dense_strides(shape: Sequence[Dim]) -> Shape:
     """Returns the strides of a row-major array, in elements."""
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def collapsed(shape: Shape, views: Sequence[View]) -> tuple[Shape, list[Shape]]:
@@ -105,11 +107,11 @@ def collapsed(shape: Shape, views: Sequence[View]) -> tuple[Shape, list[Shape]]:
     space in row-major order visits the same elements in the same order.
     """
     axes = [axis for axis, size in enumerate(shape) if size != 1]
-    sizes: list[int] = []
-    strides: list[list[int]] = [[] for _ in views]
+    sizes: list[Dim] = []
+    strides: list[list[Dim]] = [[] for _ in views]
     for axis in axes:
         if sizes and all(own[-1] == view.strides[axis] * shape[axis] for own, view in zip(strides, views, strict=True)):
-            sizes[-1] *= shape[axis]
+            sizes[-1] = sizes[-1] * shape[axis]
             for own, view in zip(strides, views, strict=True):
                 own[-1] = view.strides[axis]
             continue
@@ -119,11 +121,11 @@ def collapsed(shape: Shape, views: Sequence[View]) -> tuple[Shape, list[Shape]]:
     return tuple(sizes), [tuple(own) for own in strides]
 
 
-def _without_ones(shape: Shape, strides: Shape) -> list[tuple[int, int]]:
+def _without_ones(shape: Shape, strides: Shape) -> list[tuple[Dim, Dim]]:
     return [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
 
 
-def _stride_of_group(view: View, group: Sequence[int]) -> int | None:
+def _stride_of_group(view: View, group: Sequence[int]) -> "Dim | None":
     axes = [axis for axis in group if view.shape[axis] != 1]
     if not axes:
         return 0
@@ -137,14 +139,14 @@ def _strides_after_reshape(view: View, shape: Shape) -> Shape | None:
     """Returns strides for `shape` by splitting and joining the view's axes; None where an axis would need two."""
     sizes, (strides,) = collapsed(view.shape, [view])
     old = list(zip(sizes, strides, strict=True))
-    found: list[int] = []
+    found: list[Dim] = []
     for size in reversed(shape):
         if size == 1:
             found.append(0)
             continue
         while old and old[-1][0] == 1:
             old.pop()
-        if not old or old[-1][0] % size:
+        if not old or old[-1][0] % size != 0:
             return None
         left, stride = old.pop()
         found.append(stride)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work of fixed sizes, recorded once as a CUDA graph over arrays that it keeps, and run with values of a caller.
+"""Work of fixed sizes, recorded as a CUDA graph over arrays that it keeps, and run with values of a caller.
 
 Launching a graph costs microseconds where queueing each of its kernels costs several. What a graph reads and writes is
 fixed, so values are copied in and results copied out, in the order of the device's stream.
@@ -25,8 +25,11 @@ class CapturedCall:
         inputs: Mapping[str, DeviceArray],
         outputs: Mapping[str, DeviceArray],
         work: Callable[[], object],
+        runs_before: int = 0,
     ) -> None:
         """Records what `work` queues; it must neither allocate nor wait, and use the given arrays.
+
+        With `runs_before` that many runs queue it as it is, before one records it: what runs once is never recorded.
 
         Raises:
             CudaError: the work cannot be captured.
@@ -34,7 +37,9 @@ class CapturedCall:
         self._device = device
         self._inputs = inputs
         self._outputs = outputs
-        self._graph = device.capture(work)
+        self._work = work
+        self._runs_before = runs_before
+        self._graph = None if runs_before else device.capture(work)
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns fresh arrays with the results; an input is an array of the host or of any GPU.
@@ -48,8 +53,17 @@ class CapturedCall:
                 own.write(value if value.device is self._device else value.numpy())
             else:
                 own.write(np.asarray(value))
-        self._graph.launch()
+        self._queue()
         return {name: self._copied(own) for name, own in self._outputs.items()}
+
+    def _queue(self) -> None:
+        if self._runs_before:
+            self._runs_before -= 1
+            self._work()
+            return
+        if self._graph is None:
+            self._graph = self._device.capture(self._work)
+        self._graph.launch()
 
     def _copied(self, own: DeviceArray) -> DeviceArray:
         copy = self._device.empty(own.shape, own.dtype.name)

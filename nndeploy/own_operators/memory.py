@@ -34,6 +34,19 @@ def placed(lifetimes: Mapping[str, Lifetime], alignment: int) -> tuple[dict[str,
     return offsets, max((offsets[name] + needed[name] for name in offsets), default=0)
 
 
+def piled(lifetimes: Mapping[str, Lifetime], offsets: Mapping[str, int]) -> dict[str, list[str]]:
+    """Returns, from the lowest value to the highest, those that each lies on: placed below it, needed when it is.
+
+    Law: whatever the sizes, values each placed behind the ends of those that it lies on overlap only where `placed`
+    lets them.
+    """
+    order = sorted(offsets, key=lambda name: (offsets[name], name))
+    return {
+        name: [other for other in order[:number] if lifetimes[other].meets(lifetimes[name])]
+        for number, name in enumerate(order)
+    }
+
+
 def aligned(num_bytes: int, alignment: int) -> int:
     """Returns the bytes rounded up to `alignment`; a value without elements takes some too, and so has a place."""
     return max(1, -(-num_bytes // alignment)) * alignment

@@ -40,17 +40,17 @@ def resize_tables(
     Raises:
         BuildRefusedError: the node computes otherwise.
     """
-    mode, scales = _mode(node), _scales(node, rank, sizes, out_sizes)
+    mode, scales = mode_of(node), scales_of(node, rank)
+    if scales is None:
+        scales = out_sizes[0] / sizes[0], out_sizes[1] / sizes[1]
     return [axis_table(*one, mode) for one in zip(sizes, out_sizes, scales, strict=True)]
 
 
 def repeats_of(node: ir.Node, rank: int) -> tuple[int, int] | None:
     """Returns how often a Resize of any size repeats each row and each column; None where it does something else."""
-    value = operand(node, 1 if len(node.inputs) == 2 else 2)
-    given = constant_array(value) if value is not None else None
-    if given is None or not given.size or text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+    mode, scales = mode_of(node), scales_of(node, rank)
+    if scales is None:
         return None
-    mode, scales = _mode(node), _given_scales(node, rank, given)
     if mode.coordinates not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):  # others depend on the length
         return None
     times = (round(scales[0]), round(scales[1]))
@@ -148,7 +148,12 @@ def _nearest(x: float, mode: str) -> int:
     raise BuildRefusedError(f"a Resize with nearest mode {mode!r}")
 
 
-def _mode(node: ir.Node) -> Mode:
+def mode_of(node: ir.Node) -> Mode:
+    """Returns how a Resize or Upsample computes.
+
+    Raises:
+        BuildRefusedError: its mode is none of ONNX's.
+    """
     kind = text_attribute(node, "mode", "nearest")
     if kind not in ("nearest", "linear", "cubic"):
         raise BuildRefusedError(f"a Resize of mode {kind!r}")
@@ -163,18 +168,18 @@ def _mode(node: ir.Node) -> Mode:
     )
 
 
-def _scales(node: ir.Node, rank: int, sizes: tuple[int, ...], out_sizes: tuple[int, ...]) -> tuple[float, float]:
-    """Returns the scales of height and width: those given, else the ratio of the sizes."""
+def scales_of(node: ir.Node, rank: int) -> tuple[float, float] | None:
+    """Returns the scales of height and width that are given, None where the sizes of the output are.
+
+    Raises:
+        BuildRefusedError: the aspect ratio is kept.
+    """
     if text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
         raise BuildRefusedError("a Resize that keeps the aspect ratio")
     value = operand(node, 1 if len(node.inputs) == 2 else 2)
     given = constant_array(value) if value is not None else None
     if given is None or not given.size:
-        return out_sizes[0] / sizes[0], out_sizes[1] / sizes[1]
-    return _given_scales(node, rank, given)
-
-
-def _given_scales(node: ir.Node, rank: int, given: Array) -> tuple[float, float]:
+        return None
     axes = ints_attribute(node, "axes") or range(-given.size, 0)
     by_axis = {axis % rank - rank: float(scale) for axis, scale in zip(axes, given, strict=True)}
     return by_axis.get(-2, 1.0), by_axis.get(-1, 1.0)

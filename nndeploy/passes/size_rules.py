@@ -88,13 +88,17 @@ def _broadcast_size(dims: list[Dim]) -> Dim:
     return next((dim for dim in large if isinstance(dim, int)), large[0])  # a valid model: all large ones are equal
 
 
+_WEIGHTS = {"Conv": 1, "QLinearConv": 3}
+"""Which input holds the weights of a convolution."""
+
+
 def _window(node: ir.Node, known: KnownSizes) -> None:
-    shape, weights = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    shape, weights = known.shape(operand(node, 0)), known.shape(operand(node, _WEIGHTS.get(node.op_type, 1)))
     if shape is None or len(shape) < 3:
         return
     channels = shape[1]
     kernel: Sequence[Dim] | None = ints_attribute(node, "kernel_shape")
-    if node.op_type == "Conv":
+    if node.op_type in _WEIGHTS:
         if weights is None:
             return
         channels, kernel = weights[0], weights[2:]
@@ -440,7 +444,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_BROADCAST, _broadcast),
     **dict.fromkeys(("Add", "Div", "Max", "Min", "Mod", "Mul", "Sub"), _arithmetic),
     **dict.fromkeys(_REDUCE, _reduce),
-    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
+    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool", "QLinearConv"), _window),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), _global_pool),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_to_space),

@@ -11,6 +11,7 @@ lies within `bounds`.
 """
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Extreme:
 
 Atom: TypeAlias = Symbol | Quotient | Extreme
 Monomial: TypeAlias = tuple[Atom, ...]
+Replacement: TypeAlias = "Callable[[Atom], Dim | None]"
 _Terms: TypeAlias = Mapping[Monomial, int]
 
 
@@ -222,6 +224,11 @@ def bounds(size: Dim) -> tuple[int, int]:
     return size._bounds
 
 
+def is_fixed(sizes: Iterable[Dim]) -> bool:
+    """Whether none of some sizes depends on the inputs."""
+    return not any(isinstance(size, Size) for size in sizes)
+
+
 def fixed(size: Dim) -> int:
     """Returns a size as a number.
 
@@ -233,7 +240,7 @@ def fixed(size: Dim) -> int:
 
 def typical(size: Dim) -> int:
     """Returns the number where each symbol is in the middle of its range: for choices that only speed depends on."""
-    return cast(int, replaced(size, lambda one: (one.low + one.high) // 2))
+    return cast(int, replaced(size, lambda one: (one.low + one.high) // 2 if isinstance(one, Symbol) else None))
 
 
 def evaluated(size: Dim, values: Mapping[str, int]) -> int:
@@ -242,11 +249,23 @@ def evaluated(size: Dim, values: Mapping[str, int]) -> int:
     Raises:
         KeyError: a symbol has none.
     """
-    return cast(int, replaced(size, lambda one: values[one.name]))
+    if isinstance(size, int):
+        return size
+    return sum(count * math.prod(_number(atom, values) for atom in atoms) for atoms, count in size.terms)
 
 
-def replaced(size: Dim, replacement: Callable[[Symbol], Dim]) -> Dim:
-    """Returns the size with each symbol replaced, simplified anew."""
+def _number(atom: Atom, values: Mapping[str, int]) -> int:
+    match atom:
+        case Symbol():
+            return values[atom.name]
+        case Quotient():
+            return evaluated(atom.dividend, values) // evaluated(atom.divisor, values)
+    choose = min if atom.kind == "min" else max
+    return choose(evaluated(atom.first, values), evaluated(atom.second, values))
+
+
+def replaced(size: Dim, replacement: Replacement) -> Dim:
+    """Returns the size with atoms replaced, simplified anew; of one that gets None the parts are asked for."""
     if isinstance(size, int):
         return size
     result: Dim = 0
@@ -255,10 +274,13 @@ def replaced(size: Dim, replacement: Callable[[Symbol], Dim]) -> Dim:
     return result
 
 
-def _replaced_atom(atom: Atom, replacement: Callable[[Symbol], Dim]) -> Dim:
+def _replaced_atom(atom: Atom, replacement: Replacement) -> Dim:
+    found = replacement(atom)
+    if found is not None:
+        return found
     match atom:
         case Symbol():
-            return replacement(atom)
+            return of_atom(atom)
         case Quotient():
             return replaced(atom.dividend, replacement) // replaced(atom.divisor, replacement)
     choose = least if atom.kind == "min" else most

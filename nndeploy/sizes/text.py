@@ -15,7 +15,7 @@ Law: `size_from_text(text_of(size, ranges), symbol_of)` is the size, where `symb
 import re
 from collections.abc import Callable, Mapping
 
-from nndeploy.sizes.size import Dim, Size, Symbol, UndecidedError, least, most, replaced, symbol
+from nndeploy.sizes.size import Atom, Dim, Size, Symbol, UndecidedError, least, most, replaced, symbol
 from nndeploy.value_types import DimRange
 
 SymbolOf = Callable[[str], Dim]
@@ -51,11 +51,13 @@ def text_of(size: Size, ranges: Mapping[str, DimRange]) -> str | None:
     return str(said) if isinstance(said, Size) and len(str(said)) <= MAX_TEXT else None
 
 
-def _said(one: Symbol, ranges: Mapping[str, DimRange]) -> Dim:
-    """Returns what a symbol stands for by the name that the model has."""
+def _said(one: Atom, ranges: Mapping[str, DimRange]) -> "Dim | None":
+    """Returns what a symbol that counts steps stands for by the name that the model has."""
+    if not isinstance(one, Symbol):
+        return None
     found = ranges.get(one.name)
     if found is None or found.step == 1:
-        return symbol(one.name, one.low, one.high)
+        return None
     return (symbol(one.name, found.min, found.max) - found.min) // found.step
 
 

@@ -14,18 +14,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.own_operators.tensor_sizes import sizes_of
 from nndeploy.passes.constants import constant_array
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, bounds, fixed, product
-from nndeploy.sizes.text import size_from_text, symbol_in
+from nndeploy.sizes.size import fixed, is_fixed, product
 from nndeploy.value_types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
 from nndeploy_native.steps.step import Step
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, is_fixed
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
-MAX_ELEMENTS = 2**31 - 2**16
-"""Tables of places hold 32 bits."""
 MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
@@ -84,14 +82,9 @@ class Context:
         Raises:
             BuildRefusedError: its shape is not known, or it is too large or may have no elements.
         """
-        if value.shape is None:
-            raise BuildRefusedError(f"the shape of {value.name!r} is not known")
-        sizes = tuple(self._size(value, dim) for dim in value.shape)
-        has = "has" if is_fixed(sizes) else "may have"
-        if bounds(product(sizes))[1] > MAX_ELEMENTS:
-            raise BuildRefusedError(f"{value.name!r} {has} more than {MAX_ELEMENTS} elements")
-        if any(bounds(size)[0] < 1 for size in sizes):
-            raise BuildRefusedError(f"{value.name!r} {has} no elements")
+        sizes = sizes_of(value, self._ranges)
+        if 0 in sizes:
+            raise BuildRefusedError(f"{value.name!r} has no elements")
         return sizes
 
     def is_fixed(self, node: ir.Node) -> bool:
@@ -230,20 +223,6 @@ class Context:
                 tensor = copy
             taken.add(tensor.name)
             self.lowered.outputs[value.name or ""] = tensor
-
-    def _size(self, value: ir.Value, dim: object) -> Dim:
-        if isinstance(dim, int):
-            return dim
-        text = dim.value if isinstance(dim, ir.SymbolicDim) else None
-        if text is None:
-            raise BuildRefusedError(f"a size of {value.name!r} is not known")
-        return size_from_text(text, self._symbol)
-
-    def _symbol(self, name: str) -> Dim:
-        if name not in self._ranges:
-            why = "--shape gives its range, where it is an input's"
-            raise BuildRefusedError(f"nothing is known of the size {name!r}: {why}")
-        return symbol_in(name, self._ranges)
 
     def _forms(self, value: ir.Value | None) -> dict[Layout, Tensor]:
         """Returns the forms in which the value is in memory; a constant or, of a lone node, an input gets its first."""

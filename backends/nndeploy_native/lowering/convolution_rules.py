@@ -11,12 +11,12 @@ import onnx_ir as ir
 
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, bounds, fixed, most, product
+from nndeploy.sizes.size import Dim, bounds, fixed, is_fixed, most, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.pooling import Pooling
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor, is_fixed
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
 MAX_FIRST_CHANNELS = 4
 """With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""

@@ -12,12 +12,12 @@ import onnx_ir as ir
 from nndeploy.passes.node_parameters import slice_bounds
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import fixed, product
+from nndeploy.sizes.size import fixed, is_fixed, product
 from nndeploy_native.lowering import strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
-from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape, is_fixed
+from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 
 def reshape(node: ir.Node, context: Context) -> None:

@@ -3,11 +3,11 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, most, typical
+from nndeploy.sizes.size import Dim, is_fixed, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
-from nndeploy_native.tensors import Layout, Tensor, is_fixed, padded
+from nndeploy_native.tensors import Layout, Tensor, padded
 from nndeploy_native.windows import SlidingWindow, rows_read, separable_capacity, shared_rows, window_for
 
 PLANAR_ROWS = 4

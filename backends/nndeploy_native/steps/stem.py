@@ -3,11 +3,11 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, typical
+from nndeploy.sizes.size import Dim, is_fixed, typical
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Field, Machine
-from nndeploy_native.tensors import Tensor, is_fixed
+from nndeploy_native.tensors import Tensor
 from nndeploy_native.windows import SlidingWindow, buffer_capacity, rows_read, shared_rows, window_for
 
 

@@ -2,7 +2,7 @@
 """Kernels that are told by tables where to read: Resize in every mode, Gather and Pad.
 
 The tables are made on the host, once, exactly as ONNX defines them, and are constants of the program; the indices of a
-Gather may also be computed by the model.
+Gather may also be computed by the model. `interpolate`, the Resize of sizes that are not fixed, computes its places.
 """
 
 import triton
@@ -33,6 +33,60 @@ def resize(
             weight = row_weight * tl.load(column_weights + column * TAPS_W + tap_w, mask=mask, other=0.0)
             result += weight * tl.load(base + in_row * in_width + in_column, mask=mask, other=0.0).to(tl.float32)
     tl.store(out + plane * num_pixels + pixels, result.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def interpolate(
+    out, x, num_pixels, out_width, in_height, in_width,
+    row_factor, row_offset, row_divisor, column_factor, column_offset, column_divisor,
+    KIND: tl.constexpr, BLOCK_P: tl.constexpr,
+):  # fmt: skip
+    """Writes BLOCK_P pixels of one plane; the grid is as in `resize`.
+
+    Output row i stands for place (row_factor * i + row_offset) / row_divisor of the input, and so for columns. KIND
+    "linear" weighs the two places around it, another takes the nearest one by that rounding.
+    """
+    plane = tl.program_id(0)
+    pixels = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
+    mask = pixels < num_pixels
+    base = x + plane * (in_height * in_width)
+    row = tl.maximum((pixels // out_width) * row_factor + row_offset, 0)  # what is before the first place reads that
+    column = tl.maximum((pixels % out_width) * column_factor + column_offset, 0)
+    if KIND == "linear":
+        top, left = row // row_divisor, column // column_divisor
+        down = (row - top * row_divisor) / (row_divisor * 1.0)
+        right = (column - left * column_divisor) / (column_divisor * 1.0)
+        upper = _mixed(base, top, left, right, in_height, in_width, mask)
+        lower = _mixed(base, top + 1, left, right, in_height, in_width, mask)
+        result = upper * (1.0 - down) + lower * down
+    else:
+        top = tl.minimum(_rounded(row, row_divisor, KIND), in_height - 1)
+        left = tl.minimum(_rounded(column, column_divisor, KIND), in_width - 1)
+        result = tl.load(base + top * in_width + left, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + plane * num_pixels + pixels, result.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _mixed(base, row, left, right, in_height, in_width, mask):
+    """Returns a row's values at `left` and next to it, the latter weighed with `right`; the edges go on outside."""
+    start = base + tl.minimum(row, in_height - 1) * in_width
+    near = tl.load(start + tl.minimum(left, in_width - 1), mask=mask, other=0.0).to(tl.float32)
+    far = tl.load(start + tl.minimum(left + 1, in_width - 1), mask=mask, other=0.0).to(tl.float32)
+    return near * (1.0 - right) + far * right
+
+
+@triton.jit
+def _rounded(place, divisor, KIND: tl.constexpr):
+    """Returns place / divisor, neither of them negative, rounded."""
+    if KIND == "floor":
+        return place // divisor
+    elif KIND == "ceil":
+        return (place + divisor - 1) // divisor
+    elif KIND == "round_prefer_floor":
+        return (2 * place + divisor - 1) // (2 * divisor)
+    else:
+        tl.static_assert(KIND == "round_prefer_ceil", "the only other rounding")
+        return (2 * place + divisor) // (2 * divisor)
 
 
 @triton.jit

@@ -14,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from nndeploy.own_operators.tensor_sizes import MAX_ELEMENTS, sizes_of
 from nndeploy.passes.constants import constant_array
 from nndeploy.passes.operators import operand
+from nndeploy.passes.size_rules import broadcast_shape
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, bounds, product
 from nndeploy.value_types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
@@ -25,8 +28,6 @@ from nndeploy_triton.views import DTYPE_BYTES, Shape, View, dense
 
 Array: TypeAlias = npt.NDArray[Any]
 
-MAX_ELEMENTS = 2**31 - 2**16
-"""Places are counted in 32 bits, and the last block of a kernel counts a little beyond the end."""
 FLOATS = ("float16", "float32")
 WHOLE = ("int32", "int64")
 """Whole numbers that programs compute with exactly."""
@@ -42,7 +43,7 @@ class Lowered:
 
 
 class Context:
-    """Lowers nodes of operator set `opset`; symbolic dimensions whose range is one size count as fixed.
+    """Lowers nodes of operator set `opset`; `ranges` are those of the symbols of the model's inputs.
 
     `names` are those of the model's values, which no temporary value may have.
     """
@@ -59,14 +60,9 @@ class Context:
         """Returns the sizes of a value.
 
         Raises:
-            BuildRefusedError: the shape is not known, or a size is not fixed, or there are too many elements.
+            BuildRefusedError: a size is not known, or there are too many elements.
         """
-        if value.shape is None:
-            raise BuildRefusedError(f"the shape of {value.name!r} is not known")
-        sizes = tuple(self._size(value, dim) for dim in value.shape)
-        if np.prod(sizes, dtype=np.float64) > MAX_ELEMENTS:
-            raise BuildRefusedError(f"{value.name!r} has more than {MAX_ELEMENTS} elements")
-        return sizes
+        return sizes_of(value, self._ranges)
 
     def dtype_of(self, value: ir.Value) -> str:
         """Returns the element type's name.
@@ -94,7 +90,7 @@ class Context:
         """Returns where the elements of a value are, however they lie.
 
         Raises:
-            BuildRefusedError: the input is left out, or its type is not known or not fixed.
+            BuildRefusedError: the input is left out, or its type is not known.
         """
         if value is None:
             raise BuildRefusedError("an input is left out")
@@ -134,12 +130,12 @@ class Context:
         """Adds a step."""
         self.lowered.steps.append(step)
 
-    def temporary(self, kind: str, dtype: str, shape: Sequence[int]) -> View:
+    def temporary(self, kind: str, dtype: str, shape: Sequence[Dim]) -> View:
         """Returns the view of a new value that the model does not name."""
         name = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
         return self.new_root(name, dtype, shape)
 
-    def new_root(self, name: str, dtype: str, shape: Sequence[int]) -> View:
+    def new_root(self, name: str, dtype: str, shape: Sequence[Dim]) -> View:
         """Returns the view of a new value with memory of its own."""
         view = dense(name, dtype, shape)
         self.lowered.roots[name] = view
@@ -205,8 +201,10 @@ class Context:
         try:
             return self.output(output)
         except BuildRefusedError:
-            shapes = [(one if isinstance(one, View) else self.view(one)).shape for one in operands]
-            view = self.new_root(output.name or "", self.dtype_of(output), np.broadcast_shapes(*shapes))
+            shape = broadcast_shape([(one if isinstance(one, View) else self.view(one)).shape for one in operands])
+            if bounds(product(shape))[1] > MAX_ELEMENTS:
+                raise
+            view = self.new_root(output.name or "", self.dtype_of(output), shape)
             self._views[view.name] = view
             return view
 
@@ -229,23 +227,12 @@ class Context:
         """Returns the dense view of each graph output, copying where elements lie otherwise."""
         return {value.name or "": self.dense(value) for value in outputs}
 
-    def _size(self, value: ir.Value, dim: object) -> int:
-        if isinstance(dim, int):
-            return dim
-        symbol = dim.value if isinstance(dim, ir.SymbolicDim) else None
-        known = self._ranges.get(symbol or "")
-        if known is not None and known.min == known.max:
-            return known.min
-        raise BuildRefusedError(
-            f"the size {symbol or 'of an axis'!r} of {value.name!r} is not fixed: kernels need static shapes"
-        )
-
     def _first_view(self, value: ir.Value, name: str) -> View:
         array = self.constant(value)
         view = dense(name, self.dtype_of(value), self.shape_of(value))
         self.lowered.roots[name] = view
         if array is not None:
-            self.lowered.constants[name] = np.ascontiguousarray(array).reshape(view.shape)
+            self.lowered.constants[name] = np.ascontiguousarray(array).reshape(array.shape)
         return view
 
     def _float_scalar(self, value: ir.Value) -> float | None:

@@ -6,7 +6,6 @@
 over the last axes. It is taken only where nobody else reads what lies between.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ import onnx_ir as ir
 from nndeploy.passes.constants import constant_ints
 from nndeploy.passes.operators import int_attribute, ints_attribute, is_standard, only_user, operand
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.steps.reduction import Normalization, ScalePlaces
 
@@ -134,8 +134,7 @@ def _next_constant(
 
 def _emit(context: Context, core: _Found, scale: ir.Value | None, shift: ir.Value | None, output: ir.Value) -> None:
     x = context.dense(core.x)
-    length = math.prod(x.shape[core.first_axis :])
-    rows = x.size // max(1, length)
+    rows, length = product(x.shape[: core.first_axis]), product(x.shape[core.first_axis :])
     scale_view, shift_view = (None if value is None else context.dense(value) for value in (scale, shift))
     target = context.output(output)
     context.emit(Normalization(target, x, scale_view, shift_view, rows, length, ScalePlaces(1, 0, 1), core.epsilon))

@@ -4,17 +4,16 @@
 Source: ONNX MatMul, Gemm.
 """
 
-import math
-
 import onnx_ir as ir
 
 from nndeploy.passes.operators import float_attribute, int_attribute, operand
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import product
 from nndeploy_triton.lowering.context import Context
 from nndeploy_triton.program import Program, ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul
 from nndeploy_triton.steps.step import PLAIN, Epilogue
-from nndeploy_triton.views import View
+from nndeploy_triton.views import Shape, View
 
 
 def matmul(node: ir.Node, context: Context) -> None:
@@ -27,12 +26,12 @@ def matmul(node: ir.Node, context: Context) -> None:
     right = _with_axis(right, 1) if len(right.shape) == 1 else right
     if left.shape[-1] != right.shape[-2]:
         raise BuildRefusedError("sides of MatMul that do not fit together")
-    if math.prod(right.shape[:-2]) == 1:
+    if product(right.shape[:-2]) == 1:
         sides = _matrix(context, left), _matrix(context, right)
     else:
         batch = _batch_shape(left, right)
         sides = _batched(context, left, batch), _batched(context, right, batch)
-    if math.prod((*sides[0].shape[:2], sides[1].shape[2])) != output.size:
+    if product((*sides[0].shape[:2], sides[1].shape[2])) != output.size:
         raise BuildRefusedError("the model says another shape")
     context.emit(Matmul(output, *sides))
 
@@ -73,25 +72,25 @@ def _with_axis(view: View, axis: int) -> View:
 
 def _matrix(context: Context, view: View) -> View:
     """Returns the view as (1, rows, columns): all leading axes are rows."""
-    shape = (1, math.prod(view.shape[:-1]), view.shape[-1])
+    shape = (1, product(view.shape[:-1]), view.shape[-1])
     seen = view.reshaped(shape) or context.packed(view).reshaped(shape)
     assert seen is not None
     return seen
 
 
-def _batched(context: Context, view: View, batch: tuple[int, ...]) -> View:
+def _batched(context: Context, view: View, batch: Shape) -> View:
     """Returns the view as (batch, rows, columns), the batch stretched."""
     stretched = context.broadcast(view, (*batch, *view.shape[-2:]))
-    shape = (math.prod(batch), *view.shape[-2:])
+    shape = (product(batch), *view.shape[-2:])
     seen = stretched.reshaped(shape) or context.packed(stretched).reshaped(shape)
     assert seen is not None
     return seen
 
 
-def _batch_shape(left: View, right: View) -> tuple[int, ...]:
+def _batch_shape(left: View, right: View) -> Shape:
     a, b = left.shape[:-2], right.shape[:-2]
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     if any(x != y and 1 not in (x, y) for x, y in zip(a, b, strict=True)):
         raise BuildRefusedError("batches of MatMul that do not fit together")
-    return tuple(max(x, y) for x, y in zip(a, b, strict=True))
+    return tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))

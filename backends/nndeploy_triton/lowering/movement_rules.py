@@ -10,9 +10,11 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.passes.constants import constant_ints
-from nndeploy.passes.node_parameters import axes_of, padding_of, permutation_of, slice_bounds
+from nndeploy.passes.node_parameters import Padding, axes_of, padding_of, permutation_of, slice_bounds
 from nndeploy.passes.operators import int_attribute, is_inference_dropout, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, Size, ceil_div, fixed, is_fixed, least, most
+from nndeploy.value_types import numpy_dtype
 from nndeploy_triton.lowering.context import Array, Context
 from nndeploy_triton.program import identity
 from nndeploy_triton.steps.elementwise import Elementwise
@@ -73,27 +75,29 @@ def slice_(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("the bounds of Slice are not constant")
     starts, ends, axes, steps = (part or () for part in bounds)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        chosen = _chosen(start, end, step, view.shape[axis])
-        view = view.sliced(axis, chosen.start, step, len(chosen))
+        first, length = _chosen(start, end, step, view.shape[axis])
+        view = view.sliced(axis, first, step, length)
     context.alias(node.outputs[0], view)
 
 
 def split(node: ir.Node, context: Context) -> None:
     """Lowers Split: the outputs' sizes are known, so only they count."""
     view = context.view(node.inputs[0])
-    axis, start = int_attribute(node, "axis", 0) % len(view.shape), 0
+    axis = int_attribute(node, "axis", 0) % len(view.shape)
+    start: Dim = 0
     for output in node.outputs:
         length = context.shape_of(output)[axis]
         if start + length > view.shape[axis]:
             raise BuildRefusedError("the parts of Split are longer than its input")
         context.alias(output, view.sliced(axis, start, 1, length))
-        start += length
+        start = start + length
 
 
 def concat(node: ir.Node, context: Context) -> None:
     """Lowers Concat: each input is copied to its place; a later pass lets its producer write there."""
     target = context.output(node.outputs[0])
-    axis, start = int_attribute(node, "axis", 1) % len(target.shape), 0
+    axis = int_attribute(node, "axis", 1) % len(target.shape)
+    start: Dim = 0
     for value in node.inputs:
         view = context.view(value)
         if view.dtype != target.dtype or len(view.shape) != len(target.shape):
@@ -102,7 +106,7 @@ def concat(node: ir.Node, context: Context) -> None:
         if place.shape != view.shape or start + view.shape[axis] > target.shape[axis]:
             raise BuildRefusedError("inputs of Concat that do not fit together")
         context.emit(Elementwise(place, (view,), identity()))
-        start += view.shape[axis]
+        start = start + view.shape[axis]
     if start != target.shape[axis]:
         raise BuildRefusedError("inputs of Concat that do not fill its output")
 
@@ -117,6 +121,7 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
     if c % (block * block):
         raise BuildRefusedError("channels that are no multiple of the block")
     inner = c // (block * block)
+    shape: Shape
     if text_attribute(node, "mode", "DCR") == "CRD":
         shape, axes = (n, inner, block, block, h, w), (0, 1, 4, 2, 5, 3)
     else:
@@ -148,13 +153,15 @@ def gather(node: ir.Node, context: Context) -> None:
         return
     length = view.shape[axis]
     flat = indices.reshape(-1).astype(np.int64)
-    if flat.size and (flat.min() < -length or flat.max() >= length):
+    if flat.size and (int(flat.min()) < -length or int(flat.max()) >= length):
         raise BuildRefusedError("an index of Gather is outside its axis")
-    flat = np.where(flat < 0, flat + length, flat)
+    if isinstance(length, int):
+        flat = np.where(flat < 0, flat + length, flat)
     shape = (*view.shape[:axis], *indices.shape, *view.shape[axis + 1 :])
     step = _even_step(flat)
     if step is not None:
-        _reshaped(node, context, view.sliced(axis, int(flat[0]), step, flat.size), shape)
+        first = int(flat[0])
+        _reshaped(node, context, view.sliced(axis, first + length if first < 0 else first, step, flat.size), shape)
         return
     _gathered(context, context.output(node.outputs[0]), context.dense(node.inputs[0]), axis, flat, 0.0)
 
@@ -170,13 +177,30 @@ def pad(node: ir.Node, context: Context) -> None:
     changed = [axis for axis in range(len(view.shape)) if padding.begins[axis] or padding.ends[axis]]
     if not changed:
         context.alias(node.outputs[0], view)
+    if not is_fixed(view.shape[axis] for axis in changed):
+        _padded(context, context.output(node.outputs[0]), view, padding)
+        return
     for axis in changed:
-        table = _pad_table(view.shape[axis], padding.begins[axis], padding.ends[axis], padding.mode)
+        table = _pad_table(fixed(view.shape[axis]), padding.begins[axis], padding.ends[axis], padding.mode)
         shape = (*view.shape[:axis], len(table), *view.shape[axis + 1 :])
         is_last = axis == changed[-1]
         target = context.output(node.outputs[0]) if is_last else context.temporary("pad", view.dtype, shape)
         _gathered(context, target, view, axis, table, padding.value)
         view = target
+
+
+def _padded(context: Context, target: View, view: View, padding: Padding) -> None:
+    """Fills the target and copies the view into its middle: for axes whose size is not fixed."""
+    if padding.mode != "constant" or min(*padding.begins, *padding.ends) < 0:
+        raise BuildRefusedError(
+            f"a Pad of mode {padding.mode!r}, or one that cuts, along an axis whose size is not fixed"
+        )
+    value = context.new_constant(np.full((1,) * len(view.shape), padding.value, numpy_dtype(view.dtype)))
+    context.emit(Elementwise(target, (context.broadcast(value, target.shape),), identity()))
+    middle = target
+    for axis, begin in enumerate(padding.begins):
+        middle = middle.sliced(axis, begin, 1, view.shape[axis])
+    context.emit(Elementwise(middle, (view,), identity()))
 
 
 def _gathered_at_run_time(node: ir.Node, context: Context, axis: int) -> None:
@@ -189,12 +213,10 @@ def _gathered_at_run_time(node: ir.Node, context: Context, axis: int) -> None:
 
 
 def _gathered(context: Context, target: View, source: View, axis: int, table: Array, fill: float) -> None:
-    if target.shape != (*source.shape[:axis], table.size, *source.shape[axis + 1 :]) and target.size != (
-        source.size // max(1, source.shape[axis]) * table.size
-    ):
+    axes, wraps = axis_of(source.shape, axis, axis), isinstance(source.shape[axis], Size) and bool(np.any(table < 0))
+    if target.size != axes.outer * table.size * axes.inner:
         raise BuildRefusedError("the model says another shape")
-    places = context.new_constant(table.astype(np.int32))
-    context.emit(Gather(target, source, places, axis_of(source.shape, axis, axis), fill))
+    context.emit(Gather(target, source, context.new_constant(table.astype(np.int32)), axes, fill, wraps))
 
 
 def _reshaped(node: ir.Node, context: Context, view: View, shape: Shape) -> None:
@@ -213,19 +235,21 @@ def _is_asked(node: ir.Node, index: int) -> bool:
     return len(node.outputs) > index and bool(node.outputs[index].name)
 
 
-def _chosen(start: int, end: int, step: int, size: int) -> range:
-    """Returns the places of an axis that a slice takes.
+def _chosen(start: int, end: int, step: int, size: Dim) -> tuple[Dim, Dim]:
+    """Returns the first place of an axis that a slice takes, and how many.
 
     Source: ONNX Slice: negative bounds count from the end once, then both are brought into the axis; for negative
     steps the start into 0 .. size - 1 and the end into -1 .. size - 1.
     """
-    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    first, last = (bound + size if bound < 0 else bound for bound in (start, end))
     if step > 0:
-        return range(min(max(start, 0), size), min(max(end, 0), size), step)
-    return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
+        first, last = least(most(first, 0), size), least(most(last, 0), size)
+        return first, most(0, ceil_div(last - first, step))
+    first, last = least(most(first, 0), size - 1), least(most(last, -1), size - 1)
+    return first, most(0, ceil_div(first - last, -step))
 
 
-def _image_shape(view: View) -> tuple[int, int, int, int]:
+def _image_shape(view: View) -> tuple[Dim, Dim, Dim, Dim]:
     if len(view.shape) != 4:
         raise BuildRefusedError("an input that is no image")
     n, c, h, w = view.shape
@@ -233,9 +257,14 @@ def _image_shape(view: View) -> tuple[int, int, int, int]:
 
 
 def _even_step(indices: Array) -> int | None:
-    """Returns the distance between neighbours where it is always the same, and not 0; None otherwise."""
+    """Returns the distance between neighbours where it is always the same, and not 0; None otherwise.
+
+    Indices that count from the end of an axis whose size is not fixed have no distance to those from its beginning.
+    """
     if indices.size == 1:
         return 1
+    if np.unique(indices < 0).size == 2:
+        return None
     steps = np.unique(np.diff(indices))
     return int(steps[0]) if steps.size == 1 and steps[0] != 0 else None
 

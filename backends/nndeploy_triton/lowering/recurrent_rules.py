@@ -8,19 +8,18 @@
 Source: ONNX LSTM, opset 22 (layout since 14); gates stand in the order input, output, forget, cell.
 """
 
-import math
-
 import numpy as np
 import onnx_ir as ir
 
 from nndeploy.passes.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul
 from nndeploy_triton.steps.recurrent import MAX_HIDDEN, Lstm
 from nndeploy_triton.steps.step import PLAIN, Epilogue
-from nndeploy_triton.views import View
+from nndeploy_triton.views import Shape, View
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 USUAL_ACTIVATIONS = ("sigmoid", "tanh", "tanh")
@@ -70,12 +69,12 @@ def _refuse_variants(node: ir.Node, direction: str) -> None:
         raise BuildRefusedError("an LSTM with peepholes")
 
 
-def _check_whole(node: ir.Node, context: Context, steps: int) -> None:
+def _check_whole(node: ir.Node, context: Context, steps: Dim) -> None:
     lengths = operand(node, 4)
     if lengths is None:
         return
     known = context.constant(lengths)
-    if known is None or not np.all(known == steps):
+    if known is None or not isinstance(steps, int) or not np.all(known == steps):
         raise BuildRefusedError("an LSTM over parts of its sequences")
 
 
@@ -93,12 +92,12 @@ def _bias(node: ir.Node, context: Context, gates: View) -> Epilogue:
     return Epilogue(builder.program(builder.apply("add", 0, 1), "bias"), (context.broadcast(bias, gates.shape),))
 
 
-def _initial(node: ir.Node, context: Context, index: int, shape: tuple[int, ...], dtype: str) -> View | None:
+def _initial(node: ir.Node, context: Context, index: int, shape: Shape, dtype: str) -> View | None:
     value = operand(node, index)
     if value is None:
         return None
     view = context.dense(value)
-    if math.prod(view.shape) != math.prod(shape) or view.dtype != dtype:
+    if view.size != product(shape) or view.dtype != dtype:
         raise BuildRefusedError("a first state of LSTM that does not fit")
     known = context.constant(value)
     return None if known is not None and not known.any() else view

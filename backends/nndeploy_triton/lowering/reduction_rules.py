@@ -5,13 +5,12 @@ Source: ONNX ReduceX, GlobalXPool, Softmax, LayerNormalization, InstanceNormaliz
 RMSNormalization.
 """
 
-import math
-
 import onnx_ir as ir
 
 from nndeploy.passes.constants import constant_ints
 from nndeploy.passes.operators import float_attribute, int_attribute, ints_attribute, operand
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import most, product
 from nndeploy_triton.lowering.context import Context
 from nndeploy_triton.steps.reduction import (
     Axis,
@@ -21,7 +20,7 @@ from nndeploy_triton.steps.reduction import (
     Softmax,
     axis_of,
 )
-from nndeploy_triton.views import View
+from nndeploy_triton.views import Shape, View
 
 REDUCTIONS = {
     "ReduceL1": "l1", "ReduceL2": "l2", "ReduceMax": "max", "ReduceMean": "mean", "ReduceMin": "min",
@@ -74,7 +73,7 @@ def softmax(node: ir.Node, context: Context) -> None:
     if not -rank <= first < rank + (not is_new):
         raise BuildRefusedError("the axis of Softmax is outside its input")
     first = first % rank if first < rank else rank
-    axis = axis_of(x.shape, first, first) if is_new else Axis(math.prod(x.shape[:first]), math.prod(x.shape[first:]), 1)
+    axis = axis_of(x.shape, first, first) if is_new else Axis(product(x.shape[:first]), product(x.shape[first:]), 1)
     context.emit(Softmax(context.output(node.outputs[0]), x, axis, node.op_type == "LogSoftmax"))
 
 
@@ -86,22 +85,22 @@ def layer_normalization(node: ir.Node, context: Context) -> None:
     context.floats(node, 3 if shift_value is not None else 2)
     x = context.dense(node.inputs[0])
     first = int_attribute(node, "axis", -1) % len(x.shape)
-    length = math.prod(x.shape[first:])
+    length = product(x.shape[first:])
     scale = _parameter(context, node, 1, x.shape[first:])
     shift = _parameter(context, node, 2, x.shape[first:]) if shift_value is not None else None
     places, epsilon = ScalePlaces(1, 0, 1), float_attribute(node, "epsilon", 1e-5)
     output = context.output(node.outputs[0])
-    context.emit(Normalization(output, x, scale, shift, x.size // max(1, length), length, places, epsilon, centered))
+    context.emit(Normalization(output, x, scale, shift, product(x.shape[:first]), length, places, epsilon, centered))
 
 
 def instance_normalization(node: ir.Node, context: Context) -> None:
     """Lowers InstanceNormalization: rows are (image, channel)."""
     context.floats(node, 3)
     x = context.dense(node.inputs[0])
-    rows, channels = math.prod(x.shape[:2]), x.shape[1]
-    length = math.prod(x.shape[2:])
+    rows, channels = product(x.shape[:2]), x.shape[1]
+    length = product(x.shape[2:])
     scale, shift = (_parameter(context, node, index, (channels,)) for index in (1, 2))
-    places, epsilon = ScalePlaces(channels, 1, max(1, length)), float_attribute(node, "epsilon", 1e-5)
+    places, epsilon = ScalePlaces(channels, 1, most(1, length)), float_attribute(node, "epsilon", 1e-5)
     context.emit(Normalization(context.output(node.outputs[0]), x, scale, shift, rows, length, places, epsilon))
 
 
@@ -111,15 +110,15 @@ def group_normalization(node: ir.Node, context: Context) -> None:
     x, groups = context.dense(node.inputs[0]), int_attribute(node, "num_groups", 1)
     if len(x.shape) < 2 or groups < 1 or x.shape[1] % groups:
         raise BuildRefusedError("channels that are no multiple of the groups")
-    channels, pixels = x.shape[1], math.prod(x.shape[2:])
+    channels, pixels = x.shape[1], product(x.shape[2:])
     scale, shift = (_parameter(context, node, index, (channels,)) for index in (1, 2))
     rows, length = x.shape[0] * groups, channels // groups * pixels
-    places = ScalePlaces(groups, channels // groups, max(1, pixels))
+    places = ScalePlaces(groups, channels // groups, most(1, pixels))
     epsilon = float_attribute(node, "epsilon", 1e-5)
     context.emit(Normalization(context.output(node.outputs[0]), x, scale, shift, rows, length, places, epsilon))
 
 
-def _parameter(context: Context, node: ir.Node, index: int, shape: tuple[int, ...]) -> View:
+def _parameter(context: Context, node: ir.Node, index: int, shape: Shape) -> View:
     """Returns a scale or shift as a dense view of `shape`."""
     view = context.view(operand(node, index))
     stretched = context.broadcast(view, shape)

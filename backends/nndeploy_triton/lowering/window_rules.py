@@ -9,12 +9,13 @@ import onnx_ir as ir
 
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, fixed, most
 from nndeploy_triton.lowering.context import Array, Context, as_image
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Window
 from nndeploy_triton.steps.pooling import Pooling
 from nndeploy_triton.steps.step import PLAIN, Epilogue
-from nndeploy_triton.views import View
+from nndeploy_triton.views import Shape, View
 
 MAX_DEPTHWISE_TAPS = 64
 """The taps of a depthwise window are written out one by one in the kernel."""
@@ -78,17 +79,17 @@ def image_of(context: Context, value: ir.Value | None) -> View:
     return image if inner.is_dense else as_image(context.packed(view))
 
 
-def window_of(node: ir.Node, x: View, output: View, kernel: tuple[int, ...]) -> Window:
+def window_of(node: ir.Node, x: View, output: View, kernel: Shape) -> Window:
     """Returns how the window of a convolution or pooling moves.
 
     Raises:
         BuildRefusedError: an attribute does not fit the input.
     """
-    strides, dilations = _pair(node, "strides"), _pair(node, "dilations")
-    if len(kernel) != 2 or min(*kernel, *strides, *dilations) < 1:
+    strides, dilations, sizes = _pair(node, "strides"), _pair(node, "dilations"), tuple(map(fixed, kernel))
+    if len(sizes) != 2 or min(*sizes, *strides, *dilations) < 1:
         raise BuildRefusedError("a window with a malformed kernel, stride or dilation")
-    begins, _ = _pads(node, x, output, (kernel[0], kernel[1]), strides, dilations)
-    return Window((kernel[0], kernel[1]), strides, begins, dilations)
+    begins, _ = _pads(node, x, output, (sizes[0], sizes[1]), strides, dilations)
+    return Window((sizes[0], sizes[1]), strides, begins, dilations)
 
 
 def _pads(
@@ -98,7 +99,7 @@ def _pads(
     kernel: tuple[int, int],
     strides: tuple[int, int],
     dilations: tuple[int, int],
-) -> tuple[tuple[int, int], tuple[int, int]]:
+) -> tuple[tuple[Dim, Dim], tuple[Dim, Dim]]:
     """Returns the padding before and after each axis.
 
     Source: ONNX Conv, `auto_pad`: SAME_UPPER puts the odd element at the end, SAME_LOWER at the beginning.
@@ -119,13 +120,13 @@ def _pads(
     return (pads[0], pads[1]), (pads[2], pads[3])
 
 
-def _same_padding(size: int, out_size: int, kernel: int, stride: int, dilation: int, mode: str) -> tuple[int, int]:
-    total = max(0, (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size)
+def _same_padding(size: Dim, out_size: Dim, kernel: int, stride: int, dilation: int, mode: str) -> tuple[Dim, Dim]:
+    total = most(0, (out_size - 1) * stride + (kernel - 1) * dilation + 1 - size)
     small, large = total // 2, total - total // 2
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 
 
-def _end_pads(node: ir.Node, window: Window, x: View, output: View) -> tuple[int, int]:
+def _end_pads(node: ir.Node, window: Window, x: View, output: View) -> tuple[Dim, Dim]:
     return _pads(node, x, output, window.kernel, window.strides, window.dilations)[1]
 
 
@@ -167,7 +168,7 @@ def _transposed_window(node: ir.Node, x: View, output: View, kernel: tuple[int, 
     mode = text_attribute(node, "auto_pad", "NOTSET")
     extra = _pair_of_zeros(ints_attribute(node, "output_padding"))
     if mode in ("SAME_UPPER", "SAME_LOWER") or ints_attribute(node, "output_shape") is not None:
-        begins = [0, 0]
+        begins: list[Dim] = [0, 0]
         for i in range(2):
             total = (
                 strides[i] * (x.shape[2 + i] - 1) + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - output.shape[2 + i]

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass, replace
 
+from nndeploy.sizes.size import Dim, fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import (
     PLAIN,
@@ -26,7 +27,7 @@ class Window:
 
     kernel: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
-    pads: tuple[int, int] = (0, 0)
+    pads: tuple[Dim, Dim] = (0, 0)
     dilations: tuple[int, int] = (1, 1)
 
     @property
@@ -46,7 +47,7 @@ class Window:
         return f"{self.kernel[0]}x{self.kernel[1]}s{self.strides[0]}"
 
 
-def _image_sizes(output: View, x: View, window: Window) -> tuple[tuple[str, int], ...]:
+def _image_sizes(output: View, x: View, window: Window) -> tuple[tuple[str, Dim], ...]:
     _, _, out_height, out_width = output.shape
     return (
         ("num_pixels", out_height * out_width), ("out_width", out_width),
@@ -160,8 +161,8 @@ class Depthwise:
 
     @property
     def multiplier(self) -> int:
-        """The number of output channels of each input channel."""
-        return self.output.shape[1] // self.x.shape[1]
+        """The number of output channels of each input channel, which are fixed as the weights are."""
+        return fixed(self.output.shape[1] // self.x.shape[1])
 
     def with_epilogue(self, epilogue: Epilogue, output: View) -> "Depthwise":
         """Returns the step with another epilogue that writes `output`."""

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+from nndeploy.own_operators.resize_lines import PlaceLine
+from nndeploy.sizes.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.reduction import Axis
 from nndeploy_triton.steps.step import Request, Tile, grid
@@ -46,10 +48,51 @@ class Resize:
                 ("num_pixels", height * width), ("out_width", width), ("in_width", self.x.shape[3]),
                 ("in_pixels", self.x.shape[2] * self.x.shape[3]), ("num_planes", images * channels),
             ),
-            constants=(("TAPS_H", self.rows.shape[1]), ("TAPS_W", self.columns.shape[1]), *tile.blocks),
+            constants=(("TAPS_H", fixed(self.rows.shape[1])), ("TAPS_W", fixed(self.columns.shape[1])), *tile.blocks),
             grid=grid([("num_planes", 1)], [("num_pixels", tile["BLOCK_P"])]),
             tile=tile,
             layout="nchw",
+            grid_only=("num_planes",),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Interpolate:
+    """A Resize whose places are computed by the kernel: `kind` is one of `resize_lines.KINDS`."""
+
+    output: View
+    x: View
+    kind: str
+    rows: PlaceLine
+    columns: PlaceLine
+
+    @property
+    def inputs(self) -> tuple[View, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+    def tiles(self, gpu: GpuFacts) -> list[Tile]:  # noqa: ARG002  # the same everywhere: memory is the limit
+        """Returns the tiles to choose from."""
+        return pixel_tiles(self.output.shape[2] * self.output.shape[3])
+
+    def request(self, gpu: GpuFacts, tile: Tile) -> Request:  # noqa: ARG002
+        """Returns what to launch."""
+        images, channels, height, width = self.output.shape
+        return Request(
+            kernel="interpolate",
+            tensors=(("out", self.output), ("x", self.x)),
+            sizes=(
+                ("num_pixels", height * width), ("out_width", width), ("in_height", self.x.shape[2]),
+                ("in_width", self.x.shape[3]), ("row_factor", self.rows.factor), ("row_offset", self.rows.offset),
+                ("row_divisor", self.rows.divisor), ("column_factor", self.columns.factor),
+                ("column_offset", self.columns.offset), ("column_divisor", self.columns.divisor),
+                ("num_planes", images * channels),
+            ),
+            constants=(("KIND", self.kind), *tile.blocks),
+            grid=grid([("num_planes", 1)], [("num_pixels", tile["BLOCK_P"])]),
+            tile=tile,
+            layout="nchw",
+            labels=(self.kind.replace("_prefer", ""),),
             grid_only=("num_planes",),
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import Dim
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.convolution import Window
 from nndeploy_triton.steps.step import Request, Tile, grid
@@ -17,7 +18,7 @@ class Pooling:
     output: View
     x: View
     window: Window
-    end_pads: tuple[int, int]
+    end_pads: tuple[Dim, Dim]
     kind: str
     counts_padding: bool = False
 

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Request, Tile, grid, power_of_two
 from nndeploy_triton.views import View
@@ -36,7 +37,7 @@ class Lstm:
 
     def tiles(self, gpu: GpuFacts) -> list[Tile]:  # noqa: ARG002  # the same everywhere: the state decides
         """Returns the tiles to choose from."""
-        block = power_of_two(self.output.shape[3], MAX_HIDDEN, 16)
+        block = power_of_two(fixed(self.output.shape[3]), MAX_HIDDEN, 16)
         warps = power_of_two(block * block // (ELEMENTS_A_THREAD * THREADS_A_WARP), MAX_WARPS)
         return [Tile((("BLOCK_H", block),), warps)]
 

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions, softmax and normalisations, for kernels/reduction.py. A tensor is seen as (outer, length, inner)."""
 
-import math
 from dataclasses import dataclass
 
+from nndeploy.sizes.size import Dim, product
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Request, Tile, grid
 from nndeploy_triton.tiles import axis_tiles, row_tiles
-from nndeploy_triton.views import View
+from nndeploy_triton.views import Shape, View
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     """How a dense tensor is seen: `length` is what a step runs along."""
 
-    outer: int
-    length: int
-    inner: int
+    outer: Dim
+    length: Dim
+    inner: Dim
 
 
-def axis_of(shape: tuple[int, ...], first: int, last: int) -> Axis:
+def axis_of(shape: Shape, first: int, last: int) -> Axis:
     """Returns the view of a shape along its axes first..last, both included."""
-    return Axis(math.prod(shape[:first]), math.prod(shape[first : last + 1]), math.prod(shape[last + 1 :]))
+    return Axis(product(shape[:first]), product(shape[first : last + 1]), product(shape[last + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class Softmax:
 class ScalePlaces:
     """Which scale belongs to (row, column): number `row % num_rows * row_step + column // columns_each`."""
 
-    num_rows: int
-    row_step: int
-    columns_each: int
+    num_rows: Dim
+    row_step: Dim
+    columns_each: Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class Normalization:
     x: View
     scale: View | None
     shift: View | None
-    num_rows: int
-    length: int
+    num_rows: Dim
+    length: Dim
     places: ScalePlaces
     epsilon: float
     centered: bool = True

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all steps share: the request for a launch, tiles, and epilogues.
 
-Law: a request's grid covers every element of the output, whatever the tile.
+Law: a request's grid covers every element of the output, whatever the tile and the sizes.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
+from nndeploy.sizes.size import Dim
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.program import Program, identity
 from nndeploy_triton.views import View
@@ -43,7 +44,7 @@ class Request:
 
     kernel: str
     tensors: tuple[tuple[str, View], ...]
-    sizes: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, Dim], ...]
     constants: tuple[tuple[str, Constant], ...]
     grid: tuple[GridAxis, GridAxis, GridAxis]
     tile: Tile
@@ -98,7 +99,7 @@ class EpilogueArguments:
     """An epilogue as arguments of a kernel: tensors, strides, and how each extra varies."""
 
     tensors: tuple[tuple[str, View], ...]
-    sizes: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, Dim], ...]
     kinds: tuple[str, ...]
 
 
@@ -109,7 +110,7 @@ def epilogue_arguments(
 
     None where an extra does not step over a group in one line.
     """
-    tensors, sizes, kinds = list[tuple[str, View]](), list[tuple[str, int]](), list[str]()
+    tensors, sizes, kinds = list[tuple[str, View]](), list[tuple[str, Dim]](), list[str]()
     for number, extra in enumerate(epilogue.extras):
         strides = extra.strides_of_groups(axes)
         if strides is None:
@@ -120,7 +121,7 @@ def epilogue_arguments(
     return EpilogueArguments(tuple(tensors), tuple(sizes), tuple(kinds))
 
 
-def _kind(strides: Sequence[int]) -> str:
+def _kind(strides: Sequence[Dim]) -> str:
     _, row, column = strides
     if row and column:
         return "tile"

@@ -66,7 +66,7 @@ int main(int count, char **arguments) {
   for (int64_t i = 0; i < inputs; i++) in[i] = read_from(request, in_bytes[i]);
   for (int64_t i = 0; i < outputs; i++) out[i] = memory(out_bytes[i]);
   const struct nnd_call call = {(const void *const *)in, out, read_from(request, head[3]), memory(head[4]),
-                                memory(head[5] * workers), (ptrdiff_t)head[5]};
+                                memory(head[5] * workers), (ptrdiff_t)head[5], NULL, NULL};
   struct nnd_pool *pool = workers > 1 ? nnd_start((int)workers) : NULL;
   if (workers > 1 && !pool) return 4;
   for (int times = 0; times < 2; times++) nnd_run(&call, pool);

@@ -20,8 +20,10 @@ import onnx_ir as ir
 import pytest
 from onnx import shape_inference
 
+from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Gpu, Target, target_from_toml
+from nndeploy.value_types import DimRange
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 
@@ -29,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ELF = b"\x7fELF"
 KERNEL_NAME = re.compile(
     r"nnd_(f32|f16|b8|u?int\d+|float\d+)_"
-    r"(convolution|depthwise|elementwise|gather|matmul|normalization|pooling|reduction|resize|separable|softmax)"
+    r"(convolution|depthwise|elementwise|gather|interpolate|matmul|normalization|pooling|reduction|resize|separable|softmax)"
     r"[a-z0-9_]*__triton_\d+(x\d+)*_[0-9a-f]{8}"
 )
 MODELS = {
@@ -131,6 +133,33 @@ def test_every_family_compiles_for_old_and_new_gpus(name: str, dtype: str, box: 
         assert cubin.startswith(ELF)
         assert kernel["symbol"].encode() in cubin
         assert kernel["num_null"] == 2
+
+
+def test_kernels_for_sizes_in_ranges_are_compiled_once_and_told_every_size() -> None:
+    from nndeploy_triton.plugin import Plugin
+
+    text = """g (float[n,3,h,h] x) => (float[n,5] y, float[n,3,i,i] z) { a = Conv <pads = [1,1,1,1]> (x, w) b = Relu (a)
+        c = MaxPool <kernel_shape = [2,2], strides = [2,2]> (b) d = GlobalAveragePool (c) e = Flatten (d)
+        f = MatMul (e, v) y = Softmax (f) r = Resize <mode = "linear"> (x, , two)
+        z = Resize <mode = "nearest"> (r, , two) }"""
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}')
+    arrays = {"w": np.ones((8, 3, 3, 3)), "v": np.ones((8, 5)), "two": np.array([1, 1, 2, 2])}
+    for name, array in arrays.items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
+    model = ir.from_proto(shape_inference.infer_shapes(proto))
+    ranges = {"n": DimRange(1, 8, 4), "h": DimRange(2, 64, 32)}
+    optimise(model, ranges)
+    target = target_from_toml(ROOT / "configs/targets/rtx4090.toml")
+    artifact = Plugin().build(model, target, BuildOptions(ranges=ranges), Path())
+    plan = json.loads(artifact.files["sm_89/plan.json"])
+    assert (artifact.metadata["format"], plan["format"]) == (2, 2)
+    assert artifact.requires == {"compute_capability": ["8.9"]}
+    for kernel, _, sizes in plan["launches"]:
+        told = {name for name, _ in plan["kernels"][kernel]["parameters"]}
+        of_grid = {name for axis in plan["kernels"][kernel]["grid"] for name, _ in axis}
+        assert {name for name, size in sizes.items() if isinstance(size, str)} <= told | of_grid
+        assert artifact.files[f"sm_89/{kernel}.cubin"].startswith(ELF)
+        assert KERNEL_NAME.fullmatch(kernel), kernel
 
 
 def test_a_target_with_two_kinds_of_gpu_gets_code_for_both() -> None:

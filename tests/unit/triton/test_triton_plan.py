@@ -84,7 +84,7 @@ def _set(value: object, *path: str | int) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_set(2, "format"), "a plan of format 2; this nndeploy reads 1"),
+        (_set(3, "format"), "a plan of format 3; this nndeploy reads 1 and 2"),
         (lambda data: _without(data, "kernels"), "the plan is malformed: KeyError: 'kernels'"),
         (_set(-1, "arena_bytes"), "not a size: -1"),
         (_set(True, "arena_bytes"), "not a size: True"),

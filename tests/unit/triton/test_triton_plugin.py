@@ -102,7 +102,7 @@ TAKEN = Support(True)
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }", "the size 'N' of 'x' is not fixed: kernels"),
+        ("g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }", "nothing is known of the size 'N': --shape"),
         ("g (double[4] x) => (double[4] y) { y = Relu (x) }", "kernels compute with float16 or float32, not float64"),
         ("g (int64[4] x, int64[4] z) => (int64[4] y) { y = Div (x, z) }", "float16 or float32, not int64"),
         ("g (string[4] x) => (string[4] y) { y = Identity (x) }", "no kernel for elements of type string"),
@@ -156,10 +156,51 @@ def test_a_refusal_says_why(text: str, reason: str) -> None:
     assert reason in answer.reason
 
 
-def test_a_range_of_one_size_is_a_fixed_size() -> None:
+def test_a_size_in_a_range_is_taken() -> None:
     model = parsed("g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }")
     assert answers(model, ranges={"N": DimRange(3, 3, 3)}) == [TAKEN]
-    assert not answers(model, ranges={"N": DimRange(1, 3, 2)})[0].ok
+    assert answers(model, ranges={"N": DimRange(1, 3, 2)}) == [TAKEN]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("g (float[Z,4] x) => (float[Z,4] y) { y = Relu (x) }", "'x' may have no elements"),
+        ("g (float[L,4] x) => (float[L,4] y) { y = Relu (x) }", "'x' may have more than 2147418112 elements"),
+        ("g (float[N,4] x, float[M,4] z) => (float[N,4] y) { y = Add (x, z) }", "cannot be broadcast to"),
+        ("g (float[N,4] x, float[K,4] z) => (float[N,K] y) { y = Gemm (x, z) }", "that do not fit together"),
+        (
+            "g (float[1,2,N,N] x, float[4,2,K,K] w) => (float[1,4,N,N] y) { y = Conv (x, w) }",
+            "the size {K} is not fixed",
+        ),
+        (
+            'g (float[1,2,N,N] x, float[4] s) => (float[1,2,M,M] y) { y = Resize <mode = "cubic"> (x, , s) }',
+            "a Resize that is cubic or smoothed, of a size that is not fixed",
+        ),
+        (
+            'g (float[N,4] x, int64[4] p) => (float[M,4] y) { y = Pad <mode = "reflect"> (x, p) }',
+            "a Pad of mode 'reflect', or one that cuts, along an axis whose size is not fixed",
+        ),
+        (
+            "g (float[N,2,2] x, float[1,8,2] w, float[1,8,2] r, float[1,16] b, int32[2] l) => (float[N,1,2,2] y) {"
+            " y = LSTM <hidden_size = 2> (x, w, r, b, l) }",
+            "an LSTM over parts of its sequences",
+        ),
+        ("g (float[N,4] x, int64[1] i) => (float[1,4] y) { y = Gather <axis = 0> (x, i) }", "whether {N} is less than"),
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_size_in_a_range_is_refused_with_the_reason(text: str, reason: str) -> None:
+    constants = {
+        "s": np.array([1, 1, 2, 2], np.float32), "p": np.array([1, 0, 1, 0]), "i": np.array([4]),
+        "l": np.array([3, 3], np.int32),
+    }  # fmt: skip
+    ranges = {
+        "N": DimRange(1, 9, 5), "M": DimRange(2, 18, 9), "K": DimRange(1, 3, 2), "Z": DimRange(0, 3, 2),
+        "L": DimRange(1, 2**30, 2),
+    }  # fmt: skip
+    used = {name: array for name, array in constants.items() if f"] {name}" in text}
+    (answer,) = answers(parsed(text, constants=used), ranges=ranges)
+    assert reason in answer.reason
 
 
 def test_each_node_is_answered_on_its_own_in_order() -> None:

@@ -220,7 +220,7 @@ def test_a_damaged_artifact_is_one_clear_line(driver: HostDriver, files: dict[st
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("metadata", [{}, {"format": 2}, {"format": "1"}])
+@pytest.mark.parametrize("metadata", [{}, {"format": 3}, {"format": "1"}])
 def test_an_artifact_of_another_format_is_refused(driver: HostDriver, metadata: dict[str, object]) -> None:
     with pytest.raises(BundleError, match="an artifact of format"):
         open_session(FILES, metadata, OpenOptions(device="cuda:0"))

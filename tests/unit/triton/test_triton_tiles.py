@@ -21,6 +21,7 @@ from nndeploy import cuda
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver, Launch
 from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.sizes.size import Dim, symbol
 from nndeploy.target import Gpu, Target
 
 GPUS = [facts_of(Gpu("T4", "7.5")), facts_of(Gpu("RTX 4090", "8.9")), facts_of(Gpu("H200", "9.0"))]
@@ -75,7 +76,12 @@ def test_facts_come_from_the_descriptor_or_from_the_kind_of_gpu() -> None:
     assert facts_of(Gpu("A", "12.0")).arch == 120
 
 
-STEP = Matmul(dense("y", "float32", (64, 64)), dense("a", "float32", (1, 64, 64)), dense("b", "float32", (1, 64, 64)))
+def product_of(rows: Dim) -> Matmul:
+    sides = dense("a", "float32", (1, rows, 64)), dense("b", "float32", (1, 64, 64))
+    return Matmul(dense("y", "float32", (rows, 64)), *sides)
+
+
+STEP = product_of(64)
 
 
 class PretendedTime:
@@ -98,17 +104,18 @@ class PretendedTime:
             ctypes.memset(int.from_bytes(argument, "little"), 0, num_bytes)  # all of it must be memory
 
 
-def test_the_fastest_candidate_is_chosen_and_equal_steps_are_measured_once() -> None:
+@pytest.mark.parametrize("step", [STEP, product_of(symbol("n", 1, 127))], ids=["fixed", "in the middle of a range"])
+def test_the_fastest_candidate_is_chosen_and_equal_steps_are_measured_once(step: Matmul) -> None:
     gpu = facts_of(Gpu("RTX 4090", "8.9"))
-    names = [str(tile) for tile in STEP.tiles(gpu)[:6]]
+    names = [str(tile) for tile in step.tiles(gpu)[:6]]
     time = PretendedTime({name: 100 - 10 * number for number, name in enumerate(names[:5])})
     driver = HostDriver(run_kernel=time.run)
     with injected_driver(driver):
         tuner = Tuner(cuda.device(0), time.compile, lambda: time.now)
-        assert str(tuner.choose(STEP, gpu)) == names[4]
+        assert str(tuner.choose(step, gpu)) == names[4]
         num_compiled = len(time.compiled)
-        other = replace(STEP, left=dense("other", "float32", (1, 64, 64)))
-        assert tuner.choose(other, gpu) == tuner.choose(STEP, gpu)
+        other = replace(step, left=replace(step.left, name="other"))
+        assert tuner.choose(other, gpu) == tuner.choose(step, gpu)
     assert len(time.compiled) == num_compiled == 6
     assert driver.live_bytes == 0
 

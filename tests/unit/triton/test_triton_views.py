@@ -9,7 +9,7 @@ from nndeploy_triton.plan import ALIGNMENT
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.views import View, collapsed, dense
 
-from nndeploy.own_operators.memory import Lifetime, aligned, placed
+from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
 
 shapes = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
@@ -193,6 +193,24 @@ def test_values_that_meet_in_time_do_not_meet_in_memory(found: list[Lifetime]) -
                     [(offsets[name], lifetime), (offsets[other], other_lifetime)], key=lambda one: one[0]
                 )
                 assert first[0] + max(1, first[1].num_bytes) <= second[0]
+
+
+@given(st.lists(lifetimes, max_size=12), st.data())
+def test_values_piled_up_at_smaller_sizes_do_not_meet_either(found: list[Lifetime], data: st.DataObject) -> None:
+    largest = {f"v{number}": lifetime for number, lifetime in enumerate(found)}
+    small = {name: data.draw(st.integers(0, one.num_bytes)) for name, one in largest.items()}
+    offsets, num_bytes = placed(largest, ALIGNMENT)
+    begins: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    for name, below in piled(largest, offsets).items():
+        begins[name] = max((ends[other] for other in below), default=0)
+        ends[name] = begins[name] + aligned(small[name], ALIGNMENT)
+        assert begins[name] <= offsets[name]
+        assert ends[name] <= num_bytes
+    for name, lifetime in largest.items():
+        for other in largest.keys() - {name}:
+            if lifetime.meets(largest[other]):
+                assert ends[name] <= begins[other] or ends[other] <= begins[name]
 
 
 @given(st.lists(lifetimes, max_size=12))

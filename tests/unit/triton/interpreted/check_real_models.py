@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_on_numpy import run_on_gpu
+from gpu_on_numpy import Interpreter, run_on_gpu, session_on_gpu
 
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
+from nndeploy.value_types import DimRange
 
 MODELS = Path(__file__).resolve().parents[4] / "../shared/models"
 
@@ -26,3 +27,16 @@ def test_voice_activity_with_separable_convolutions_attention_and_layer_normalis
     inputs = {value.name: sample[f"in{number}"] for number, value in enumerate(loaded.inputs)}
     (got,) = run_on_gpu(loaded.model, inputs).values()
     np.testing.assert_allclose(got, sample["out0"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not MODELS.is_dir(), reason="the real models are not here")
+def test_voice_activity_of_any_length_from_one_artifact() -> None:
+    sample = np.load(MODELS / "samples/fsmn_vad_online.npz")
+    ranges = {"feats_length": DimRange(1, 300, 100)}
+    model = load_model(MODELS / "fsmn_vad_online.onnx").model
+    optimise(model, ranges)
+    inputs = {value.name: sample[f"in{number}"] for number, value in enumerate(model.graph.inputs)}
+    with session_on_gpu(model, Interpreter(), ranges) as session:
+        for length in (1, 37, 198):  # what comes later does not change what came before
+            speech, *_ = session.run({**inputs, "speech": inputs["speech"][:, :length]}).values()
+            np.testing.assert_allclose(speech.numpy(), sample["out0"][:, :length], rtol=1e-5, atol=1e-5)

@@ -8,7 +8,8 @@ model -> lowering, fusion, plan -> session over `HostDriver` -> each launch runs
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from nndeploy_triton.build import build
 from nndeploy_triton.compile_kernels import CompiledKernel, kernel_function, runtime_parameters
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import KernelSpec
-from nndeploy_triton.session import open_session
+from nndeploy_triton.session import TritonSession, open_session
 from nndeploy_triton.steps.step import Step, Tile
 from onnx import shape_inference
 
@@ -135,24 +136,32 @@ def model_of(text: str, constants: Mapping[str, np.ndarray] | None = None) -> ir
     return ir.from_proto(shape_inference.infer_shapes(proto, strict_mode=True))
 
 
+@contextmanager
+def session_on_gpu(
+    model: ir.Model, interpreter: Interpreter, ranges: Mapping[str, DimRange] | None = None
+) -> Iterator[TritonSession]:
+    """A session over a model, built as for a GPU and run by the interpreter."""
+    artifact = build(model, BOX, ranges or {}, interpreter.compile, interpreter.choose_tile)
+    driver = HostDriver([HostGpu(memory_bytes=1 << 30)], interpreter.run)
+    with injected_driver(driver):
+        session = open_session(files_of(artifact), artifact.metadata, OpenOptions(device="cuda:0"))
+        yield session
+        session.close()
+
+
 def run_on_gpu(
     model: ir.Model,
     inputs: Mapping[str, np.ndarray],
     *,
     tiny_tiles: bool = False,
-    ranges: Mapping[str, DimRange] | None = None,
     num_launches: int | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the outputs of a model, built and run as on a GPU; `num_launches` is how many it must take."""
     interpreter = Interpreter(tiny_tiles)
-    artifact = build(model, BOX, ranges or {}, interpreter.compile, interpreter.choose_tile)
-    driver = HostDriver([HostGpu(memory_bytes=1 << 30)], interpreter.run)
-    with injected_driver(driver):
-        session = open_session(files_of(artifact), artifact.metadata, OpenOptions(device="cuda:0"))
+    with session_on_gpu(model, interpreter) as session:
         warm = interpreter.num_launches
         outputs = {name: value.numpy() for name, value in session.run(inputs).items()}
         ran = interpreter.num_launches - warm
-        session.close()
     assert num_launches is None or ran == num_launches, sorted(spec.name for spec in interpreter.specs.values())
     return outputs
 
