@@ -18,6 +18,7 @@
 #include "movement.h"
 #include "planar_separable.h"
 #include "pooling.h"
+#include "recurrent.h"
 #include "resize.h"
 #include "separable.h"
 #include "stem.h"

@@ -174,6 +174,8 @@ class Context:
         name = (value.name if value is not None else "") or ""
         if name in self._moved:
             return self._moved[name]
+        if name in self._views:
+            return Moved(self._views[name].base, self._views[name].places())
         forms = self._forms(value)
         base = forms.get(Layout.BLOCKED) or forms[Layout.PLAIN]
         return Moved(base, np.arange(fixed(base.size), dtype=np.int64).reshape(fixed_shape(shape)))

@@ -13,6 +13,7 @@ from nndeploy_native.lowering import (
     elementwise_rules,
     matrix_rules,
     movement_rules,
+    recurrent_rules,
     reduction_rules,
     resize_rules,
 )
@@ -33,6 +34,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("AveragePool", "MaxPool"), convolution_rules.pooling),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), convolution_rules.global_pooling),
     "Gemm": matrix_rules.gemm,
+    "LSTM": recurrent_rules.lstm,
     "MatMul": matrix_rules.matmul,
     "Concat": movement_rules.concat,
     "DepthToSpace": movement_rules.depth_to_space,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, product
+from nndeploy.sizes.size import Dim, fixed, product
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
 from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
-from nndeploy_native.tensors import Array, Shape, Tensor, places_in_memory
+from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape, places_in_memory
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""
@@ -154,6 +154,17 @@ class View:
             return None
         strides = iter(by for size, by in zip(self.sizes, self.strides, strict=True) if size != 1)
         return replace(self, sizes=sizes, strides=tuple(0 if size == 1 else next(strides) for size in sizes))
+
+    def places(self) -> Array:
+        """Returns the number of each element in the base.
+
+        Raises:
+            UndecidedError: a size is not fixed.
+        """
+        places: Array = np.full(fixed_shape(self.sizes), fixed(self.offset), np.int64)
+        for index, stride in zip(np.indices(places.shape, sparse=True), self.strides, strict=True):
+            places += index * fixed(stride)
+        return places
 
     def fields(self) -> dict[str, Field]:
         """Returns offset, sizes and strides of `MAX_RANK` axes, ones in front.
