@@ -56,6 +56,11 @@ class Tensor:
         return fixed(self.shape[1])
 
     @property
+    def is_column(self) -> bool:
+        """Whether it is an image (N, C, H, W) that is one pixel wide, and higher."""
+        return self.shape[3] == 1 != self.shape[2]
+
+    @property
     def is_fixed(self) -> bool:
         """Whether the shape is the same in every call."""
         return is_fixed(self.shape)

@@ -32,6 +32,7 @@ from nndeploy.passes.group_conv_activations import GroupConvActivations
 from nndeploy.passes.infer_shapes import InferShapes
 from nndeploy.passes.inline_constant_if import InlineConstantIf
 from nndeploy.passes.invariants import BrokenGraphError, Signature, check_graph, check_signature, signature_of
+from nndeploy.passes.leave_out_zero_states import LeaveOutZeroStates
 from nndeploy.passes.merge_casts import MergeCasts
 from nndeploy.passes.merge_clips import MergeClips
 from nndeploy.passes.merge_reshapes import MergeReshapes
@@ -55,6 +56,7 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         NameSizes(ranges),
         InlineConstantIf(),
         EliminateNoOps(),
+        LeaveOutZeroStates(),
         MergeCasts(),
         MergeTransposes(),
         MergeReshapes(),

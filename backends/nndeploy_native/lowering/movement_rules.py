@@ -22,6 +22,10 @@ from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape, is_fixed
 
 def reshape(node: ir.Node, context: Context) -> None:
     """Lowers operators that keep the order of the elements: the model says the new shape."""
+    blocks = context.reshaped_blocks(operand(node, 0), context.shape_of(node.outputs[0]))
+    if blocks is not None:
+        context.define_blocked(node.outputs[0], blocks)
+        return
     if not context.is_fixed(node):
         strided_rules.reshape(node, context)
         return
@@ -48,6 +52,9 @@ def slice_(node: ir.Node, context: Context) -> None:
     if starts is None or ends is None or axes is None or steps is None:
         raise BuildRefusedError("a Slice at positions that are not constant")
     bounds = tuple(zip(axes, starts, ends, steps, strict=True))
+    if context.shape_of(operand(node, 0)) == context.shape_of(node.outputs[0]) and min(steps, default=1) > 0:
+        reshape(node, context)  # takes all
+        return
     if not context.is_fixed(node):
         strided_rules.slice_(node, context, bounds)
         return

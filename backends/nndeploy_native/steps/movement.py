@@ -10,7 +10,7 @@ from nndeploy.sizes.size import Dim, fixed, product
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
 from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
-from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape, places_in_memory
+from nndeploy_native.tensors import Array, Shape, Tensor, places_in_memory
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""
@@ -161,9 +161,9 @@ class View:
         Raises:
             UndecidedError: a size is not fixed.
         """
-        places: Array = np.full(fixed_shape(self.sizes), fixed(self.offset), np.int64)
-        for index, stride in zip(np.indices(places.shape, sparse=True), self.strides, strict=True):
-            places += index * fixed(stride)
+        places: Array = np.full((), fixed(self.offset), np.int64)
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            places = places[..., None] + np.arange(fixed(size)) * fixed(stride)
         return places
 
     def fields(self) -> dict[str, Field]:
