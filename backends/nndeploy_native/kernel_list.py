@@ -96,6 +96,12 @@ KERNELS = (
     Kernel(
         "product", "matrix.h", "(float[4,50,60] x, float[4,60,70] z) => (float[4,50,70] y) { y = MatMul(x, z) }"
     ),
+    Kernel(
+        "lstm", "recurrent.h",
+        "(float[20,4,30] x) => (float[20,2,4,40] y) "
+        '{ y = LSTM<hidden_size=40, direction="bidirectional">(x, w, r, b) }',
+        {"w": (2, 160, 30), "r": (2, 160, 40), "b": (2, 320)},
+    ),
     Kernel("softmax", "along_axis.h", f"{_PLAIN.format(size=60)} {{ y = Softmax(x) }}"),
     Kernel("log_softmax", "along_axis.h", f"{_PLAIN.format(size=60)} {{ y = LogSoftmax(x) }}"),
     *(

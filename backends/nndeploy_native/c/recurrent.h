@@ -14,7 +14,7 @@
 #include "elementwise.h"
 
 #define NND_GATES 4 /* input, output, forget, cell: the order of ONNX */
-#define NND_MOST_SEQUENCES (NND_ACCUMULATORS / NND_GATES)
+#define NND_MOST_SEQUENCES (NND_ACCUMULATORS / NND_GATES - 1) /* registers for weights and a number of h */
 
 /* Gates are [steps][batch][directions][4][hidden], the output [steps][batch][directions][hidden]; where `keeps_last`,
  * two more of its rows are the last h and the last c. First states, or null for zeros: [directions][batch][hidden]. */
@@ -109,7 +109,6 @@ NND_INLINE void nnd_lstm_step(const struct nnd_lstm_step *t, float *out, const f
       NND_CASE(4)
       NND_CASE(5)
       NND_CASE(6)
-      NND_CASE(7)
     }
 #undef NND_CASE
   }

@@ -3,11 +3,17 @@
 
 from dataclasses import dataclass
 
+from nndeploy_native.isa import Isa
 from nndeploy_native.packing import pack_gates
 from nndeploy_native.steps.step import Call, Field, Machine, Note
 from nndeploy_native.tensors import Array, Tensor
 
 GATES = 4
+
+
+def most_sequences(isa: Isa) -> int:
+    """Returns how many sequences meet the weights at once: NND_MOST_SEQUENCES of c/recurrent.h."""
+    return isa.accumulators // GATES - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,5 +54,5 @@ class Lstm:
             "multiply_adds": self.gates.size * hidden,
         }
         arguments = (self.gates, pack_gates(self.weights, machine.isa), self.first_h, self.first_c)
-        scratch = 4 * hidden * (machine.isa.accumulators // GATES)
+        scratch = 4 * hidden * most_sequences(machine.isa)
         return Call("lstm", fields, self.output, arguments, scratch_bytes=scratch, chunks=1, notes=notes)

@@ -157,6 +157,23 @@ NETWORKS = {
         z = ReduceMean<keepdims=0>(x, i) }""",
         {"w": reals(20, 5), "c": reals(5), "i": np.array([1])},
     ),
+    "lstm": (
+        """g (float[h,n,20] x) => (float[h,2,n,12] y, float[2,n,12] z, float[2,n,12] k) <int64[1] two = {2},
+        int64[1] units = {12}> { s = Shape<start=1, end=2>(x) t = Concat<axis=0>(two, s, units)
+        o = ConstantOfShape(t) y, z, k = LSTM<hidden_size=12, direction="bidirectional">(x, w, r, b, , o, o) }""",
+        {"w": reals(2, 48, 20), "r": 0.3 * reals(2, 48, 12, seed=1), "b": reals(2, 96, seed=2)},
+    ),
+    "rows of pixels": (
+        """g (float[n,20,w] x) => (float[n,9,p] y, float[n,20,q] m, float[n,9] z) { a = Conv<pads=[2,1]>(x, v)
+        b = Add(a, c) t = Tanh(b) y = Conv<strides=[2], pads=[1,1]>(t, u) g = GlobalAveragePool(y) z = Flatten(g)
+        m = AveragePool<kernel_shape=[3], pads=[1,1]>(x) }""",
+        {"v": reals(17, 20, 4), "u": reals(9, 17, 3, seed=1), "c": reals(17, 1, seed=2)},
+    ),
+    "column without its width": (
+        """g (float[n,20,h,1] x) => (float[n,18,p] y, float[n,18,1] z) <int64[1] last = {3}> { a = Conv(x, v)
+        s = Squeeze(a, last) b = Add(s, c) t = Relu(b) y = Mul(t, b) z = GlobalAveragePool(t) }""",
+        {"v": reals(18, 20, 1, 1), "c": reals(1, 18, 1, seed=2)},
+    ),
     "products": (
         """g (float[n,h,20] x) => (float[n,h,h] y) { t = Transpose<perm=[0,2,1]>(x) a = MatMul(x, t)
         y = Softmax(a) }""",
