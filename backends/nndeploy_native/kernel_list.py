@@ -142,6 +142,9 @@ KERNELS = (
         "(float[4,50,60] x) => (float[4,53,65] y) <int64[6] p = {0,1,2,0,2,3}> { y = Pad(x, p) }",
     ),
     Kernel(
+        "gather_rows", "movement.h", "(int64[4,50] i) => (float[4,50,60] y) { y = Gather(w, i) }", {"w": (70, 60)},
+    ),
+    Kernel(
         "join_plain", "movement.h",
         "(float[4,50,60] x, float[4,50,9] z) => (float[4,50,69] y) { y = Concat<axis=2>(x, z) }",
     ),

@@ -38,7 +38,9 @@ from nndeploy.passes.merge_clips import MergeClips
 from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
+from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.name_sizes import NameSizes
+from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
 from nndeploy.report import PassReport
 from nndeploy.value_types import DimRange
 
@@ -57,6 +59,8 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         InlineConstantIf(),
         EliminateNoOps(),
         LeaveOutZeroStates(),
+        OneHotMatmulToGather(),
+        MoveGatherDown(),
         MergeCasts(),
         MergeTransposes(),
         MergeReshapes(),

@@ -26,6 +26,7 @@ from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, i
 
 MAX_ELEMENTS = 2**31 - 2**16
 """Tables of places hold 32 bits."""
+WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
@@ -130,6 +131,17 @@ class Context:
         if array is None or array.dtype != np.float32:
             raise BuildRefusedError(f"{what} that is no float32 constant")
         return array
+
+    def whole_numbers(self, value: ir.Value | None) -> Tensor:
+        """Returns an input of int32 or int64, plain.
+
+        Raises:
+            BuildRefusedError: the value is none.
+        """
+        if value is None or value.dtype not in WHOLE or self.constant(value) is not None:
+            raise BuildRefusedError("whole numbers that are no input of int32 or int64")
+        tensor = Tensor(value.name or "", self.sizes_of(value), element=value.dtype.name.lower())
+        return self.lowered.inputs.setdefault(tensor.name, tensor)
 
     def is_blocked(self, value: ir.Value) -> bool:
         """Whether the value, or what it was moved from, is there in blocks: what follows had better stay there."""
@@ -242,13 +254,13 @@ class Context:
         self.lowered.steps.append(step)
 
     def take_inputs(self, values: Sequence[ir.Value]) -> None:
-        """Declares the graph's inputs, plain; those of integers only say what the shapes say too, and are not read.
+        """Declares the graph's inputs, plain; whole numbers where a rule asks for them: most say what the shapes say.
 
         Raises:
             BuildRefusedError: the shape of one is not known.
         """
         for value in values:
-            if value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+            if value.dtype not in WHOLE:
                 self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
 
     def finish(self, values: Sequence[ir.Value]) -> None:

@@ -104,6 +104,31 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class GatherRows:
+    """output (..., width) of the rows of table (rows, width...) that whole numbers pick; NaN where there is no row."""
+
+    output: Tensor
+    table: Tensor
+    numbers: Tensor
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.table, self.numbers)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        rows, *rest = self.table.shape
+        fields: dict[str, Field] = {
+            "count": self.numbers.size,
+            "rows": rows,
+            "width": product(rest),
+            "is_wide": self.numbers.element == "int64",
+        }
+        return Call("gather_rows", fields, self.output, self.inputs, notes={"what": "rows by number"})
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Elements of a plain tensor: element (i, j, ...) is its number offset + i * strides[0] + j * strides[1] + ..."""
 

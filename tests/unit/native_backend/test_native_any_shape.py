@@ -202,6 +202,21 @@ def test_network_at_any_shape(isa: Isa, name: str, tmp_path: Path) -> None:
         check(model, session, {"x": x})
 
 
+@EACH_ISA
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_rows_by_numbers(isa: Isa, kind: str, tmp_path: Path) -> None:
+    text = f"g ({kind}[n,h] x) => (float[n,h,6] y, float[n,5,p] z) {{ y = Gather(w, x) t = Transpose<perm=[0,2,1]>(y) "
+    text += "z = Conv<strides=[2], pads=[1,1]>(t, v) }"
+    model = dynamic(text, ANY, {"w": reals(50, 6), "v": reals(5, 6, 2, seed=1)})
+    session = opened(compiled(model, ANY, isa, tmp_path), threads=2)
+    numbers = np.random.default_rng(0).integers(-50, 50, (3, 40)).astype(kind)
+    for batch, length in ((1, 1), (3, 40), (2, 17)):
+        check(model, session, {"x": numbers[:batch, :length]})
+    found = session.run({"x": np.array([[49, 50, -50, -51, 2**31 - 1]], kind)})["y"]
+    np.testing.assert_array_equal(np.isnan(found).all(axis=2), [[False, True, False, True, True]])
+    np.testing.assert_array_equal(np.isnan(found).any(axis=2), [[False, True, False, True, True]])
+
+
 SMALL = "g (float[n,8,h,w] x) => (float[n,8,p,q] y) { y = Conv<pads=[1,1,1,1]>(x, w) }"
 
 
@@ -271,6 +286,10 @@ def test_sizes_that_must_be_equal_are_checked(tmp_path: Path) -> None:
             "nothing is known of the size 'k': --shape gives its range",
         ),
         ("g (float[n,h] a, float[n,w] b) => (float[n,w] y) { y = Add(a, b) }", "nothing is known of the size 'y.0'"),
+        (
+            "g (float[3,4] x, int64[n] i) => (float[3,n] y) { y = Gather<axis=1>(x, i) }",
+            "a Gather along another axis than the first with indices that are not constant",
+        ),
     ],
 )
 def test_what_depends_on_the_sizes_is_refused_with_the_reason(text: str, why: str) -> None:
