@@ -54,10 +54,12 @@ NND_INLINE void nnd_lstm_block(const struct nnd_lstm_step *t, int sequences, nnd
     NND_UNROLL for (int g = 0; g < NND_GATES; g++) gates[s][g] = sums[s][g];
   NND_NO_UNROLL for (int s = 0; s < sequences; s++) {
     float *cells = d.cells + s * t->hidden + at;
-    const vf kept = nnd_op_sigmoid(gates[s][2]) * nnd_spread(cells, 1, count);
-    const vf cell = kept + nnd_op_sigmoid(gates[s][0]) * nnd_op_tanh(gates[s][3]);
+    const struct nnd_quotient new = nnd_tanh_quotient(gates[s][3]);
+    const vf kept = nnd_spread(cells, 1, count) / (1.0f + nnd_exp_bounded(-gates[s][2]));
+    const vf cell = kept + new.over / (new.under * (1.0f + nnd_exp_bounded(-gates[s][0])));
+    const struct nnd_quotient state = nnd_tanh_quotient(cell);
     nnd_store_some(cells, cell, count);
-    nnd_store_some(d.out + s * row + at, nnd_op_sigmoid(gates[s][1]) * nnd_op_tanh(cell), count);
+    nnd_store_some(d.out + s * row + at, state.over / (state.under * (1.0f + nnd_exp_bounded(-gates[s][1]))), count);
   }
 }
 
