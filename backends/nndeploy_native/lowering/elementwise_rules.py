@@ -24,6 +24,14 @@ UNARY_OPERATORS = {
     "Sqrt": "sqrt", "Tanh": "tanh",
 }  # fmt: skip
 BINARY_OPERATORS = {"Add": "add", "Div": "div", "Mul": "mul", "Sub": "sub"}
+POWERS: dict[float, Callable[[Expression], Expression]] = {
+    -2.0: lambda x: ("reciprocal", ("mul", x, x)),
+    -1.0: lambda x: ("reciprocal", x),
+    -0.5: lambda x: ("reciprocal", ("sqrt", x)),
+    0.5: lambda x: ("sqrt", x),
+    2.0: lambda x: ("mul", x, x),
+    3.0: lambda x: ("mul", ("mul", x, x), x),
+}
 VARIADIC_OPERATORS = {"Max": "max", "Min": "min", "Sum": "add"}
 
 
@@ -60,6 +68,15 @@ def clip(node: ir.Node, context: Context) -> None:
         return above if high is None else ("min", above, const(high))
 
     emit(node, context, [node.inputs[0]], compute)
+
+
+def power(node: ir.Node, context: Context) -> None:
+    """Lowers Pow by a constant number that products, a root and a reciprocal make."""
+    exponent = context.constant(operand(node, 1))
+    number = exponent.item() if exponent is not None and exponent.size == 1 else None
+    if number not in POWERS or context.shape_of(operand(node, 0)) != context.shape_of(node.outputs[0]):
+        raise BuildRefusedError(f"a Pow by another constant number than {', '.join(map(str, POWERS))}")
+    emit(node, context, [node.inputs[0]], POWERS[number])
 
 
 def prelu(node: ir.Node, context: Context) -> None:

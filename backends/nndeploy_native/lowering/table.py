@@ -28,6 +28,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "LeakyRelu"), elementwise_rules.activation),
     "BatchNormalization": elementwise_rules.batch_normalization,
     "Clip": elementwise_rules.clip,
+    "Pow": elementwise_rules.power,
     "PRelu": elementwise_rules.prelu,
     "Conv": convolution_rules.convolution,
     "ConvTranspose": convolution_rules.transposed_convolution,
