@@ -50,6 +50,7 @@ from nndeploy_native.steps.step import Machine, Note, Step
 from nndeploy_native.tensors import Array, Tensor, padded
 
 _C_TYPES = {"float32": "float", "int32": "int32_t", "uint16": "uint16_t"}
+_C_ELEMENTS = {"fp32": "float", "int32": "int32_t", "int64": "int64_t"}
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
 
 def _borders(tensors: Mapping[str, Tensor], isa: Isa, table: SizeTable) -> tuple[Border, ...]:
     return tuple(
-        Border(name, _axes(tensor, isa, table), f"blocked {isa.precision}" if tensor.is_blocked else "fp32")
+        Border(name, _axes(tensor, isa, table), f"blocked {isa.precision}" if tensor.is_blocked else tensor.element)
         for name, tensor in tensors.items()
     )
 
@@ -169,7 +170,7 @@ def _place_of(lowered: Lowered, offsets: Mapping[str, str], constants: Constants
     def place_of(one: Tensor | Array) -> str:
         if not isinstance(one, Tensor):
             return f"(const {_C_TYPES[one.dtype.name]} *)(call->constants + {constants.offset_of(one)})"
-        kind = "nnd_elem" if one.is_blocked else "float"
+        kind = "nnd_elem" if one.is_blocked else _C_ELEMENTS[one.element]
         if one.name in inputs:
             return f"(const {kind} *)call->inputs[{inputs[one.name]}]"
         if one.name in outputs:

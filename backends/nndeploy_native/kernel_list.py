@@ -96,6 +96,12 @@ KERNELS = (
     Kernel(
         "product", "matrix.h", "(float[4,50,60] x, float[4,60,70] z) => (float[4,50,70] y) { y = MatMul(x, z) }"
     ),
+    Kernel(
+        "lstm", "recurrent.h",
+        "(float[20,4,30] x) => (float[20,2,4,40] y) "
+        '{ y = LSTM<hidden_size=40, direction="bidirectional">(x, w, r, b) }',
+        {"w": (2, 160, 30), "r": (2, 160, 40), "b": (2, 320)},
+    ),
     Kernel("softmax", "along_axis.h", f"{_PLAIN.format(size=60)} {{ y = Softmax(x) }}"),
     Kernel("log_softmax", "along_axis.h", f"{_PLAIN.format(size=60)} {{ y = LogSoftmax(x) }}"),
     *(
@@ -134,6 +140,9 @@ KERNELS = (
     Kernel(
         "padded_copy", "movement.h",
         "(float[4,50,60] x) => (float[4,53,65] y) <int64[6] p = {0,1,2,0,2,3}> { y = Pad(x, p) }",
+    ),
+    Kernel(
+        "gather_rows", "movement.h", "(int64[4,50] i) => (float[4,50,60] y) { y = Gather(w, i) }", {"w": (70, 60)},
     ),
     Kernel(
         "join_plain", "movement.h",

@@ -93,6 +93,15 @@ def pack_products(weights: Array, isa: Isa, *, as_floats: bool = False) -> Array
     return packed if group == 1 else to_bf16(packed)
 
 
+def pack_gates(weights: Array, isa: Isa) -> Array:
+    """Returns recurrent weights (D, 4 H, H) of four gates as [D][H / c][H][4][c], the tail zero."""
+    directions, _, hidden = weights.shape
+    wide = np.zeros((directions, 4, padded(hidden, isa.lanes), hidden), np.float32)
+    wide[:, :, :hidden] = weights.reshape(directions, 4, hidden, hidden)
+    blocks = wide.reshape(directions, 4, -1, isa.lanes, hidden)
+    return np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3))
+
+
 def to_bf16(array: Array) -> Array:
     """Returns the bits of the nearest bfloat16 numbers."""
     return np.ascontiguousarray(array.astype(ml_dtypes.bfloat16)).view(np.uint16)

@@ -24,8 +24,8 @@ MAX_RANK = 64
 MAX_ENTRIES = 2**20
 FORMAT, SHAPES_FORMAT = 1, 2
 """Of an artifact: all shapes are fixed, or some are not."""
-FORMATS = ("fp32", "blocked fp32", "blocked bf16")
-"""Of a border: "fp32" is plain."""
+FORMATS = ("fp32", "int32", "int64", "blocked fp32", "blocked bf16")
+"""Of a border: in ONNX's order but for the last two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Axis: TypeAlias = int | Entry
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """An input or output: the shape of its memory, and what lies there. In a bundle all are fp32 in ONNX's order."""
+    """An input or output: the shape of its memory, and what lies there. In a bundle all are in ONNX's order."""
 
     name: str
     shape: tuple[Axis, ...]
@@ -58,7 +58,7 @@ class Border:
     @property
     def is_blocked(self) -> bool:
         """Whether it is in channel blocks, which begin at a cache line."""
-        return self.format != "fp32"
+        return self.format.startswith("blocked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ KEPT_OUTPUTS = 4
 """Memories of each output that are kept for later calls."""
 _REFERENCES_OF_FREE = 4
 """References to bytes that nobody else holds: the list, the array in them, the loop's variable, the argument."""
-_DTYPES = {"fp32": np.float32, "blocked fp32": np.float32, "blocked bf16": np.uint16}
+_DTYPES = {
+    "fp32": np.float32, "int32": np.int32, "int64": np.int64, "blocked fp32": np.float32, "blocked bf16": np.uint16,
+}  # fmt: skip
 
 
 class _Call(ctypes.Structure):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors as steps see them: a shape as ONNX counts it, in one of two layouts.
 
-    plain     (N, C, H, W) in the order of ONNX, any rank, float32
+    plain     (N, C, H, W) in the order of ONNX, any rank, float32 (inputs of whole numbers as they are)
     blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector, rank 4 only, of the kernels' precision
 
 Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
@@ -30,11 +30,15 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """All elements of the value `name`, seen in `shape`: plain tensors of one name may differ in shape."""
+    """All elements of the value `name`, seen in `shape`: plain tensors of one name may differ in shape.
+
+    `element` is "fp32", or "int32" or "int64" of an input that is plain.
+    """
 
     name: str
     shape: Shape
     layout: Layout = Layout.PLAIN
+    element: str = "fp32"
 
     @property
     def is_blocked(self) -> bool:
@@ -54,6 +58,11 @@ class Tensor:
             UndecidedError: they are not.
         """
         return fixed(self.shape[1])
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is an image (N, C, H, W) that is one pixel wide, and higher."""
+        return self.shape[3] == 1 != self.shape[2]
 
     @property
     def is_fixed(self) -> bool:

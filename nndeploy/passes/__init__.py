@@ -32,12 +32,15 @@ from nndeploy.passes.group_conv_activations import GroupConvActivations
 from nndeploy.passes.infer_shapes import InferShapes
 from nndeploy.passes.inline_constant_if import InlineConstantIf
 from nndeploy.passes.invariants import BrokenGraphError, Signature, check_graph, check_signature, signature_of
+from nndeploy.passes.leave_out_zero_states import LeaveOutZeroStates
 from nndeploy.passes.merge_casts import MergeCasts
 from nndeploy.passes.merge_clips import MergeClips
 from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
+from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.name_sizes import NameSizes
+from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
 from nndeploy.report import PassReport
 from nndeploy.value_types import DimRange
 
@@ -55,6 +58,9 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         NameSizes(ranges),
         InlineConstantIf(),
         EliminateNoOps(),
+        LeaveOutZeroStates(),
+        OneHotMatmulToGather(),
+        MoveGatherDown(),
         MergeCasts(),
         MergeTransposes(),
         MergeReshapes(),

@@ -14,6 +14,7 @@ import statistics
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -86,12 +87,15 @@ def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[
     ]
 
 
-def inputs_of(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+def inputs_of(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[Any]]]:
+    """Returns random inputs: floats from 0 to 1, or whole numbers below 8."""
     rng, found = np.random.default_rng(0), {}
     for value in model.graph.inputs:
         assert value.name is not None
         assert value.shape is not None
-        found[value.name] = rng.random(value.shape.numpy(), np.float32)
+        assert value.dtype is not None
+        numbers = rng.random(value.shape.numpy()) * (8 if value.dtype.is_integer() else 1)
+        found[value.name] = numbers.astype(value.dtype.numpy())
     return found
 
 

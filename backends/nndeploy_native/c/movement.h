@@ -137,4 +137,24 @@ NND_INLINE void nnd_join_plain_step(const struct nnd_join_plain_step *t, float *
     }
 }
 
+/* Rows of a table by numbers of 32 bits, or of 64 where `is_wide`; negative ones count from the end. What is no row
+ * gives NaN: numbers come from outside. */
+struct nnd_gather_rows_step {
+  nnd_size count, rows, width;
+  int is_wide;
+};
+
+NND_INLINE void nnd_gather_rows_step(const struct nnd_gather_rows_step *t, float *out, const float *table,
+                                     const void *numbers, struct nnd_part part) {
+  nnd_size first, last;
+  nnd_share(t->count, part, &first, &last);
+  for (nnd_size i = first; i < last; i++) {
+    const int64_t number = t->is_wide ? ((const int64_t *)numbers)[i] : ((const int32_t *)numbers)[i];
+    const int64_t row = number < 0 ? number + t->rows : number;
+    const int is_row = row >= 0 && row < t->rows;
+    if (is_row) memcpy(out + i * t->width, table + row * t->width, t->width * sizeof(float));
+    for (nnd_size k = 0; !is_row && k < t->width; k++) out[i * t->width + k] = __builtin_nanf("");
+  }
+}
+
 #endif

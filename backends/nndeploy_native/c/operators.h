@@ -74,19 +74,50 @@ NND_INLINE vf nnd_op_log(vf x) {
   return nnd_select(x == x, result, x);
 }
 
-NND_INLINE vf nnd_op_sigmoid(vf a) {
-  const vf e = nnd_op_exp(-nnd_op_abs(a)); /* at most 1: no overflow */
-  const vf s = 1.0f / (1.0f + e);
-  return nnd_select(a < 0.0f, e * s, s);
+/* exp, which beyond 87 on either side stays what it is there: neither infinite nor denormal. Reduced as above, minimax
+ * polynomial of degree 6 (error 2^-28). */
+NND_INLINE vf nnd_exp_bounded(vf x) {
+  const vf c = nnd_at_most(nnd_splat(87.0f), nnd_at_least(nnd_splat(-87.0f), x));
+  const vf shifted = c * 1.44269504088896341f + 12582912.0f; /* 3 * 2^22: the low bits are the nearest whole number */
+  const vf n = shifted - 12582912.0f;
+  const vf r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+  vf p = nnd_splat(1.38367935e-3f);
+  p = p * r + 8.37485707e-3f;
+  p = p * r + 4.16682287e-2f;
+  p = p * r + 0.166664197f;
+  p = p * r + 0.499999921f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * (vf)(((vi)shifted + 127) << 23);
 }
 
-/* tanh: odd polynomial near 0, where the quotient would lose digits. Taylor to x^9, error below 2e-8 for |x| < 0.3. */
+NND_INLINE vf nnd_op_sigmoid(vf a) {
+  return nnd_select(a < -87.0f, nnd_splat(0.0f), 1.0f / (1.0f + nnd_exp_bounded(-a)));
+}
+
+/* tanh = over / under: minimax rational function of degree 9 over 8 on [-9, 9] (error 2^-25), beyond which it is 1. */
+struct nnd_quotient {
+  vf over, under;
+};
+
+NND_INLINE struct nnd_quotient nnd_tanh_quotient(vf a) {
+  const vf x = nnd_at_most(nnd_splat(9.0f), nnd_at_least(nnd_splat(-9.0f), a)), z = x * x;
+  vf p = nnd_splat(1.33547578e-8f), q = nnd_splat(7.77659961e-7f);
+  p = p * z + 2.06091582e-5f;
+  q = q * z + 3.28564262e-4f;
+  p = p * z + 3.49559301e-3f;
+  q = q * z + 2.58770011e-2f;
+  p = p * z + 0.133810298f;
+  q = q * z + 0.467143454f;
+  p = p * z + 0.999999979f;
+  q = q * z + 1.0f;
+  return (struct nnd_quotient){x * p, q};
+}
+
 NND_INLINE vf nnd_op_tanh(vf a) {
-  const vf x = nnd_op_abs(a), z = a * a;
-  const vf near = a * (1.0f + z * (-0.333333333f + z * (0.133333333f + z * (-0.0539682540f + z * 0.0218694885f))));
-  const vf e = nnd_op_exp(-2.0f * x), far = (1.0f - e) / (1.0f + e);
-  const vf result = nnd_select(x < 0.3f, near, nnd_select(a < 0.0f, -far, far));
-  return nnd_select(a == a, result, a);
+  const struct nnd_quotient t = nnd_tanh_quotient(a);
+  const vf one = nnd_splat(1.0f);
+  return nnd_at_most(one, nnd_at_least(-one, t.over / t.under));
 }
 
 NND_INLINE vf nnd_op_silu(vf a) { return a * nnd_op_sigmoid(a); }

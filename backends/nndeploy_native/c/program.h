@@ -19,6 +19,7 @@
 #include "pace.h"
 #include "planar_separable.h"
 #include "pooling.h"
+#include "recurrent.h"
 #include "resize.h"
 #include "separable.h"
 #include "stem.h"

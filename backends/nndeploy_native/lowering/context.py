@@ -8,7 +8,7 @@ output of an earlier step.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, Stride
 from nndeploy_native.steps.step import Step
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
+WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
@@ -44,6 +45,23 @@ class Moved:
 
     base: Tensor
     places: Array
+
+
+def image_shape(shape: Shape) -> Shape:
+    """Returns the shape of an image in blocks: (N, C, W) is one pixel high.
+
+    Raises:
+        BuildRefusedError: there are other axes.
+    """
+    if len(shape) not in (3, 4):
+        raise BuildRefusedError(f"kernels take images (N, C, H, W) and rows (N, C, W), not {shape}")
+    return shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
+
+
+def column_shape(shape: Shape) -> Shape:
+    """Returns (N, C, W) as an image that is one pixel wide; it lies in memory as one that is one pixel high."""
+    batch, channels, _, width = image_shape(shape)
+    return (batch, channels, width, 1)
 
 
 class Context:
@@ -107,6 +125,17 @@ class Context:
             raise BuildRefusedError(f"{what} that is no float32 constant")
         return array
 
+    def whole_numbers(self, value: ir.Value | None) -> Tensor:
+        """Returns an input of int32 or int64, plain.
+
+        Raises:
+            BuildRefusedError: the value is none.
+        """
+        if value is None or value.dtype not in WHOLE or self.constant(value) is not None:
+            raise BuildRefusedError("whole numbers that are no input of int32 or int64")
+        tensor = Tensor(value.name or "", self.sizes_of(value), element=value.dtype.name.lower())
+        return self.lowered.inputs.setdefault(tensor.name, tensor)
+
     def is_blocked(self, value: ir.Value) -> bool:
         """Whether the value, or what it was moved from, is there in blocks: what follows had better stay there."""
         name = value.name or ""
@@ -126,17 +155,29 @@ class Context:
         return known[Layout.PLAIN]
 
     def blocked(self, value: ir.Value | None) -> Tensor:
-        """Returns the value in channel blocks.
+        """Returns the value in channel blocks: as an image, one pixel high or wide where it is (N, C, W).
 
         Raises:
-            BuildRefusedError: it is no image (N, C, H, W).
+            BuildRefusedError: it is neither.
         """
         known = self._forms(value)
         if Layout.BLOCKED not in known:
-            if len(self.shape_of(value)) != 4:
-                raise BuildRefusedError(f"kernels take images (N, C, H, W), not {self.shape_of(value)}")
             known[Layout.BLOCKED] = self._blocked(value)
         return known[Layout.BLOCKED]
+
+    def reshaped_blocks(self, value: ir.Value | None, shape: Shape) -> Tensor | None:
+        """Returns an image that lies in blocks alone in a shape of the same channels; None where it is none."""
+        forms = self._tensors.get((value.name if value is not None else "") or "", {})
+        if Layout.BLOCKED not in forms or Layout.PLAIN in forms or len(shape) not in (3, 4):
+            return None
+        tensor = forms[Layout.BLOCKED]
+        image = column_shape(shape) if len(shape) == 3 and tensor.is_column else image_shape(shape)
+        is_same = image[:2] == tensor.shape[:2] and product(image[2:]) == product(tensor.shape[2:])
+        return replace(tensor, shape=image) if is_same else None
+
+    def define_blocked(self, value: ir.Value, tensor: Tensor) -> None:
+        """Says that `value` is an image in blocks that is there."""
+        self._tensors[value.name or ""] = {Layout.BLOCKED: tensor}
 
     def view(self, value: ir.Value | None) -> View:
         """Returns the value as a strided view of a plain tensor: for shapes that are not fixed."""
@@ -167,6 +208,8 @@ class Context:
         name = (value.name if value is not None else "") or ""
         if name in self._moved:
             return self._moved[name]
+        if name in self._views:
+            return Moved(self._views[name].base, self._views[name].places())
         forms = self._forms(value)
         base = forms.get(Layout.BLOCKED) or forms[Layout.PLAIN]
         return Moved(base, np.arange(fixed(base.size), dtype=np.int64).reshape(fixed_shape(shape)))
@@ -187,9 +230,10 @@ class Context:
             raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {places.shape}")
         self._moved[value.name or ""] = Moved(base, places)
 
-    def output(self, value: ir.Value, layout: Layout) -> Tensor:
-        """Returns the tensor that a rule's step must write."""
-        tensor = Tensor(value.name or "", self.shape_of(value), layout)
+    def output(self, value: ir.Value, layout: Layout, image: Callable[[Shape], Shape] = image_shape) -> Tensor:
+        """Returns the tensor that a rule's step must write; `image` says how (N, C, W) lies in blocks."""
+        shape = self.shape_of(value)
+        tensor = Tensor(value.name or "", image(shape) if layout is Layout.BLOCKED else shape, layout)
         self._tensors[tensor.name] = {layout: tensor}
         return tensor
 
@@ -203,13 +247,13 @@ class Context:
         self.lowered.steps.append(step)
 
     def take_inputs(self, values: Sequence[ir.Value]) -> None:
-        """Declares the graph's inputs, plain; those of integers only say what the shapes say too, and are not read.
+        """Declares the graph's inputs, plain; whole numbers where a rule asks for them: most say what the shapes say.
 
         Raises:
             BuildRefusedError: the shape of one is not known.
         """
         for value in values:
-            if value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+            if value.dtype not in WHOLE:
                 self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
 
     def finish(self, values: Sequence[ir.Value]) -> None:
@@ -245,7 +289,7 @@ class Context:
         if name in self._views:
             return self._copied(name, self._views[name])
         if name not in self._moved:
-            return self.in_layout(self._tensors[name][Layout.BLOCKED], Layout.PLAIN)
+            return replace(self.in_layout(self._tensors[name][Layout.BLOCKED], Layout.PLAIN), shape=shape)
         moved = self._moved[name]
         if is_in_order(moved):
             return replace(self.in_layout(moved.base, Layout.PLAIN), shape=shape)
@@ -254,15 +298,15 @@ class Context:
         return output
 
     def _blocked(self, value: ir.Value | None) -> Tensor:
-        shape = self.shape_of(value)
+        shape = image_shape(self.shape_of(value))
         assert value is not None
-        name = value.name or ""
-        moved = self._moved.get(name)
+        moved = self._moved.get(value.name or "")
         if moved is not None and moved.base.shape == shape and is_in_order(moved):
             return self.in_layout(moved.base, Layout.BLOCKED)
-        channels = whole_channels(moved.places, moved.base.shape) if moved is not None else None
+        places = moved.places.reshape(fixed_shape(shape)) if moved is not None else None
+        channels = whole_channels(places, moved.base.shape) if moved is not None and places is not None else None
         if moved is None or channels is None:
-            return self.in_layout(self.plain(value), Layout.BLOCKED)
+            return self.in_layout(replace(self.plain(value), shape=shape), Layout.BLOCKED)
         output = self.temporary("channels", shape, Layout.BLOCKED)
         base = self.in_layout(moved.base, Layout.BLOCKED)
         self.emit(ChannelParts(output, (base,), tuple((0, channel) for channel in channels)))

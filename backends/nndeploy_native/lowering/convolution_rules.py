@@ -5,6 +5,7 @@ Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool, GlobalAveragePool, Globa
 """
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
@@ -12,11 +13,13 @@ import onnx_ir as ir
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.sizes.size import Dim, bounds, fixed, is_fixed, most, product
-from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context
+from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.pooling import Pooling
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
+
+AnyDim = TypeVar("AnyDim", int, Dim)
 
 MAX_FIRST_CHANNELS = 4
 """With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""
@@ -28,17 +31,19 @@ def convolution(node: ir.Node, context: Context) -> None:
     bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     groups = int_attribute(node, "group", 1)
-    if len(shape) != 4 or weights.ndim != 4:
-        raise BuildRefusedError(f"convolutions of images (N, C, H, W) only, not {shape}")
+    if not len(shape) == len(out_shape) == weights.ndim:
+        raise BuildRefusedError("an input, weights and an output of different ranks")
     outputs = weights.shape[0]
     if groups < 1 or shape[1] != groups * weights.shape[1] or outputs % groups or out_shape[1] != outputs:
         raise BuildRefusedError("channels, groups and weights that do not fit together")
+    image = image_shape(shape)
     window, _ = window_of(node, shape, out_shape, weights.shape[2:])
     source = node.inputs[0]
     reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None
     x = context.plain(source) if reads_plain and not context.is_blocked(_present(source)) else context.blocked(source)
     output = context.output(node.outputs[0], Layout.BLOCKED)
-    context.emit(Convolution(output, x, weights, bias, window, groups))
+    kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
+    context.emit(Convolution(output, replace(x, shape=image), kernels, bias, window, groups))
 
 
 def transposed_convolution(node: ir.Node, context: Context) -> None:
@@ -90,48 +95,48 @@ def pooling(node: ir.Node, context: Context) -> None:
     if len(node.outputs) > 1 and node.outputs[1].name:
         raise BuildRefusedError("the indices of MaxPool are asked for")
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
-    if len(shape) != 4:
-        raise BuildRefusedError(f"pooling of images (N, C, H, W) only, not {shape}")
+    image = image_shape(shape)
     window, end_pads = window_of(node, shape, out_shape, ints_attribute(node, "kernel_shape") or ())
     kind = "max" if node.op_type == "MaxPool" else "mean"
     counts = kind == "mean" and int_attribute(node, "count_include_pad", 0) == 1
-    x = context.blocked(node.inputs[0])
+    x = replace(context.blocked(node.inputs[0]), shape=image)
     context.emit(Pooling(context.output(node.outputs[0], Layout.BLOCKED), x, window, end_pads, kind, counts))
 
 
 def global_pooling(node: ir.Node, context: Context) -> None:
     """Lowers GlobalAveragePool and GlobalMaxPool: a window as large as the image."""
-    shape = context.shape_of(operand(node, 0))
-    if len(shape) != 4:
-        raise BuildRefusedError(f"pooling of images (N, C, H, W) only, not {shape}")
     kind = "max" if node.op_type == "GlobalMaxPool" else "mean"
-    x = context.blocked(node.inputs[0])
-    window = Window((shape[2], shape[3]))
+    x = context.blocked(operand(node, 0))
+    window = Window((x.shape[2], x.shape[3]))
     context.emit(Pooling(context.output(node.outputs[0], Layout.BLOCKED), x, window, (0, 0), kind))
 
 
 def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, ...]) -> tuple[Window, tuple[Dim, Dim]]:
     """Returns how the window of a convolution or pooling moves, and the padding after each axis.
 
+    Along (N, C, W) it moves as over an image that is one pixel high.
+
     Raises:
         BuildRefusedError: an attribute does not fit the input.
 
     Source: ONNX Conv, `auto_pad`: SAME_UPPER puts the odd element at the end, SAME_LOWER at the beginning.
     """
-    strides, dilations = _pair(node, "strides"), _pair(node, "dilations")
-    if len(kernel) != 2 or min(*kernel, *strides, *dilations) < 1:
+    rank = len(shape) - 2
+    strides, dilations = (ints_attribute(node, name) or (1,) * rank for name in ("strides", "dilations"))
+    if not len(kernel) == len(strides) == len(dilations) == rank or min(*kernel, *strides, *dilations) < 1:
         raise BuildRefusedError("a window with a malformed kernel, stride or dilation")
     mode = text_attribute(node, "auto_pad", "NOTSET")
     given = ints_attribute(node, "pads") if mode != "VALID" else None
-    pads: tuple[Dim, ...] = given or (0, 0, 0, 0)
+    pads: tuple[Dim, ...] = given or (0,) * (2 * rank)
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        pairs = [
-            _same_padding(shape[2 + i], out_shape[2 + i], kernel[i], strides[i], dilations[i], mode) for i in range(2)
-        ]
-        pads = (pairs[0][0], pairs[1][0], pairs[0][1], pairs[1][1])
-    if len(pads) != 4:
+        axes = zip(shape[2:], out_shape[2:], kernel, strides, dilations, strict=True)
+        pairs = [_same_padding(*axis, mode) for axis in axes]
+        pads = (*(begin for begin, _ in pairs), *(end for _, end in pairs))
+    if len(pads) != 2 * rank:
         raise BuildRefusedError("a window with malformed padding")
-    return Window((kernel[0], kernel[1]), strides, (pads[0], pads[1]), dilations), (pads[2], pads[3])
+    kernel, strides, dilations = (_of_image(one, 1) for one in (kernel, strides, dilations))
+    begins, ends = (_of_image(one, 0) for one in (pads[:rank], pads[rank:]))
+    return Window(kernel, strides, begins, dilations), ends
 
 
 def _same_padding(size: Dim, out_size: Dim, kernel: int, stride: int, dilation: int, mode: str) -> tuple[Dim, Dim]:
@@ -140,11 +145,9 @@ def _same_padding(size: Dim, out_size: Dim, kernel: int, stride: int, dilation: 
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 
 
-def _pair(node: ir.Node, name: str) -> tuple[int, int]:
-    given = ints_attribute(node, name) or (1, 1)
-    if len(given) != 2:
-        raise BuildRefusedError(f"malformed {name}")
-    return given[0], given[1]
+def _of_image(numbers: tuple[AnyDim, ...], of_height: AnyDim) -> tuple[AnyDim, AnyDim]:
+    """Returns what holds for height and width, from what holds for the width alone or for both."""
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (of_height, numbers[0])
 
 
 def _present(value: ir.Value | None) -> ir.Value:

@@ -5,6 +5,7 @@ Source: ONNX Add, Clip, HardSigmoid, HardSwish, LeakyRelu, PRelu and the like; b
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -13,9 +14,9 @@ from nndeploy.passes.operators import float_attribute, is_inference_batchnorm, o
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native import expressions
 from nndeploy_native.expressions import Expression, const
-from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.context import Context, column_shape, image_shape
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, MAX_RANK, Elementwise, Operand, collapsed
-from nndeploy_native.tensors import Layout, Shape
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
 UNARY_OPERATORS = {
     "Abs": "abs", "Ceil": "ceil", "Erf": "erf", "Exp": "exp", "Floor": "floor", "HardSwish": "hardswish", "Log": "log",
@@ -23,6 +24,14 @@ UNARY_OPERATORS = {
     "Sqrt": "sqrt", "Tanh": "tanh",
 }  # fmt: skip
 BINARY_OPERATORS = {"Add": "add", "Div": "div", "Mul": "mul", "Sub": "sub"}
+POWERS: dict[float, Callable[[Expression], Expression]] = {
+    -2.0: lambda x: ("reciprocal", ("mul", x, x)),
+    -1.0: lambda x: ("reciprocal", x),
+    -0.5: lambda x: ("reciprocal", ("sqrt", x)),
+    0.5: lambda x: ("sqrt", x),
+    2.0: lambda x: ("mul", x, x),
+    3.0: lambda x: ("mul", ("mul", x, x), x),
+}
 VARIADIC_OPERATORS = {"Max": "max", "Min": "min", "Sum": "add"}
 
 
@@ -59,6 +68,15 @@ def clip(node: ir.Node, context: Context) -> None:
         return above if high is None else ("min", above, const(high))
 
     emit(node, context, [node.inputs[0]], compute)
+
+
+def power(node: ir.Node, context: Context) -> None:
+    """Lowers Pow by a constant number that products, a root and a reciprocal make."""
+    exponent = context.constant(operand(node, 1))
+    number = exponent.item() if exponent is not None and exponent.size == 1 else None
+    if number not in POWERS or context.shape_of(operand(node, 0)) != context.shape_of(node.outputs[0]):
+        raise BuildRefusedError(f"a Pow by another constant number than {', '.join(map(str, POWERS))}")
+    emit(node, context, [node.inputs[0]], POWERS[number])
 
 
 def prelu(node: ir.Node, context: Context) -> None:
@@ -114,13 +132,36 @@ def emit(
     expression = compute(*(values[number] for number in range(len(operands))))
     if len(found) == 1 and _emit_before_movement(output, context, found[0], expression):
         return
-    blocked = len(shape) == 4 and any(not isinstance(one, Operand) and context.is_blocked(one) for one in found)
-    blocked = blocked and all(_fits_blocks(_shape_of(one, context), shape) for one in found)
-    ready = tuple(_operand(one, context, blocked, len(shape)) for one in found)
+    if all(_fits_blocks(one, context, shape) for one in found):
+        images = [image for one in found if (image := _image(one, context)) is not None]
+        if images:
+            _emit_blocked(output, context, found, expression, is_column=images[0].is_column)
+            return
+    ready = tuple(_plain_operand(one, context, len(shape)) for one in found)
     _check_rank(shape, ready)
     _check_broadcast(shape, ready)
-    target = context.output(output, Layout.BLOCKED if blocked else Layout.PLAIN)
-    context.emit(Elementwise(target, ready, expression))
+    context.emit(Elementwise(context.output(output, Layout.PLAIN), ready, expression))
+
+
+def _emit_blocked(
+    output: ir.Value,
+    context: Context,
+    found: Sequence[ir.Value | Operand],
+    expression: Expression,
+    *,
+    is_column: bool,
+) -> None:
+    """Emits the step on images in blocks; those of (N, C, W) are all rows of pixels, or all columns."""
+    rank = len(context.shape_of(output))
+    oriented = column_shape if is_column and rank == 3 else image_shape
+    target = context.output(output, Layout.BLOCKED, oriented)
+    ready = []
+    for one in found:
+        full = oriented(_full(_shape_of(one, context), rank))
+        array = _array(one, context)
+        tensor = None if array is not None or isinstance(one, Operand) else replace(context.blocked(one), shape=full)
+        ready.append(Operand(full, tensor, array))
+    context.emit(Elementwise(target, tuple(ready), expression))
 
 
 def _emit_before_movement(output: ir.Value, context: Context, one: ir.Value | Operand, expression: Expression) -> bool:
@@ -138,26 +179,40 @@ def _shape_of(one: ir.Value | Operand, context: Context) -> Shape:
     return one.shape if isinstance(one, Operand) else context.shape_of(one)
 
 
-def _fits_blocks(shape: Shape, out_shape: Shape) -> bool:
-    """Whether an operand is whole or one number a channel, of each image or of all."""
-    full = (*[1] * (4 - len(shape)), *shape)
-    is_image = full[2:] in (out_shape[2:], (1, 1))
-    return full[0] in (1, out_shape[0]) and full[1] == out_shape[1] and is_image
-
-
-def _operand(one: ir.Value | Operand, context: Context, blocked: bool, rank: int) -> Operand:
+def _image(one: ir.Value | Operand, context: Context) -> Tensor | None:
+    """Returns an operand's blocks where it had better stay in them: (N, C, W) where it is nowhere else."""
     if isinstance(one, Operand):
-        return one
-    shape = context.shape_of(one)
-    full = (*[1] * (rank - len(shape)), *shape)
+        return None
+    if len(context.shape_of(one)) == 4:
+        return context.blocked(one) if context.is_blocked(one) else None
+    return context.reshaped_blocks(one, context.shape_of(one))
+
+
+def _fits_blocks(one: ir.Value | Operand, context: Context, out_shape: Shape) -> bool:
+    """Whether an operand is whole or one number a channel, of each image or of all."""
+    shape, rank = _shape_of(one, context), len(out_shape)
+    if rank not in (3, 4) or (len(shape) != rank and _array(one, context) is None):
+        return False
+    full = _full(shape, rank)
+    return full[0] in (1, out_shape[0]) and full[1] == out_shape[1] and full[2:] in (out_shape[2:], (1,) * (rank - 2))
+
+
+def _full(shape: Shape, rank: int) -> Shape:
+    return (*[1] * (rank - len(shape)), *shape)
+
+
+def _array(one: ir.Value | Operand, context: Context) -> Array | None:
+    """Returns the numbers of an operand that is constant."""
+    if isinstance(one, Operand):
+        return one.array
     array = context.constant(one)
-    if array is not None:
-        return Operand(full, None, np.asarray(array, np.float32))
-    if blocked and len(shape) == 4:
-        return Operand(full, context.blocked(one))
-    if blocked:
-        raise BuildRefusedError(f"an operand of shape {shape} for an image")
-    return Operand(full, context.plain(one))
+    return None if array is None else np.asarray(array, np.float32)
+
+
+def _plain_operand(one: ir.Value | Operand, context: Context, rank: int) -> Operand:
+    array = _array(one, context)
+    tensor = context.plain(one) if array is None and isinstance(one, ir.Value) else None
+    return Operand(_full(_shape_of(one, context), rank), tensor, array)
 
 
 def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:

@@ -16,12 +16,16 @@ from nndeploy.sizes.size import fixed, is_fixed, product
 from nndeploy_native.lowering import strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
+from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, GatherRows, JoinPlain
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 
 def reshape(node: ir.Node, context: Context) -> None:
     """Lowers operators that keep the order of the elements: the model says the new shape."""
+    blocks = context.reshaped_blocks(operand(node, 0), context.shape_of(node.outputs[0]))
+    if blocks is not None:
+        context.define_blocked(node.outputs[0], blocks)
+        return
     if not context.is_fixed(node):
         strided_rules.reshape(node, context)
         return
@@ -48,6 +52,9 @@ def slice_(node: ir.Node, context: Context) -> None:
     if starts is None or ends is None or axes is None or steps is None:
         raise BuildRefusedError("a Slice at positions that are not constant")
     bounds = tuple(zip(axes, starts, ends, steps, strict=True))
+    if context.shape_of(operand(node, 0)) == context.shape_of(node.outputs[0]) and min(steps, default=1) > 0:
+        reshape(node, context)  # takes all
+        return
     if not context.is_fixed(node):
         strided_rules.slice_(node, context, bounds)
         return
@@ -74,11 +81,17 @@ def split(node: ir.Node, context: Context) -> None:
 
 
 def gather(node: ir.Node, context: Context) -> None:
-    """Lowers Gather with constant indices."""
-    moved, indices = context.moved(operand(node, 0)), context.constant(operand(node, 1))
-    if indices is None:
-        raise BuildRefusedError("a Gather with indices that are not constant")
-    context.define_moved(node.outputs[0], moved.base, np.take(moved.places, indices, int_attribute(node, "axis", 0)))
+    """Lowers Gather with constant indices, and of whole rows by indices that are an input."""
+    indices, axis = context.constant(operand(node, 1)), int_attribute(node, "axis", 0)
+    if indices is not None:
+        moved = context.moved(operand(node, 0))
+        context.define_moved(node.outputs[0], moved.base, np.take(moved.places, indices, axis))
+        return
+    numbers, shape = context.whole_numbers(operand(node, 1)), context.shape_of(operand(node, 0))
+    if axis % len(shape):
+        raise BuildRefusedError("a Gather along another axis than the first with indices that are not constant")
+    table = context.plain(operand(node, 0))
+    context.emit(GatherRows(context.output(node.outputs[0], Layout.PLAIN), table, numbers))
 
 
 def expand(node: ir.Node, context: Context) -> None:

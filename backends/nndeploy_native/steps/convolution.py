@@ -99,8 +99,7 @@ class Convolution:
     @property
     def is_column(self) -> bool:
         """Whether it goes down images that are one pixel wide: tiles of pixels lie along rows."""
-        widths = (self.x.shape[3], self.output.shape[3], self.window.kernel[1])
-        return widths == (1, 1, 1) and self.x.shape[2] != 1
+        return self.x.is_column and (self.output.shape[3], self.window.kernel[1]) == (1, 1)
 
     def lying(self) -> "Convolution":
         """Returns the same along rows: an image that is one pixel wide lies in memory as one that is one pixel high."""

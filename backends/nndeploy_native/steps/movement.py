@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, product
+from nndeploy.sizes.size import Dim, fixed, product
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
 from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
@@ -104,6 +104,31 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class GatherRows:
+    """output (..., width) of the rows of table (rows, width...) that whole numbers pick; NaN where there is no row."""
+
+    output: Tensor
+    table: Tensor
+    numbers: Tensor
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.table, self.numbers)
+
+    def call(self, machine: Machine) -> Call:  # noqa: ARG002
+        """Returns what to call."""
+        rows, *rest = self.table.shape
+        fields: dict[str, Field] = {
+            "count": self.numbers.size,
+            "rows": rows,
+            "width": product(rest),
+            "is_wide": self.numbers.element == "int64",
+        }
+        return Call("gather_rows", fields, self.output, self.inputs, notes={"what": "rows by number"})
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Elements of a plain tensor: element (i, j, ...) is its number offset + i * strides[0] + j * strides[1] + ..."""
 
@@ -154,6 +179,17 @@ class View:
             return None
         strides = iter(by for size, by in zip(self.sizes, self.strides, strict=True) if size != 1)
         return replace(self, sizes=sizes, strides=tuple(0 if size == 1 else next(strides) for size in sizes))
+
+    def places(self) -> Array:
+        """Returns the number of each element in the base.
+
+        Raises:
+            UndecidedError: a size is not fixed.
+        """
+        places: Array = np.full((), fixed(self.offset), np.int64)
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            places = places[..., None] + np.arange(fixed(size)) * fixed(stride)
+        return places
 
     def fields(self) -> dict[str, Field]:
         """Returns offset, sizes and strides of `MAX_RANK` axes, ones in front.

@@ -5,15 +5,16 @@
     i, o, f = sigmoid(gates + h @ R[d]'), c~ = tanh(...)                the walk (kernels/recurrent.py)
     c = f * c + i * c~,  h = o * tanh(c)
 
-Source: ONNX LSTM, opset 22 (layout since 14); gates stand in the order input, output, forget, cell.
+Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cell.
 """
 
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.operators import float_attribute, int_attribute, operand, text_attribute
+from nndeploy.own_operators.lstm import lstm_form
+from nndeploy.passes.operators import operand
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, product
+from nndeploy.sizes.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul
@@ -21,24 +22,19 @@ from nndeploy_triton.steps.recurrent import MAX_HIDDEN, Lstm
 from nndeploy_triton.steps.step import PLAIN, Epilogue
 from nndeploy_triton.views import Shape, View
 
-DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
-USUAL_ACTIVATIONS = ("sigmoid", "tanh", "tanh")
-
 
 def lstm(node: ir.Node, context: Context) -> None:
     """Lowers LSTM with its usual activations, over whole sequences, time first."""
-    direction = text_attribute(node, "direction", "forward")
-    _refuse_variants(node, direction)
     x, weights, recurrent = (context.dense(operand(node, index)) for index in range(3))
     if not {x.dtype} == {weights.dtype, recurrent.dtype} <= set(FLOATS) or len(x.shape) != 3:
         raise BuildRefusedError("an LSTM of other values than float16 or float32")
     steps, batch, width = x.shape
+    form = lstm_form(node, steps)
     directions, hidden = recurrent.shape[0], recurrent.shape[2]
-    if directions != DIRECTIONS[direction] or hidden > MAX_HIDDEN:
+    if directions != form.directions or hidden > MAX_HIDDEN:
         raise BuildRefusedError(f"an LSTM of {directions} directions with a state of {hidden}, {MAX_HIDDEN} at most")
     if weights.shape != (directions, 4 * hidden, width) or recurrent.shape[1] != 4 * hidden or not steps:
         raise BuildRefusedError("weights of LSTM that do not fit together")
-    _check_whole(node, context, steps)
     gates = context.temporary("gates", "float32", (directions, steps, batch, 4 * hidden))  # not rounded in between
     rows = x.reshaped((1, steps * batch, width))
     assert rows is not None
@@ -48,7 +44,7 @@ def lstm(node: ir.Node, context: Context) -> None:
     context.emit(Matmul(flat, left, weights.transposed((0, 2, 1)), _bias(node, context, flat)))
     states = context.temporary("states", x.dtype, (steps + 2, directions, batch, hidden))
     initial = [_initial(node, context, index, (directions, batch, hidden), x.dtype) for index in (5, 6)]
-    context.emit(Lstm(states, gates, recurrent, initial[0], initial[1], direction == "reverse"))
+    context.emit(Lstm(states, gates, recurrent, initial[0], initial[1], form.is_reverse))
     places = [states.sliced(0, 0, 1, steps), states.sliced(0, steps, 1, 1), states.sliced(0, steps + 1, 1, 1)]
     for output, place in zip(node.outputs, places, strict=False):
         if output.name:
@@ -56,26 +52,6 @@ def lstm(node: ir.Node, context: Context) -> None:
             if seen is None:
                 raise BuildRefusedError("the model says another shape")
             context.alias(output, seen)
-
-
-def _refuse_variants(node: ir.Node, direction: str) -> None:
-    activations = node.attributes.get("activations")
-    names = tuple(name.lower() for name in activations.as_strings()) if activations is not None else USUAL_ACTIVATIONS
-    if direction not in DIRECTIONS or names != USUAL_ACTIVATIONS * (len(names) // 3 or 1):
-        raise BuildRefusedError("an LSTM with other activations than sigmoid and tanh")
-    if int_attribute(node, "layout", 0) or int_attribute(node, "input_forget", 0) or float_attribute(node, "clip", 0.0):
-        raise BuildRefusedError("an LSTM with batch first, a clip, or input and forget gates joined")
-    if operand(node, 7) is not None:
-        raise BuildRefusedError("an LSTM with peepholes")
-
-
-def _check_whole(node: ir.Node, context: Context, steps: Dim) -> None:
-    lengths = operand(node, 4)
-    if lengths is None:
-        return
-    known = context.constant(lengths)
-    if known is None or not isinstance(steps, int) or not np.all(known == steps):
-        raise BuildRefusedError("an LSTM over parts of its sequences")
 
 
 def _bias(node: ir.Node, context: Context, gates: View) -> Epilogue:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random steps of the convolution kernels with what NumPy makes of them in float64; the same for the same seed.
+"""Random steps of convolutions and LSTMs with what NumPy makes of them in float64; the same for the same seed.
 
 Sizes, padding (asymmetric, or wider than a register tile), dilation, odd channel counts, ends and the capacity of the
 window buffer are drawn at random; kernel sizes, strides, ends and capacities take turns, so that each comes up.
@@ -17,6 +17,7 @@ from nndeploy_native.expressions import Expression, const, operand
 from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
+from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, Machine
@@ -257,6 +258,47 @@ def transposed(draw: Draw, turn: int) -> Case:
     return Case(name, step, draw.machine(turn), values, _ended(step, end, sums, values))
 
 
+def lstm(draw: Draw, turn: int) -> Case:
+    """Returns the walk of an LSTM: forwards, backwards or both, with first states or none, with last states or none."""
+    directions, is_reverse = (2 if turn % 3 == 0 else 1), turn % 3 == 1
+    steps, batch = draw.random.randint(1, 9), (1, 5, 3, 17, 8)[turn % 5]
+    hidden = (33, 16, 5, 48, 64, 7)[turn % 6]
+    shape = (steps + 2 * (turn % 2), batch, directions, hidden)
+    values = {
+        "gates": draw.numbers.standard_normal((steps, batch, directions, 4 * hidden)).astype(np.float32),
+        **{name: draw.numbers.standard_normal((directions, batch, hidden)).astype(np.float32) for name in ("h", "c")},
+    }
+    weights = (draw.numbers.standard_normal((directions, 4 * hidden, hidden)) / np.sqrt(hidden)).astype(np.float32)
+    tensors = {name: Tensor(name, array.shape) for name, array in values.items()}
+    first_h, first_c = (tensors[name] if turn % 4 != skipped else None for name, skipped in (("h", 1), ("c", 2)))
+    step = Lstm(Tensor("y", shape), tensors["gates"], weights, first_h, first_c, is_reverse)
+    first = [values[one.name] if one is not None else np.zeros_like(values["h"]) for one in (first_h, first_c)]
+    wanted = walked(values["gates"], weights, *first, (is_reverse, True))
+    said = f"{steps} steps, {batch} sequences, {directions} directions, {hidden} units"
+    return Case(f"lstm {turn}: {said}", step, Machine(draw.isa), values, np.concatenate(wanted)[: shape[0]])
+
+
+def walked(
+    gates: Array, weights: Array, first_h: Array, first_c: Array, backwards: tuple[bool, bool]
+) -> tuple[Array, Array, Array]:
+    """Returns h of each step, the last h and the last c of an LSTM in float64, each (steps or 1, batch, directions,
+    hidden); `backwards` are the directions.
+
+    Source: ONNX LSTM: gates stand in the order input, output, forget, cell.
+    """
+    steps, batch, directions, width = gates.shape
+    states, last = np.zeros((steps, batch, directions, width // 4)), np.zeros((2, batch, directions, width // 4))
+    for d in range(directions):
+        h, c = first_h[d].astype(np.float64), first_c[d].astype(np.float64)
+        for step in reversed(range(steps)) if backwards[d] else range(steps):
+            i, o, f, new = np.split(gates[step, :, d] + h @ weights[d].astype(np.float64).T, 4, axis=1)
+            c = c / (1 + np.exp(-f)) + np.tanh(new) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            states[step, :, d] = h
+        last[:, :, d] = h, c
+    return states, last[:1], last[1:]
+
+
 KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "separable": separable,
     "planar_separable": planar_separable,
@@ -267,6 +309,7 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "dense": dense,
     "grouped": grouped,
     "transposed": transposed,
+    "lstm": lstm,
 }
 
 

@@ -27,7 +27,7 @@ AARCH64 = next(isa for isa in ISAS if isa.name == "aarch64")
 LIBC = Path("/usr/aarch64-linux-gnu")
 COUNTS = {
     "separable": 8, "planar_separable": 3, "stem": 2, "inverted_residual": 5, "pointwise": 4, "depthwise": 4,
-    "dense": 5, "grouped": 3, "transposed": 3,
+    "dense": 5, "grouped": 3, "transposed": 3, "lstm": 5,
 }  # fmt: skip
 SEED = 5
 MODEL = """<ir_version: 8, opset_import: ["": 17]>

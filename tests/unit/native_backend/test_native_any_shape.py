@@ -157,6 +157,23 @@ NETWORKS = {
         z = ReduceMean<keepdims=0>(x, i) }""",
         {"w": reals(20, 5), "c": reals(5), "i": np.array([1])},
     ),
+    "lstm": (
+        """g (float[h,n,20] x) => (float[h,2,n,12] y, float[2,n,12] z, float[2,n,12] k) <int64[1] two = {2},
+        int64[1] units = {12}> { s = Shape<start=1, end=2>(x) t = Concat<axis=0>(two, s, units)
+        o = ConstantOfShape(t) y, z, k = LSTM<hidden_size=12, direction="bidirectional">(x, w, r, b, , o, o) }""",
+        {"w": reals(2, 48, 20), "r": 0.3 * reals(2, 48, 12, seed=1), "b": reals(2, 96, seed=2)},
+    ),
+    "rows of pixels": (
+        """g (float[n,20,w] x) => (float[n,9,p] y, float[n,20,q] m, float[n,9] z) { a = Conv<pads=[2,1]>(x, v)
+        b = Add(a, c) t = Tanh(b) y = Conv<strides=[2], pads=[1,1]>(t, u) g = GlobalAveragePool(y) z = Flatten(g)
+        m = AveragePool<kernel_shape=[3], pads=[1,1]>(x) }""",
+        {"v": reals(17, 20, 4), "u": reals(9, 17, 3, seed=1), "c": reals(17, 1, seed=2)},
+    ),
+    "column without its width": (
+        """g (float[n,20,h,1] x) => (float[n,18,p] y, float[n,18,1] z) <int64[1] last = {3}> { a = Conv(x, v)
+        s = Squeeze(a, last) b = Add(s, c) t = Relu(b) y = Mul(t, b) z = GlobalAveragePool(t) }""",
+        {"v": reals(18, 20, 1, 1), "c": reals(1, 18, 1, seed=2)},
+    ),
     "products": (
         """g (float[n,h,20] x) => (float[n,h,h] y) { t = Transpose<perm=[0,2,1]>(x) a = MatMul(x, t)
         y = Softmax(a) }""",
@@ -183,6 +200,21 @@ def test_network_at_any_shape(isa: Isa, name: str, tmp_path: Path) -> None:
         sizes = {"n": 1 + number % 3, "h": height, "w": width}
         x = reals(*(size if isinstance(size, int) else sizes[str(size)] for size in shape))
         check(model, session, {"x": x})
+
+
+@EACH_ISA
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_rows_by_numbers(isa: Isa, kind: str, tmp_path: Path) -> None:
+    text = f"g ({kind}[n,h] x) => (float[n,h,6] y, float[n,5,p] z) {{ y = Gather(w, x) t = Transpose<perm=[0,2,1]>(y) "
+    text += "z = Conv<strides=[2], pads=[1,1]>(t, v) }"
+    model = dynamic(text, ANY, {"w": reals(50, 6), "v": reals(5, 6, 2, seed=1)})
+    session = opened(compiled(model, ANY, isa, tmp_path), threads=2)
+    numbers = np.random.default_rng(0).integers(-50, 50, (3, 40)).astype(kind)
+    for batch, length in ((1, 1), (3, 40), (2, 17)):
+        check(model, session, {"x": numbers[:batch, :length]})
+    found = session.run({"x": np.array([[49, 50, -50, -51, 2**31 - 1]], kind)})["y"]
+    np.testing.assert_array_equal(np.isnan(found).all(axis=2), [[False, True, False, True, True]])
+    np.testing.assert_array_equal(np.isnan(found).any(axis=2), [[False, True, False, True, True]])
 
 
 SMALL = "g (float[n,8,h,w] x) => (float[n,8,p,q] y) { y = Conv<pads=[1,1,1,1]>(x, w) }"
@@ -254,6 +286,10 @@ def test_sizes_that_must_be_equal_are_checked(tmp_path: Path) -> None:
             "nothing is known of the size 'k': --shape gives its range",
         ),
         ("g (float[n,h] a, float[n,w] b) => (float[n,w] y) { y = Add(a, b) }", "nothing is known of the size 'y.0'"),
+        (
+            "g (float[3,4] x, int64[n] i) => (float[3,n] y) { y = Gather<axis=1>(x, i) }",
+            "a Gather along another axis than the first with indices that are not constant",
+        ),
     ],
 )
 def test_what_depends_on_the_sizes_is_refused_with_the_reason(text: str, why: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from native_models import Array, built, model_of, run
 from nndeploy_native.expressions import Expression, c_lines, const, operand, size_of, substituted
+from nndeploy_native.lowering.table import refusal_of
 
 FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array], float]] = {
     "Exp": ("", np.exp, 3e-7),
@@ -34,6 +35,18 @@ def test_functions_agree_with_numpy(tmp_path: Path) -> None:
         for name, (_, function, tolerance) in FUNCTIONS.items():
             wanted = function(INPUTS.astype(np.float64))
             np.testing.assert_allclose(found[f"{name}_y"], wanted, rtol=tolerance, atol=1e-38, err_msg=name)
+
+
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 2.0, 3.0])
+def test_powers_agree_with_numpy(exponent: float, tmp_path: Path) -> None:
+    model = model_of("g (float[16] x) => (float[16] y) { y = Pow(x, e) }", {"e": np.array(exponent, np.float32)})
+    x = np.abs(INPUTS)
+    np.testing.assert_allclose(run(built(model, tmp_path), {"x": x})["y"], x.astype(np.float64) ** exponent, rtol=3e-7)
+
+
+def test_other_powers_are_refused() -> None:
+    model = model_of("g (float[16] x) => (float[16] y) { y = Pow(x, e) }", {"e": np.array([1.5], np.float32)})
+    assert "a Pow by another constant number than -2.0, -1.0" in refusal_of(model.graph[0], model, {})
 
 
 def test_special_values(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from nndeploy_native.library import HEADERS
 from nndeploy_native.packing import panels
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
+from nndeploy_native.steps.recurrent import GATES, Lstm, most_sequences
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Epilogue, Machine, Step
 from nndeploy_native.tensors import Layout, Tensor
@@ -25,9 +26,10 @@ UNUSED = ("-shared", "-s", "-Wl,--build-id=none", "-pthread")
 def test_numbers_of_the_instruction_set_are_those_of_the_header(isa: Isa, tmp_path: Path) -> None:
     needs_zig()
     numbers = {"LANES": isa.lanes, "PANEL": isa.panel, "ACCUMULATORS": isa.accumulators, "GROUP": isa.group}
+    most = f'#include "recurrent.h"\n_Static_assert(NND_MOST_SEQUENCES == {most_sequences(isa)}, "most_sequences");\n'
     asserts = "".join(f'_Static_assert(NND_{name} == {value}, "{name}");\n' for name, value in numbers.items())
     size = f'_Static_assert(sizeof(nnd_elem) == {isa.elem_bytes}, "elem_bytes");\n'
-    (tmp_path / "numbers.c").write_text(f'#include "pointwise.h"\n{asserts}{size}')
+    (tmp_path / "numbers.c").write_text(f'#include "pointwise.h"\n{asserts}{size}{most}')
     run_command(zig(isa, "numbers.c", "-o", "numbers.so"), tmp_path)
 
 
@@ -51,7 +53,7 @@ def test_panels_cover_each_block_once(outputs: int, isa: Isa) -> None:
 
 
 @EACH_ISA
-@pytest.mark.parametrize("kernel", ["pointwise", "inverted_residual"])
+@pytest.mark.parametrize("kernel", ["pointwise", "inverted_residual", "lstm"])
 def test_the_register_tile_does_not_spill(kernel: str, isa: Isa, tmp_path: Path) -> None:
     needs_zig()
     (tmp_path / "kernels.c").write_text(Program([_case(kernel, isa)]).source)
@@ -62,7 +64,9 @@ def test_the_register_tile_does_not_spill(kernel: str, isa: Isa, tmp_path: Path)
     stack = ("(%rsp", "(%rbp") if x86 else ("[sp", "[x29")
     register, multiply = ("mm", ("vfmadd", "vdpbf16ps")) if x86 else ("q", ("fmla",))
     loops = inner_loops((tmp_path / "kernels.s").read_text())
-    tiles = [loop for loop in loops if sum(any(one in line for one in multiply) for line in loop) >= isa.accumulators]
+    sums = GATES * most_sequences(isa) if kernel == "lstm" else isa.accumulators
+    tiles = [loop for loop in loops if sum(any(one in line for one in multiply) for line in loop) >= sums]
+    tiles = [loop for loop in tiles if not any("div" in line for line in loop)]  # of an activation
     assert tiles
     for loop in tiles:
         assert not [line for line in loop if register in line and any(place in line for place in stack)]
@@ -70,6 +74,10 @@ def test_the_register_tile_does_not_spill(kernel: str, isa: Isa, tmp_path: Path)
 
 def _case(kernel: str, isa: Isa) -> Case:
     """Returns a step of whole panels, with tiles of all accumulators."""
+    if kernel == "lstm":
+        gates, y = Tensor("gates", (9, 35, 1, 256)), Tensor("y", (9, 35, 1, 64))
+        walk = Lstm(y, gates, np.ones((1, 256, 64), np.float32), None, None, is_reverse=False)
+        return Case(kernel, walk, Machine(isa), {"gates": np.zeros(gates.shape)}, np.zeros(y.shape))
     x = Tensor("x", (1, 64, 56, 60), Layout.BLOCKED)
     hidden, first, y = (Tensor(name, (1, 128, 56, 60), Layout.BLOCKED) for name in ("h", "d", "y"))
     relu = Epilogue(("relu", ("operand", 0)))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from native_models import built, needs_zig, run, runnable_isas
@@ -44,7 +45,11 @@ def test_row_holds_its_kernel_and_gives_the_numbers(kernel: Kernel, isa: Isa, tm
     random, inputs = np.random.default_rng(1), {}
     for value in model.graph.input:
         shape = [one.dim_value for one in value.type.tensor_type.shape.dim]
-        inputs[value.name] = random.standard_normal(shape).astype(np.float32)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        is_whole = np.issubdtype(dtype, np.integer)
+        inputs[value.name] = (random.integers(0, 70, shape) if is_whole else random.standard_normal(shape)).astype(
+            dtype
+        )
     wanted = ReferenceEvaluator(model).run(None, inputs)[0]
     (found,) = run(artifact, inputs).values()
     assert np.abs(found - wanted).max() <= TOLERANCE[isa.precision] * np.abs(wanted).max()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every convolution kernel against NumPy in float64 on random shapes, for each instruction set and number of threads.
+"""Convolutions and LSTMs against NumPy in float64 on random shapes, for each instruction set and number of threads.
 
 Many steps are one program, for each costs the compiler a second; native_programs.py says how memory is watched.
 """
@@ -15,7 +15,7 @@ from nndeploy_native.isa import Isa
 
 COUNTS = {
     "separable": 8, "planar_separable": 6, "stem": 4, "inverted_residual": 5, "pointwise": 4, "depthwise": 4,
-    "dense": 5, "grouped": 3, "transposed": 3,
+    "dense": 5, "grouped": 3, "transposed": 3, "lstm": 6,
 }  # fmt: skip
 SEED = 1
 HERE = [*runnable_isas(), *runnable_isas("bf16")]

@@ -203,6 +203,17 @@ def _windows(
 
 
 @EACH_ISA
+def test_rows_of_pixels(isa: Isa, tmp_path: Path) -> None:
+    """Images (N, C, W), which ONNX's evaluator does not pool right."""
+    text = """g (float[2,19,13] x) => (float[2,19,1] y, float[2,19,6] z) { a = Conv<group=19>(x, w) y = GlobalMaxPool(a)
+        z = MaxPool<kernel_shape=[3], strides=[2]>(a) }"""
+    x = reals(2, 19, 13)
+    found = run(built(model_of(text, {"w": np.ones((19, 1, 1), np.float32)}), tmp_path, Machine(isa)), {"x": x})
+    np.testing.assert_array_equal(found["y"], x.max(2, keepdims=True))
+    np.testing.assert_array_equal(found["z"], np.maximum.reduce([x[:, :, k : k + 11 : 2] for k in range(3)]))
+
+
+@EACH_ISA
 @pytest.mark.parametrize(
     ("shape", "axis"), [((37, 2), 1), ((3, 85), 1), ((2, 5, 19), 1), ((2, 40, 3), 1), ((7, 33), 0)]
 )
