@@ -14,8 +14,8 @@
 #define NND_UNITS_IMAGES_CONVOLUTION_H
 
 #include "cache.h"
+#include "images_blocks.h"
 #include "images_costs.h"
-#include "images_planes.h"
 #include "images_tiles.h"
 
 #define NND_PACKED_FLOATS (96 << 10) /* that a group of blocks reads: with weights they stay in the second cache */
@@ -128,12 +128,14 @@ struct nnd_convolution_call {
   nnd_size first_y, first_x; /* taps that are left out before those of y and x */
   int in_place;              /* every tap of an image's pixels lies in one run */
   int columns, is_flat;      /* flat: columns walk all pixels as one row */
+  int blocks;                /* columns read blocks of channels */
   nnd_size height, width;    /* of what columns walk */
   nnd_size pitch, length, vectors, rows; /* rows: output rows whose planes are packed at once */
   struct nnd_planes planes;
 };
 
 NND_INLINE struct nnd_convolution_call nnd_convolution_at(const struct nnd_convolution *op,
+                                                          const struct nnd_table *given,
                                                           const struct nnd_image_shape *shape,
                                                           const struct nnd_image *in) {
   const struct nnd_image_form *form = &op->form;
@@ -162,6 +164,9 @@ NND_INLINE struct nnd_convolution_call nnd_convolution_at(const struct nnd_convo
   c.height = c.is_flat ? 1 : c.y.out_size;
   c.width = c.is_flat ? c.length : c.x.out_size;
   c.columns = (float)c.height * nnd_plan_cost(&op->columns, c.width) < nnd_plan_cost(&op->tiles, c.vectors);
+  if (given) c.columns = given->row[given->header.rows - 1].unit == NND_COLUMNS;
+  c.blocks = c.columns && !c.in_place && channels >= NND_LANES / 2;
+  if (c.blocks) c.planes = nnd_blocks_for(c.y, c.x, c.rows);
   return c;
 }
 
@@ -183,7 +188,7 @@ static struct nnd_tap_list nnd_list_taps(const struct nnd_image_form *form, cons
     for (nnd_size kx = 0; nnd_is_tap_read(c->y, ky) && kx < c->x.kernel; kx++)
       if (nnd_is_tap_read(c->x, kx)) {
         const nnd_size number = (c->first_y + ky) * form->kernel[1] + c->first_x + kx;
-        list.tap[list.count++] = (struct nnd_tap){c->in_place ? 0 : nnd_tap_place(&c->planes, ky, kx),
+        list.tap[list.count++] = (struct nnd_tap){c->in_place ? 0 : nnd_tap_place(&c->planes, ky, kx) * (c->blocks ? NND_LANES : 1),
                                                   1 + number * channels};
       }
   }
@@ -192,13 +197,15 @@ static struct nnd_tap_list nnd_list_taps(const struct nnd_image_form *form, cons
 }
 
 NND_INLINE nnd_size nnd_tap_floats(const struct nnd_image_form *form) {
-  return (form->kernel[0] + 1 + 2 * nnd_form_taps(form)) * (nnd_size)(sizeof(nnd_size) / sizeof(float));
+  const nnd_size sizes = form->kernel[0] + 1 + 2 * nnd_form_taps(form);
+  return nnd_blocks(sizes * (nnd_size)(sizeof(nnd_size) / sizeof(float))) * NND_LANES;
 }
 
 /* Floats of scratch: the list of taps, what tiles keep, packed planes or the last block of an input in place. */
 NND_INLINE nnd_size nnd_convolution_scratch(const struct nnd_image_form *form, const struct nnd_convolution_call *c) {
-  return nnd_tap_floats(form) + NND_KEPT_FLOATS +
-         form->channels / form->groups * (c->in_place ? NND_TILE_PIXELS : c->planes.plane);
+  const nnd_size channels = form->channels / form->groups;
+  const nnd_size planes = c->blocks ? nnd_blocks(channels) * NND_LANES : channels;
+  return nnd_tap_floats(form) + NND_KEPT_FLOATS + planes * (c->in_place ? NND_TILE_PIXELS : c->planes.plane);
 }
 
 /* The next blocks of a table, as many as read `rows` output rows. Returns how many; `at` is where to go on. */
@@ -226,7 +233,11 @@ NND_INLINE int nnd_next_blocks(struct nnd_block_cursor *at, nnd_size pitch, nnd_
 NND_INLINE void nnd_pack_planes(const struct nnd_convolution_call *c, struct nnd_tiles *t, const struct nnd_image *in,
                                 nnd_size n, nnd_size channel, nnd_size first, nnd_size last) {
   float *packed = t->kept + NND_KEPT_FLOATS;
-  for (nnd_size i = 0; i < t->channels; i++)
+  if (c->blocks)
+    for (nnd_size i = 0; i < t->channels; i += NND_LANES)
+      nnd_pack_block(&c->planes, first, last - first, nnd_plane_of(in, n, channel + i), in->stride + 1,
+                     nnd_min(NND_LANES, t->channels - i), 0.0f, packed + i * c->planes.plane);
+  for (nnd_size i = 0; !c->blocks && i < t->channels; i++)
     nnd_pack_plane(&c->planes, first, last - first, nnd_plane_of(in, n, channel + i), in->stride + 2, 0.0f,
                    packed + i * t->plane);
   t->in = packed;
@@ -301,15 +312,16 @@ static nnd_size nnd_convolution_run(struct nnd_convolution *op, const struct nnd
                                     const struct nnd_image_shape *shape, const struct nnd_image *in,
                                     const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_image_form *form = &op->form;
-  struct nnd_convolution_call c = nnd_convolution_at(op, shape, in);
-  if (given) c.columns = given->row[given->header.rows - 1].unit == NND_COLUMNS;
+  const struct nnd_convolution_call c = nnd_convolution_at(op, given, shape, in);
   const nnd_size needed = nnd_convolution_scratch(form, &c);
   if (needed > floats) return needed;
   struct nnd_table table;
   if (!given) nnd_convolution_table(op, c.columns ? c.width : c.vectors, c.columns, c.in_place, &table);
   const nnd_size k = nnd_form_k(form), channels = form->channels / form->groups;
   const struct nnd_tap_list taps = nnd_list_taps(form, &c, scratch);
-  struct nnd_tiles t = {.plane = c.in_place ? in->stride[1] : c.planes.plane, .channels = channels, .k = k,
+  const nnd_size apart = c.blocks ? NND_LANES : 1;
+  struct nnd_tiles t = {.plane = c.in_place ? in->stride[1] : c.planes.plane * apart, .apart = apart,
+                        .channels = channels, .k = k,
                         .taps = taps.count, .tap = taps.tap, .out_plane = out->stride[1],
                         .out_channels = form->out_channels / form->groups, .pitch = c.pitch,
                         .width = c.x.out_size, .length = c.length, .activation = form->activation,

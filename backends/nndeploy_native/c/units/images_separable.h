@@ -120,7 +120,7 @@ static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_tab
   if (needed > floats) return needed;
   const struct nnd_planar_call call = nnd_planar_begin(op->depthwise, planes, is_narrow, scratch);
   float *kept = scratch + first_part, *buffer = kept + NND_KEPT_FLOATS;
-  struct nnd_tiles t = {.in = buffer, .plane = plane, .channels = form->channels, .k = form->channels,
+  struct nnd_tiles t = {.in = buffer, .plane = plane, .apart = 1, .channels = form->channels, .k = form->channels,
                         .taps = 1, .tap = &no_tap, .weights = op->weights, .out_channels = op->out_channels,
                         .out_plane = out->stride[1], .activation = op->activation, .kept = kept};
   struct nnd_table table;

@@ -21,6 +21,7 @@
 struct nnd_tiles {
   const float *in; /* of position `origin` */
   nnd_size origin, plane, channels, taps;
+  nnd_size apart; /* floats from pixel to pixel: 1, or of columns NND_LANES where channels lie in blocks */
   const struct nnd_tap *tap;
   const float *weights; /* nnd_pack_tiles() */
   nnd_size k;           /* of the weights: channels by all taps of the kernel */
