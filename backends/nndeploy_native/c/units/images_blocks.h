@@ -46,6 +46,12 @@ NND_INLINE void nnd_fill_elements(float *to, nnd_size count, float value) {
   for (nnd_size i = 0; i < count; i++) nnd_store(to + i * NND_LANES, nnd_splat(value));
 }
 
+/* `rows` of `width` elements, `pitch` apart, to one run. */
+NND_INLINE void nnd_copy_elements(const float *from, nnd_size rows, nnd_size width, nnd_size pitch, float *to) {
+  for (nnd_size row = 0; row < rows; row++, from += pitch * NND_LANES)
+    for (nnd_size i = 0; i < width; i++, to += NND_LANES) nnd_store(to, nnd_load(from + i * NND_LANES));
+}
+
 /* The elements of a row of phases that no pixel is stored to. */
 static void nnd_fill_block_row(const struct nnd_planes *p, int is_inside, float fill, float *row) {
   for (nnd_size fx = 0; fx < p->phases_x; fx++, row += p->phase * NND_LANES) {

@@ -117,10 +117,12 @@ NND_INLINE int nnd_column_vectors(nnd_size positions, nnd_size left) {
   return left > NND_LANES ? 2 : 1;
 }
 
-/* Stores a block of sums to planes of the channels from `channel` on. */
-static void nnd_store_columns(const struct nnd_tiles *t, nnd_size positions, int vectors, nnd_size channel,
-                              float *out) {
-  const nnd_size wide = vectors * NND_LANES;
+/* Stores a block of sums, from position `at` on, to planes of the channels from `channel` on; it may go on in the next
+ * row of the output. */
+static void nnd_store_columns(const struct nnd_tiles *t, nnd_size at, nnd_size positions, int vectors,
+                              nnd_size channel) {
+  const nnd_size wide = vectors * NND_LANES, row = at / t->pitch, column = at % t->pitch;
+  float *out = t->out + row * t->out_row + column;
   if (t->activation > NND_RELU) nnd_activate(t->activation, t->kept, wide, positions, wide);
   for (nnd_size v = 0; v < vectors && channel + v * NND_LANES < t->out_channels; v++) {
     vf rows[NND_LANES];
@@ -128,8 +130,11 @@ static void nnd_store_columns(const struct nnd_tiles *t, nnd_size positions, int
       rows[p] = nnd_load_any(t->kept + (p < positions ? p : 0) * wide + v * NND_LANES);
     nnd_transpose(rows);
     const nnd_size held = nnd_min(NND_LANES, t->out_channels - channel - v * NND_LANES);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
-      if (i < held) nnd_store_first(out + (channel + v * NND_LANES + i) * t->out_plane, rows[i], positions);
+    float *to = out + (channel + v * NND_LANES) * t->out_plane;
+    nnd_size begin = 0, end = nnd_min(positions, t->pitch - column);
+    for (; begin < positions; begin = end, end = nnd_min(positions, end + t->pitch), to += t->out_row - t->pitch)
+      NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+        if (i < held) nnd_store_lanes(to + i * t->out_plane, rows[i], begin, end);
   }
 }
 
@@ -140,12 +145,11 @@ static void nnd_column_block(const struct nnd_tiles *t, nnd_size at, nnd_size po
   struct nnd_image_column call = {.in = t->in + (at - t->origin) * t->apart, .plane = t->plane, .channels = t->channels,
                                   .taps = t->taps, .tap = t->tap, .panel = (k + 1) * NND_COLUMN_PANEL, .out = t->kept,
                                   .low = nnd_least(t->activation)};
-  float *out = t->out + at / t->pitch * t->width + at % t->pitch;
   while (channel < end) {
     const int vectors = nnd_column_vectors(positions, end - channel);
     call.weights = t->weights + channel * (k + 1);
     nnd_image_columns[t->apart > 1][vectors][positions](&call);
-    nnd_store_columns(t, positions, vectors, channel, out);
+    nnd_store_columns(t, at, positions, vectors, channel);
     channel += vectors * NND_LANES;
   }
 }

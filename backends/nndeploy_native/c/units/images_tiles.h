@@ -28,6 +28,7 @@ struct nnd_tiles {
   nnd_size out_channels;
   float *out;
   nnd_size out_plane, pitch, width, length; /* `length` positions in all */
+  nnd_size out_row; /* of columns: floats from row to row of the output */
   int activation;
   int in_place; /* nothing may be read behind the last position */
   float *kept;  /* NND_KEPT_FLOATS, and where in place NND_TILE_PIXELS for each channel behind them */
