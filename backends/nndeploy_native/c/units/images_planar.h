@@ -23,7 +23,7 @@ struct nnd_planar {
   int unit, family, counts_padding;
   struct nnd_plan plan;
   float *weights; /* of each channel: the bias, then its taps; null for pooling */
-  float *narrow;  /* of NND_LANES channels side by side */
+  float *narrow;  /* of NND_LANES channels side by side; of a mean ones, for all channels */
   struct nnd_slot slot[NND_BLOCKS_PLANNED];
 };
 
@@ -59,20 +59,20 @@ static void nnd_planar_close(struct nnd_planar *op) {
 /* `weights` (C, 1, kernel rows, kernel columns) and `bias`, which may be null, are copied; pooling has none. */
 static struct nnd_planar *nnd_planar_open(const struct nnd_image_form *form, int unit, int counts_padding,
                                           const float *weights, const float *bias) {
-  const nnd_size taps = nnd_form_taps(form);
+  const nnd_size taps = nnd_form_taps(form), blocks = weights ? nnd_blocks(form->channels) : 1;
   struct nnd_planar *op = calloc(1, sizeof *op);
   if (!op) return 0;
   *op = (struct nnd_planar){.form = *form, .unit = unit, .counts_padding = counts_padding};
   op->family = nnd_planar_family(form, unit);
   nnd_planar_plan(form, unit, op->family, &op->plan);
-  if (!weights) return op;
-  op->weights = malloc((size_t)(form->channels * (taps + 1)) * sizeof(float));
-  op->narrow = calloc((size_t)(nnd_blocks(form->channels) * NND_LANES * (taps + 1)), sizeof(float));
-  if (!op->weights || !op->narrow) {
+  op->weights = weights ? malloc((size_t)(form->channels * (taps + 1)) * sizeof(float)) : 0;
+  op->narrow = calloc((size_t)(blocks * NND_LANES * (taps + 1)), sizeof(float));
+  if ((weights && !op->weights) || !op->narrow) {
     nnd_planar_close(op);
     return 0;
   }
-  for (nnd_size c = 0; c < form->channels; c++) {
+  for (nnd_size i = NND_LANES; !weights && i < (taps + 1) * NND_LANES; i++) op->narrow[i] = 1.0f;
+  for (nnd_size c = 0; weights && c < form->channels; c++) {
     op->weights[c * (taps + 1)] = bias ? bias[c] : 0.0f;
     memcpy(op->weights + c * (taps + 1) + 1, weights + c * taps, (size_t)taps * sizeof(float));
     for (nnd_size i = 0; i <= taps; i++)
@@ -135,16 +135,38 @@ NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd
  * it is narrow those of NND_LANES channels and what comes of them. */
 struct nnd_planar_call {
   int is_narrow;
-  struct nnd_axis y, x;
+  struct nnd_axis y, x; /* where it is narrow, without taps that no output reads inside the image */
+  nnd_size first_y, first_x; /* how many are left out before the others */
   struct nnd_planes planes;
   nnd_size *tap;
   float *of_row, *of_column, *packed;
 };
 
-NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planes *p, int is_narrow, nnd_size rows) {
-  const nnd_size narrow = nnd_narrow_rows(p->y, rows) * nnd_narrow_columns(p->x) + rows * p->x.out_size;
+/* Rows of a part of a window whose packed blocks are of about NND_NARROW_FLOATS, and the window's parts. */
+NND_INLINE struct nnd_windows nnd_narrow_parts(struct nnd_axis y, struct nnd_axis x, nnd_size rows) {
+  const struct nnd_planes one = nnd_blocks_for(y, x, 1);
+  const nnd_size row = one.phases_y * one.phases_x * one.pitch * NND_LANES;
+  return nnd_windows_of(rows, nnd_max(2, NND_NARROW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1)));
+}
+
+static struct nnd_planar_call nnd_planar_call_for(const struct nnd_image_form *form, struct nnd_axis y,
+                                                  struct nnd_axis x, int is_narrow, nnd_size rows) {
+  struct nnd_planar_call call = {.is_narrow = is_narrow, .y = y, .x = x};
+  if (is_narrow) {
+    call.first_y = nnd_trim_axis(&call.y);
+    call.first_x = nnd_trim_axis(&call.x);
+    call.planes = nnd_blocks_for(call.y, call.x, nnd_narrow_parts(call.y, call.x, rows).rows);
+  } else
+    call.planes = nnd_planes_for(y, x, rows);
+  return call;
+}
+
+NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planar_call *call) {
+  const struct nnd_planes *p = &call->planes;
   const nnd_size taps = p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
-  return taps + p->y.out_size + p->x.out_size + NND_LANES + (is_narrow ? narrow * NND_LANES : 2 * p->plane);
+  const nnd_size found = (p->rows - nnd_tap_shift(p->y, p->y.kernel - 1)) * p->x.out_size;
+  return nnd_blocks(taps + p->y.out_size + p->x.out_size + NND_LANES) * NND_LANES +
+         (call->is_narrow ? (p->plane + found) * NND_LANES : 2 * p->plane);
 }
 
 /* One over how many taps of each output count. */
@@ -156,24 +178,21 @@ static void nnd_shares(struct nnd_axis axis, int counts_padding, float *to) {
   }
 }
 
-static struct nnd_planar_call nnd_planar_begin(const struct nnd_planar *op, struct nnd_planes planes, int is_narrow,
-                                               float *memory) {
-  struct nnd_planar_call call = {.is_narrow = is_narrow, .y = planes.y, .x = planes.x, .planes = planes,
-                                 .tap = (nnd_size *)memory};
-  const nnd_size taps = nnd_form_taps(&op->form);
-  for (nnd_size i = 0; i < taps; i++) {
-    const nnd_size ky = i / call.x.kernel, kx = i % call.x.kernel;
-    const nnd_size pixel = ky * call.y.dilation * nnd_narrow_columns(call.x) + kx * call.x.dilation;
-    call.tap[i] = is_narrow ? pixel * NND_LANES : nnd_tap_place(&planes, ky, kx);
-  }
-  call.of_row = (float *)(call.tap + taps);
-  call.of_column = call.of_row + call.y.out_size;
-  call.packed = call.of_column + call.x.out_size + NND_LANES;
+/* `y` and `x` with all taps. */
+static void nnd_planar_begin(const struct nnd_planar *op, struct nnd_axis y, struct nnd_axis x, float *memory,
+                             struct nnd_planar_call *call) {
+  const nnd_size taps = call->y.kernel * call->x.kernel;
+  call->tap = (nnd_size *)memory;
+  for (nnd_size i = 0; i < taps; i++)
+    call->tap[i] = nnd_tap_place(&call->planes, i / call->x.kernel, i % call->x.kernel) *
+                   (call->is_narrow ? NND_LANES : 1);
+  call->of_row = (float *)(call->tap + taps);
+  call->of_column = call->of_row + y.out_size;
+  call->packed = memory + nnd_blocks(call->of_column + x.out_size + NND_LANES - memory) * NND_LANES;
   if (op->unit == NND_POOL_MEAN) {
-    nnd_shares(call.y, op->counts_padding, call.of_row);
-    nnd_shares(call.x, op->counts_padding, call.of_column);
+    nnd_shares(y, op->counts_padding, call->of_row);
+    nnd_shares(x, op->counts_padding, call->of_column);
   }
-  return call;
 }
 
 /* The blocks of one channel's window; `row` are those of a table from the first that computes on. */
@@ -197,47 +216,50 @@ static void nnd_planar_blocks(const struct nnd_planar *op, const struct nnd_plan
   }
 }
 
-/* A window of NND_LANES channels, or those that are left, where lanes are channels. */
+/* Rows from `first` on of NND_LANES channels, to [row][column][NND_LANES]; `packed` is what they read. */
 static void nnd_narrow_block(const struct nnd_planar *op, const struct nnd_planar_call *call, nnd_size block,
                              nnd_size first, nnd_size rows, const float *packed, float *found) {
-  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
-  const int kind = op->unit == NND_POOL_MAX    ? NND_NARROW_MAX
-                   : op->unit == NND_POOL_MEAN ? NND_NARROW_MEAN
-                                               : NND_NARROW_SUM;
-  struct nnd_narrow t = {.step = call->x.stride * NND_LANES, .taps = taps, .tap = call->tap, .out = found,
-                         .weights = op->narrow ? op->narrow + block * (taps + 1) * NND_LANES : 0,
-                         .low = nnd_least(op->form.activation)};
-  const nnd_size blocks = nnd_ceil_div(width, NND_NARROW_PIXELS);
+  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size, kernel = op->form.kernel[1];
+  const int is_max = op->unit == NND_POOL_MAX, family = is_max ? NND_NARROW_MAX : nnd_narrow_family(call->x);
+  const nnd_size blocks = nnd_ceil_div(width, is_max ? NND_NARROW_MAXIMA : NND_NARROW_PIXELS);
+  const float *of_block = op->narrow + (op->weights ? block * (taps + 1) * NND_LANES : 0);
+  struct nnd_narrow t = {.columns = call->x.kernel, .phase = call->planes.phase * NND_LANES, .bias = of_block,
+                         .weight_row = kernel * NND_LANES, .out = found, .low = nnd_least(op->form.activation)};
   for (nnd_size row = 0; row < rows; row++) {
+    const nnd_size top = (first + row) * call->y.stride - call->y.pad, begin = nnd_tap_begin(call->y, top);
+    const float *in = packed + row * call->planes.pitch * NND_LANES;
+    t.rows = nnd_max(0, nnd_tap_end(call->y, top) - begin);
+    t.tap = call->tap + begin * call->x.kernel;
+    t.weights = of_block + (1 + (call->first_y + begin) * kernel + call->first_x) * NND_LANES;
     t.of_row = call->of_row[first + row];
-    const float *in = packed + row * call->y.stride * nnd_narrow_columns(call->x) * NND_LANES;
     for (nnd_size i = 0; i < blocks; i++) {
-      const nnd_size begin = width * i / blocks, count = width * (i + 1) / blocks - begin;
-      t.in = in + begin * t.step;
-      t.of_column = call->of_column + begin;
-      nnd_narrow_units[kind][count](&t);
+      const nnd_size column = width * i / blocks, count = width * (i + 1) / blocks - column;
+      t.in = in + column * NND_LANES;
+      t.of_column = op->unit == NND_POOL_MEAN ? call->of_column + column : 0;
+      nnd_narrow_units[family][count](&t);
       t.out += count * NND_LANES;
     }
   }
   if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, found, NND_LANES, rows * width, NND_LANES);
 }
 
+/* A window of all channels of an image: to planes `out_plane` floats apart, or as many floats to blocks. */
 static void nnd_narrow_window(const struct nnd_planar *op, const struct nnd_planar_call *call,
-                              const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, float *out,
-                              nnd_size out_plane) {
+                              const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, int to_blocks,
+                              float *out, nnd_size out_plane) {
   const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
-  const nnd_size row = nnd_narrow_columns(call->x) * NND_LANES, width = call->x.out_size;
-  const nnd_size most = (NND_NARROW_FLOATS / row - nnd_narrow_rows(call->y, 1)) / call->y.stride + 1;
-  const nnd_size parts = nnd_ceil_div(rows, nnd_max(2, most));
-  float *found = call->packed + nnd_narrow_rows(call->y, rows) * row;
+  const struct nnd_windows parts = nnd_narrow_parts(call->y, call->x, rows);
+  const nnd_size width = call->x.out_size;
   for (nnd_size c = 0; c < op->form.channels; c += NND_LANES) {
     const nnd_size held = nnd_min(NND_LANES, op->form.channels - c);
-    const float *plane = nnd_plane_of(in, n, c);
-    for (nnd_size i = 0; i < parts; i++) {
-      const nnd_size begin = rows * i / parts, count = rows * (i + 1) / parts - begin;
-      nnd_pack_narrow(call->y, call->x, first + begin, count, plane, in->stride[1], held, fill, call->packed);
+    for (nnd_size i = 0; i < parts.count; i++) {
+      const nnd_size begin = nnd_window_begin(rows, parts, i), count = nnd_window_begin(rows, parts, i + 1) - begin;
+      float *found = to_blocks ? out + c / NND_LANES * out_plane + begin * width * NND_LANES
+                               : call->packed + call->planes.plane * NND_LANES;
+      nnd_pack_block(&call->planes, first + begin, count, nnd_plane_of(in, n, c), in->stride + 1, held, fill,
+                     call->packed);
       nnd_narrow_block(op, call, c / NND_LANES, first + begin, count, call->packed, found);
-      nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
+      if (!to_blocks) nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
     }
   }
 }
@@ -248,7 +270,7 @@ static void nnd_planar_window(const struct nnd_planar *op, const struct nnd_plan
                               const struct nnd_table *table, const struct nnd_image *in, nnd_size n, nnd_size first,
                               nnd_size rows, float *out, nnd_size out_plane) {
   if (call->is_narrow) {
-    nnd_narrow_window(op, call, in, n, first, rows, out, out_plane);
+    nnd_narrow_window(op, call, in, n, first, rows, 0, out, out_plane);
     return;
   }
   const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
@@ -270,11 +292,10 @@ static nnd_size nnd_planar_run(struct nnd_planar *op, const struct nnd_table *gi
                                const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_axis y = nnd_image_axis(&op->form, 0, shape->height), x = nnd_image_axis(&op->form, 1, shape->width);
   const struct nnd_windows windows = nnd_windows_of(y.out_size, nnd_planar_rows(y, x));
-  const struct nnd_planes planes = nnd_planes_for(y, x, windows.rows);
-  const int is_narrow = nnd_is_narrow(&op->form, in, x);
-  const nnd_size needed = nnd_planar_scratch(&planes, is_narrow, windows.rows);
+  struct nnd_planar_call call = nnd_planar_call_for(&op->form, y, x, nnd_is_narrow(&op->form, in, x), windows.rows);
+  const nnd_size needed = nnd_planar_scratch(&call);
   if (needed > floats) return needed;
-  const struct nnd_planar_call call = nnd_planar_begin(op, planes, is_narrow, scratch);
+  nnd_planar_begin(op, y, x, scratch, &call);
   struct nnd_table table;
   nnd_size rows = 0;
   for (nnd_size n = 0; n < shape->images; n++)

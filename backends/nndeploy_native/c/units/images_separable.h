@@ -112,13 +112,12 @@ static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_tab
   const struct nnd_axis y = nnd_image_axis(form, 0, shape->height), x = nnd_image_axis(form, 1, shape->width);
   const nnd_size most = nnd_min(nnd_planar_rows(y, x), NND_BUFFER_FLOATS / (x.out_size * form->channels));
   const struct nnd_windows windows = nnd_windows_of(y.out_size, most);
-  const struct nnd_planes planes = nnd_planes_for(y, x, windows.rows);
   const nnd_size plane = (nnd_ceil_div(windows.rows * x.out_size + NND_TILE_PIXELS, NND_LANES) | 1) * NND_LANES;
-  const int is_narrow = nnd_is_narrow(form, in, x);
-  const nnd_size first_part = nnd_planar_scratch(&planes, is_narrow, windows.rows);
+  struct nnd_planar_call call = nnd_planar_call_for(form, y, x, nnd_is_narrow(form, in, x), windows.rows);
+  const nnd_size first_part = nnd_planar_scratch(&call);
   const nnd_size needed = first_part + NND_KEPT_FLOATS + form->channels * plane;
   if (needed > floats) return needed;
-  const struct nnd_planar_call call = nnd_planar_begin(op->depthwise, planes, is_narrow, scratch);
+  nnd_planar_begin(op->depthwise, y, x, scratch, &call);
   float *kept = scratch + first_part, *buffer = kept + NND_KEPT_FLOATS;
   struct nnd_tiles t = {.in = buffer, .plane = plane, .apart = 1, .channels = form->channels, .k = form->channels,
                         .taps = 1, .tap = &no_tap, .weights = op->weights, .out_channels = op->out_channels,
