@@ -11,6 +11,15 @@
 
 #define NND_MOST_STRIDE 255
 
+/* How blocks are packed: their layout, and what follows from it. */
+struct nnd_block_layout {
+  struct nnd_planes planes;
+  int16_t phase_of_row[NND_MOST_STRIDE]; /* by what is left of a padded row behind whole strides; -1: is not read */
+  int32_t *column;                       /* where a column of the image lies in a packed row, in floats; -1: nowhere */
+  int32_t *border;                       /* the elements of a packed row that no column lies in */
+  nnd_size num_border;
+};
+
 /* The layout of `rows` output rows; its floats are NND_LANES times those of one channel's plane. */
 NND_INLINE struct nnd_planes nnd_blocks_for(struct nnd_axis y, struct nnd_axis x, nnd_size rows) {
   struct nnd_planes p = nnd_planes_for(y, x, rows);
@@ -19,10 +28,27 @@ NND_INLINE struct nnd_planes nnd_blocks_for(struct nnd_axis y, struct nnd_axis x
   return p;
 }
 
-/* By what is left of a padded index behind a whole number of strides: the phase that has such elements, -1 none. */
-static void nnd_phases_by_rest(struct nnd_axis axis, nnd_size phases, int16_t *of) {
-  for (nnd_size i = 0; i < axis.stride; i++) of[i] = -1;
-  for (nnd_size f = 0; f < phases; f++) of[f * axis.dilation % axis.stride] = (int16_t)f;
+/* Floats of the lists of a layout. */
+NND_INLINE nnd_size nnd_block_lists(const struct nnd_planes *p) {
+  return nnd_blocks(p->x.size + p->phases_x * p->pitch) * NND_LANES;
+}
+
+/* `memory` is of nnd_block_lists(). */
+static void nnd_lay_blocks(const struct nnd_planes *p, float *memory, struct nnd_block_layout *to) {
+  to->planes = *p;
+  to->column = (int32_t *)memory;
+  to->border = to->column + p->x.size;
+  to->num_border = 0;
+  for (nnd_size rest = 0; rest < p->y.stride; rest++) to->phase_of_row[rest] = -1;
+  for (nnd_size f = 0; f < p->phases_y; f++) to->phase_of_row[f * p->y.dilation % p->y.stride] = (int16_t)f;
+  for (nnd_size i = 0; i < p->x.size; i++) to->column[i] = -1;
+  for (nnd_size f = 0; f < p->phases_x; f++)
+    for (nnd_size i = 0; i < p->pitch; i++) {
+      const nnd_size column = i * p->x.stride + f * p->x.dilation % p->x.stride - p->x.pad;
+      const int32_t at = (int32_t)((f * p->phase + i) * NND_LANES);
+      if (column >= 0 && column < p->x.size) to->column[column] = at;
+      else to->border[to->num_border++] = at;
+    }
 }
 
 /* Up to NND_LANES pixels of `held` channels, `stride[0]` floats apart and a pixel's `column`, to vectors of channels. */
@@ -42,85 +68,90 @@ NND_INLINE void nnd_load_block(const float *from, nnd_size held, nnd_size channe
   nnd_transpose(to);
 }
 
-NND_INLINE void nnd_fill_elements(float *to, nnd_size count, float value) {
-  for (nnd_size i = 0; i < count; i++) nnd_store(to + i * NND_LANES, nnd_splat(value));
-}
-
 /* `rows` of `width` elements, `pitch` apart, to one run. */
 NND_INLINE void nnd_copy_elements(const float *from, nnd_size rows, nnd_size width, nnd_size pitch, float *to) {
   for (nnd_size row = 0; row < rows; row++, from += pitch * NND_LANES)
     for (nnd_size i = 0; i < width; i++, to += NND_LANES) nnd_store(to, nnd_load(from + i * NND_LANES));
 }
 
-/* The elements of a row of phases that no pixel is stored to. */
-static void nnd_fill_block_row(const struct nnd_planes *p, int is_inside, float fill, float *row) {
-  for (nnd_size fx = 0; fx < p->phases_x; fx++, row += p->phase * NND_LANES) {
-    const nnd_size before = p->x.pad - fx * p->x.dilation % p->x.stride;
-    const nnd_size begin = is_inside ? nnd_min(p->pitch, nnd_max(0, nnd_ceil_div(before, p->x.stride))) : p->pitch;
-    const nnd_size end = nnd_max(begin, nnd_min(p->pitch, nnd_ceil_div(p->x.size + before, p->x.stride)));
-    nnd_fill_elements(row, begin, fill);
-    nnd_fill_elements(row + end * NND_LANES, p->pitch - end, fill);
-  }
-}
-
-/* `pixels` of the image from the beginning of a row on; rows follow each other, `to` is by row from that one on: where it
- * lies, null where it is not read. */
-static void nnd_pack_pixels(const struct nnd_planes *p, const int16_t *phase, const float *from, nnd_size channel,
-                            nnd_size stride, nnd_size held, nnd_size pixels, float *const *to) {
-  const struct nnd_axis x = p->x;
-  const nnd_size first_place = nnd_floor_div(x.pad, x.stride), first_rest = x.pad - first_place * x.stride;
-  nnd_size column = 0, place = first_place, rest = first_rest;
-  for (nnd_size pixel = 0; pixel < pixels; pixel += NND_LANES) {
-    const nnd_size count = nnd_min(NND_LANES, pixels - pixel);
-    vf loaded[NND_LANES];
-    nnd_load_block(from + pixel * stride, held, channel, stride, count, loaded);
-    if (x.stride == 1 && *to && place >= 0 && count == NND_LANES && column + NND_LANES <= x.size &&
-        place + NND_LANES <= p->pitch) {
-      float *at = *to + place * NND_LANES;
-      NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_store(at + i * NND_LANES, loaded[i]);
-      column += NND_LANES;
-      place += NND_LANES;
-      if (column == x.size) column = 0, place = first_place, to++;
-      continue;
-    }
-    for (nnd_size i = 0; i < count; i++) {
-      if (*to && phase[rest] >= 0 && place >= 0 && place < p->pitch)
-        nnd_store(*to + (phase[rest] * p->phase + place) * NND_LANES, loaded[i]);
-      if (++rest == x.stride) rest = 0, place++;
-      if (++column == x.size) column = 0, place = first_place, rest = first_rest, to++;
+/* Borders: what is filled, of a row inside the image or of one outside. */
+static void nnd_fill_borders(const struct nnd_block_layout *layout, nnd_size top, nnd_size rows, float fill, float *to) {
+  const struct nnd_planes *p = &layout->planes;
+  const vf filled = nnd_splat(fill);
+  for (nnd_size fy = 0; fy < p->phases_y; fy++) {
+    float *row = to + fy * p->phases_x * p->phase * NND_LANES;
+    nnd_size y = top + fy * p->y.dilation % p->y.stride;
+    for (nnd_size i = 0; i < rows; i++, y += p->y.stride, row += p->pitch * NND_LANES) {
+      if (y >= 0 && y < p->y.size)
+        for (nnd_size b = 0; b < layout->num_border; b++) nnd_store(row + layout->border[b], filled);
+      else
+        for (nnd_size fx = 0; fx < p->phases_x; fx++)
+          for (nnd_size e = 0; e < p->pitch; e++) nnd_store(row + (fx * p->phase + e) * NND_LANES, filled);
     }
   }
 }
 
-#define NND_ROWS_AT_ONCE 64
+/* Where a row of the image lies. */
+struct nnd_row_cursor {
+  nnd_size rest, number; /* of its padded number: behind whole strides, and those */
+  float *to;
+};
+
+NND_INLINE void nnd_find_row(const struct nnd_block_layout *layout, float *to, struct nnd_row_cursor *at) {
+  const struct nnd_planes *p = &layout->planes;
+  const nnd_size phase = layout->phase_of_row[at->rest];
+  at->to = phase < 0 ? 0 : to + (phase * p->phases_x * p->phase + at->number * p->pitch) * NND_LANES;
+}
+NND_INLINE void nnd_next_row(const struct nnd_block_layout *layout, float *to, struct nnd_row_cursor *at) {
+  if (++at->rest == layout->planes.y.stride) at->rest = 0, at->number++;
+  nnd_find_row(layout, to, at);
+}
 
 /* What output rows of `held` channels read, from row `first` on, `rows` of them; `stride` of channels, rows, columns. */
-static void nnd_pack_block(const struct nnd_planes *p, nnd_size first, nnd_size rows, const float *from,
+static void nnd_pack_block(const struct nnd_block_layout *layout, nnd_size first, nnd_size rows, const float *from,
                            const nnd_size *stride, nnd_size held, float fill, float *to) {
-  const struct nnd_axis axis = p->y;
-  const nnd_size all = rows + nnd_tap_shift(axis, axis.kernel - 1), top = first * axis.stride - axis.pad;
-  const int is_run = stride[2] == 1 && stride[1] == p->x.size;
-  const nnd_size at_once = is_run && p->phases_y == axis.stride ? NND_ROWS_AT_ONCE : 1;
-  const nnd_size begin = nnd_max(0, top), end = nnd_min(axis.size, top + all * axis.stride);
-  int16_t of_rest[2][NND_MOST_STRIDE];
-  nnd_phases_by_rest(axis, p->phases_y, of_rest[0]);
-  nnd_phases_by_rest(p->x, p->phases_x, of_rest[1]);
-  for (nnd_size fy = 0; fy < p->phases_y; fy++)
-    for (nnd_size i = 0; i < all; i++) {
-      const nnd_size y = top + i * axis.stride + fy * axis.dilation % axis.stride;
-      nnd_fill_block_row(p, y >= 0 && y < axis.size, fill,
-                         to + (fy * p->phases_x * p->phase + i * p->pitch) * NND_LANES);
+  const struct nnd_axis y = layout->planes.y;
+  const nnd_size all = rows + nnd_tap_shift(y, y.kernel - 1), top = first * y.stride - y.pad;
+  const nnd_size begin = nnd_max(0, top), end = nnd_min(y.size, top + all * y.stride), width = layout->planes.x.size;
+  const int is_run = stride[2] == 1 && stride[1] == width && layout->planes.phases_y == y.stride;
+  const int is_even = layout->planes.x.stride == 1;
+  nnd_fill_borders(layout, top, all, fill, to);
+  struct nnd_row_cursor at = {.rest = (begin - top) % y.stride, .number = (begin - top) / y.stride};
+  nnd_find_row(layout, to, &at);
+  for (nnd_size row = begin; row < end; row += is_run ? end - begin : 1) {
+    const nnd_size pixels = is_run ? (end - begin) * width : width;
+    nnd_size column = 0;
+    if (!at.to) {
+      nnd_next_row(layout, to, &at);
+      continue;
     }
-  for (nnd_size y = begin; y < end; y += at_once) {
-    const nnd_size count = nnd_min(at_once, end - y);
-    float *row[NND_ROWS_AT_ONCE + 1] = {0};
-    int is_read = 0;
-    for (nnd_size i = 0; i < count; i++) {
-      const nnd_size at = (y + i - top) / axis.stride, fy = of_rest[0][(y + i - top) % axis.stride];
-      if (fy >= 0) row[i] = to + (fy * p->phases_x * p->phase + at * p->pitch) * NND_LANES, is_read = 1;
+    for (nnd_size pixel = 0; pixel < pixels; pixel += NND_LANES) {
+      const nnd_size count = nnd_min(NND_LANES, pixels - pixel);
+      vf loaded[NND_LANES];
+      nnd_load_block(from + row * stride[1] + pixel * stride[2], held, stride[0], stride[2], count, loaded);
+      if (is_even && column + NND_LANES <= width && count == NND_LANES && layout->column[column] >= 0 &&
+          layout->column[column + NND_LANES - 1] >= 0) {
+        float *run = at.to + layout->column[column];
+        NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_store(run + i * NND_LANES, loaded[i]);
+        column += NND_LANES;
+        if (column == width) {
+          column = 0;
+          nnd_next_row(layout, to, &at);
+        }
+        continue;
+      }
+      for (nnd_size i = 0; i < count;) {
+        const int32_t *place = layout->column + column;
+        const nnd_size some = nnd_min(count - i, width - column);
+        for (nnd_size j = 0; j < some; j++)
+          if (place[j] >= 0) nnd_store(at.to + place[j], loaded[i + j]);
+        i += some;
+        column += some;
+        if (column < width) break;
+        column = 0;
+        nnd_next_row(layout, to, &at);
+      }
     }
-    if (is_read)
-      nnd_pack_pixels(p, of_rest[1], from + y * stride[1], stride[0], stride[2], held, count * p->x.size, row);
   }
 }
 

@@ -136,6 +136,7 @@ struct nnd_convolution_call {
   nnd_size height, width; /* of what columns walk */
   nnd_size pitch, length, vectors, rows; /* rows: output rows whose planes are packed at once */
   struct nnd_planes planes;
+  struct nnd_block_layout layout; /* of blocks */
 };
 
 #define NND_UNFOLDED_FLOATS (128 << 10) /* at most */
@@ -255,7 +256,8 @@ NND_INLINE nnd_size nnd_unfolded_plane(const struct nnd_convolution_call *c, nnd
 /* Floats of scratch: the list of taps, what tiles keep, packed planes or the last block of an input in place. */
 NND_INLINE nnd_size nnd_convolution_scratch(const struct nnd_image_form *form, const struct nnd_convolution_call *c) {
   const nnd_size channels = form->channels / form->groups, blocks = nnd_blocks(channels);
-  const nnd_size first = nnd_tap_floats(form) + NND_KEPT_FLOATS, plane = c->planes.plane;
+  const nnd_size plane = c->planes.plane, lists = nnd_apart(c) > 1 ? nnd_block_lists(&c->planes) : 0;
+  const nnd_size first = nnd_tap_floats(form) + lists + NND_KEPT_FLOATS;
   switch (c->input) {
     case NND_IN_PLACE: return first + channels * NND_TILE_PIXELS;
     case NND_PLANES: return first + channels * plane;
@@ -294,7 +296,7 @@ NND_INLINE void nnd_pack_planes(const struct nnd_convolution_call *c, struct nnd
     const float *from = nnd_plane_of(in, n, channel + i);
     float *to = packed + i * c->planes.plane;
     if (at_once == 1) nnd_pack_plane(&c->planes, first, rows, from, in->stride + 2, 0.0f, to);
-    else nnd_pack_block(&c->planes, first, rows, from, in->stride + 1, nnd_min(NND_LANES, t->channels - i), 0.0f, to);
+    else nnd_pack_block(&c->layout, first, rows, from, in->stride + 1, nnd_min(NND_LANES, t->channels - i), 0.0f, to);
   }
   t->in = packed;
   t->origin = first * c->pitch;
@@ -307,7 +309,7 @@ static void nnd_unfold(const struct nnd_convolution_call *c, const struct nnd_ta
   const nnd_size height = c->y.out_size, width = c->x.out_size;
   for (nnd_size i = 0; i < t->channels; i += NND_LANES)
     for (nnd_size image = 0; image < c->images; image++) {
-      nnd_pack_block(&c->planes, 0, height, nnd_plane_of(in, n + image, channel + i), in->stride + 1,
+      nnd_pack_block(&c->layout, 0, height, nnd_plane_of(in, n + image, channel + i), in->stride + 1,
                      nnd_min(NND_LANES, t->channels - i), 0.0f, packed);
       float *to = unfolded + i / NND_LANES * t->plane + image * height * width * NND_LANES;
       for (nnd_size tap = 0; tap < taps->count; tap++)
@@ -387,7 +389,7 @@ static nnd_size nnd_convolution_run(struct nnd_convolution *op, const struct nnd
                                     const struct nnd_image_shape *shape, const struct nnd_image *in,
                                     const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_image_form *form = &op->form;
-  const struct nnd_convolution_call c = nnd_convolution_at(op, given, shape, in);
+  struct nnd_convolution_call c = nnd_convolution_at(op, given, shape, in);
   const nnd_size needed = nnd_convolution_scratch(form, &c);
   if (needed > floats) return needed;
   struct nnd_table table;
@@ -395,11 +397,16 @@ static nnd_size nnd_convolution_run(struct nnd_convolution *op, const struct nnd
   if (!given) nnd_convolution_table(op, c.columns ? c.width : c.vectors, c.columns, in_place, &table);
   const nnd_size k = nnd_form_k(form), channels = form->channels / form->groups;
   const struct nnd_tap_list taps = nnd_list_taps(form, &c, scratch);
+  float *kept = scratch + nnd_tap_floats(form);
+  if (nnd_apart(&c) > 1) {
+    nnd_lay_blocks(&c.planes, kept, &c.layout);
+    kept += nnd_block_lists(&c.planes);
+  }
   struct nnd_tiles t = {.plane = c.planes.plane * nnd_apart(&c), .apart = nnd_apart(&c), .channels = channels, .k = k,
                         .taps = taps.count, .tap = taps.tap, .out_plane = out->stride[1],
                         .out_channels = form->out_channels / form->groups, .pitch = c.pitch, .width = c.x.out_size,
                         .out_row = c.x.out_size, .length = c.length, .activation = form->activation,
-                        .in_place = in_place, .kept = scratch + nnd_tap_floats(form)};
+                        .in_place = in_place, .kept = kept};
   if (in_place) t.plane = in->stride[1];
   if (c.input == NND_UNFOLDED) { /* what is a row elsewhere is an image here */
     t.plane = nnd_unfolded_plane(&c, taps.count);

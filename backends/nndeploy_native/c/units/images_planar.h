@@ -138,6 +138,7 @@ struct nnd_planar_call {
   struct nnd_axis y, x; /* where it is narrow, without taps that no output reads inside the image */
   nnd_size first_y, first_x; /* how many are left out before the others */
   struct nnd_planes planes;
+  struct nnd_block_layout layout; /* where it is narrow */
   nnd_size *tap;
   float *of_row, *of_column, *packed;
 };
@@ -166,7 +167,7 @@ NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planar_call *call) {
   const nnd_size taps = p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
   const nnd_size found = (p->rows - nnd_tap_shift(p->y, p->y.kernel - 1)) * p->x.out_size;
   return nnd_blocks(taps + p->y.out_size + p->x.out_size + NND_LANES) * NND_LANES +
-         (call->is_narrow ? (p->plane + found) * NND_LANES : 2 * p->plane);
+         (call->is_narrow ? nnd_block_lists(p) + (p->plane + found) * NND_LANES : 2 * p->plane);
 }
 
 /* One over how many taps of each output count. */
@@ -189,6 +190,10 @@ static void nnd_planar_begin(const struct nnd_planar *op, struct nnd_axis y, str
   call->of_row = (float *)(call->tap + taps);
   call->of_column = call->of_row + y.out_size;
   call->packed = memory + nnd_blocks(call->of_column + x.out_size + NND_LANES - memory) * NND_LANES;
+  if (call->is_narrow) {
+    nnd_lay_blocks(&call->planes, call->packed, &call->layout);
+    call->packed += nnd_block_lists(&call->planes);
+  }
   if (op->unit == NND_POOL_MEAN) {
     nnd_shares(y, op->counts_padding, call->of_row);
     nnd_shares(x, op->counts_padding, call->of_column);
@@ -256,7 +261,7 @@ static void nnd_narrow_window(const struct nnd_planar *op, const struct nnd_plan
       const nnd_size begin = nnd_window_begin(rows, parts, i), count = nnd_window_begin(rows, parts, i + 1) - begin;
       float *found = to_blocks ? out + c / NND_LANES * out_plane + begin * width * NND_LANES
                                : call->packed + call->planes.plane * NND_LANES;
-      nnd_pack_block(&call->planes, first + begin, count, nnd_plane_of(in, n, c), in->stride + 1, held, fill,
+      nnd_pack_block(&call->layout, first + begin, count, nnd_plane_of(in, n, c), in->stride + 1, held, fill,
                      call->packed);
       nnd_narrow_block(op, call, c / NND_LANES, first + begin, count, call->packed, found);
       if (!to_blocks) nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
