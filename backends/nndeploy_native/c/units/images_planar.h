@@ -20,28 +20,27 @@
 
 struct nnd_planar {
   struct nnd_image_form form;
-  int unit, family, counts_padding;
+  int unit, counts_padding;
   struct nnd_plan plan;
   float *weights; /* of each channel: the bias, then its taps; null for pooling */
   float *narrow;  /* of NND_LANES channels side by side; of a mean ones, for all channels */
   struct nnd_slot slot[NND_BLOCKS_PLANNED];
 };
 
-static int nnd_planar_family(const struct nnd_image_form *form, int unit) {
-  if (unit != NND_DEPTHWISE) return unit == NND_POOL_MAX ? NND_ROWS_MAX : NND_ROWS_MEAN;
-  const nnd_size kernel = form->kernel[0], stride = form->stride[0];
-  const int is_square = form->kernel[1] == kernel && form->stride[1] == stride && form->dilation[0] == 1 &&
-                        form->dilation[1] == 1;
-  if (!is_square || (kernel != 3 && kernel != 5) || stride > 2) return NND_ROWS_ANY;
-  return (kernel == 3 ? NND_ROWS_3_1 : NND_ROWS_5_1) + (int)stride - 1;
+/* Which family computes kernels that are not known. */
+NND_INLINE enum nnd_rows_family nnd_planar_any(int unit) {
+  return unit == NND_POOL_MAX ? NND_ROWS_MAX : unit == NND_POOL_MEAN ? NND_ROWS_MEAN : NND_ROWS_ANY;
 }
 
 /* Loads and multiply-adds of a vector of columns; a load is of two lines. */
-static void nnd_planar_plan(const struct nnd_image_form *form, int unit, int family, struct nnd_plan *plan) {
+static void nnd_planar_plan(const struct nnd_image_form *form, int unit, struct nnd_plan *plan) {
   float cost[NND_BLOCK_ROWS + 1] = {0};
+  const struct nnd_axis y = nnd_image_axis(form, 0, form->kernel[0] * form->dilation[0]);
+  const struct nnd_axis x = nnd_image_axis(form, 1, form->kernel[1] * form->dilation[1]);
+  const int is_known = nnd_rows_family_of(nnd_planar_any(unit), y, x) != (int)nnd_planar_any(unit);
   const float taps = (float)nnd_form_taps(form), kernel = (float)form->kernel[0], stride = (float)form->stride[0];
   for (int rows = 1; rows <= NND_BLOCK_ROWS; rows++) {
-    const float read = family < NND_ROWS_ANY ? kernel * ((float)(rows - 1) * stride + kernel) : (float)rows * taps;
+    const float read = is_known ? kernel * ((float)(rows - 1) * stride + kernel) : (float)rows * taps;
     cost[rows] = 10.0f + (float)rows * taps + 2.0f * read;
   }
   *plan = (struct nnd_plan){.unit = unit};
@@ -63,8 +62,7 @@ static struct nnd_planar *nnd_planar_open(const struct nnd_image_form *form, int
   struct nnd_planar *op = calloc(1, sizeof *op);
   if (!op) return 0;
   *op = (struct nnd_planar){.form = *form, .unit = unit, .counts_padding = counts_padding};
-  op->family = nnd_planar_family(form, unit);
-  nnd_planar_plan(form, unit, op->family, &op->plan);
+  nnd_planar_plan(form, unit, &op->plan);
   op->weights = weights ? malloc((size_t)(form->channels * (taps + 1)) * sizeof(float)) : 0;
   op->narrow = calloc((size_t)(blocks * NND_LANES * (taps + 1)), sizeof(float));
   if ((weights && !op->weights) || !op->narrow) {
@@ -134,12 +132,12 @@ NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd
 /* What a call works with; `memory` holds offsets of taps, shares of rows and columns, and two packed planes, or where
  * it is narrow those of NND_LANES channels and what comes of them. */
 struct nnd_planar_call {
-  int is_narrow;
-  struct nnd_axis y, x; /* where it is narrow, without taps that no output reads inside the image */
+  int is_narrow, family;
+  struct nnd_axis y, x; /* without taps that no output reads inside the image */
   nnd_size first_y, first_x; /* how many are left out before the others */
   struct nnd_planes planes;
   struct nnd_block_layout layout; /* where it is narrow */
-  nnd_size *tap;
+  nnd_size *tap, *number; /* where taps lie, and which of all they are */
   float *of_row, *of_column, *packed;
 };
 
@@ -150,21 +148,20 @@ NND_INLINE struct nnd_windows nnd_narrow_parts(struct nnd_axis y, struct nnd_axi
   return nnd_windows_of(rows, nnd_max(2, NND_NARROW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1)));
 }
 
-static struct nnd_planar_call nnd_planar_call_for(const struct nnd_image_form *form, struct nnd_axis y,
-                                                  struct nnd_axis x, int is_narrow, nnd_size rows) {
+static struct nnd_planar_call nnd_planar_call_for(const struct nnd_planar *op, struct nnd_axis y, struct nnd_axis x,
+                                                  int is_narrow, nnd_size rows) {
   struct nnd_planar_call call = {.is_narrow = is_narrow, .y = y, .x = x};
-  if (is_narrow) {
-    call.first_y = nnd_trim_axis(&call.y);
-    call.first_x = nnd_trim_axis(&call.x);
-    call.planes = nnd_blocks_for(call.y, call.x, nnd_narrow_parts(call.y, call.x, rows).rows);
-  } else
-    call.planes = nnd_planes_for(y, x, rows);
+  call.first_y = nnd_trim_axis(&call.y);
+  call.first_x = nnd_trim_axis(&call.x);
+  call.family = nnd_rows_family_of(nnd_planar_any(op->unit), call.y, call.x);
+  call.planes = is_narrow ? nnd_blocks_for(call.y, call.x, nnd_narrow_parts(call.y, call.x, rows).rows)
+                          : nnd_planes_for(call.y, call.x, rows);
   return call;
 }
 
 NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planar_call *call) {
   const struct nnd_planes *p = &call->planes;
-  const nnd_size taps = p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
+  const nnd_size taps = 2 * p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
   const nnd_size found = (p->rows - nnd_tap_shift(p->y, p->y.kernel - 1)) * p->x.out_size;
   return nnd_blocks(taps + p->y.out_size + p->x.out_size + NND_LANES) * NND_LANES +
          (call->is_narrow ? nnd_block_lists(p) + (p->plane + found) * NND_LANES : 2 * p->plane);
@@ -184,10 +181,13 @@ static void nnd_planar_begin(const struct nnd_planar *op, struct nnd_axis y, str
                              struct nnd_planar_call *call) {
   const nnd_size taps = call->y.kernel * call->x.kernel;
   call->tap = (nnd_size *)memory;
-  for (nnd_size i = 0; i < taps; i++)
-    call->tap[i] = nnd_tap_place(&call->planes, i / call->x.kernel, i % call->x.kernel) *
-                   (call->is_narrow ? NND_LANES : 1);
-  call->of_row = (float *)(call->tap + taps);
+  call->number = call->tap + taps;
+  for (nnd_size i = 0; i < taps; i++) {
+    const nnd_size ky = i / call->x.kernel, kx = i % call->x.kernel;
+    call->tap[i] = nnd_tap_place(&call->planes, ky, kx) * (call->is_narrow ? NND_LANES : 1);
+    call->number[i] = (call->first_y + ky) * x.kernel + call->first_x + kx;
+  }
+  call->of_row = (float *)(call->number + taps);
   call->of_column = call->of_row + y.out_size;
   call->packed = memory + nnd_blocks(call->of_column + x.out_size + NND_LANES - memory) * NND_LANES;
   if (call->is_narrow) {
@@ -205,14 +205,15 @@ static void nnd_planar_blocks(const struct nnd_planar *op, const struct nnd_plan
                               const struct nnd_table_row *row, nnd_size channel, nnd_size first, const float *packed,
                               float *out) {
   const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
-  struct nnd_image_rows t = {.in = packed, .pitch = call->planes.pitch, .phase = call->planes.phase, .taps = taps,
-                             .columns = width, .tap = call->tap, .out = out, .low = nnd_least(op->form.activation),
+  struct nnd_image_rows t = {.in = packed, .pitch = call->planes.pitch, .phase = call->planes.phase,
+                             .taps = call->y.kernel * call->x.kernel, .columns = width, .tap = call->tap,
+                             .number = call->number, .out = out, .low = nnd_least(op->form.activation),
                              .weights = op->weights ? op->weights + channel * (taps + 1) : 0,
                              .of_row = call->of_row + first, .of_column = call->of_column};
   for (int goes_on = 1; goes_on; goes_on = row->flags & NND_GOES_ON && row[1].unit == op->unit, row++) {
     const nnd_size rows = row->length[0];
     for (uint32_t i = 0; i < row->repeat; i++) {
-      nnd_rows_units[op->family][rows](&t);
+      nnd_rows_units[call->family][rows](&t);
       if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, t.out, width, rows, width);
       t.in += rows * t.pitch;
       t.out += rows * width;
@@ -297,7 +298,7 @@ static nnd_size nnd_planar_run(struct nnd_planar *op, const struct nnd_table *gi
                                const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_axis y = nnd_image_axis(&op->form, 0, shape->height), x = nnd_image_axis(&op->form, 1, shape->width);
   const struct nnd_windows windows = nnd_windows_of(y.out_size, nnd_planar_rows(y, x));
-  struct nnd_planar_call call = nnd_planar_call_for(&op->form, y, x, nnd_is_narrow(&op->form, in, x), windows.rows);
+  struct nnd_planar_call call = nnd_planar_call_for(op, y, x, nnd_is_narrow(&op->form, in, x), windows.rows);
   const nnd_size needed = nnd_planar_scratch(&call);
   if (needed > floats) return needed;
   nnd_planar_begin(op, y, x, scratch, &call);
