@@ -118,15 +118,22 @@ NND_INLINE nnd_size nnd_planar_rows(struct nnd_axis y, struct nnd_axis x) {
   return nnd_max(NND_BLOCK_ROWS, NND_WINDOW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
 }
 
-/* Images whose rows leave many lanes of a vector empty; what is packed of NND_LANES channels stays in a cache.
- * Intel Xeon with AVX-512, 2026-11-22. */
-#define NND_NARROW_COLUMNS (NND_LANES + NND_LANES / 4)
-#define NND_NARROW_FLOATS (5 << 10)
+/* Images whose rows leave many lanes of a vector empty, or that have too few rows to share what is loaded; what is packed
+ * of NND_LANES channels stays in a cache. AVX-512, AMD Zen 4, 2026-11-22. */
+#define NND_NARROW_COLUMNS (NND_LANES * 3 / 2)
+#define NND_NARROW_COLUMNS_OF_MANY_TAPS (NND_LANES * 15 / 8)
+#define NND_MANY_TAPS 25
+#define NND_FLAT_ROWS 2
+#define NND_FLAT_COLUMNS (8 * NND_LANES)
+#define NND_NARROW_FLOATS (12 << 10)
 
-NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis x) {
+NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis y,
+                             struct nnd_axis x) {
+  const nnd_size most = y.out_size <= NND_FLAT_ROWS                ? NND_FLAT_COLUMNS
+                        : nnd_form_taps(form) >= NND_MANY_TAPS ? NND_NARROW_COLUMNS_OF_MANY_TAPS
+                                                                   : NND_NARROW_COLUMNS;
   const int is_run = in->stride[3] == 1 && in->stride[2] == x.size;
-  const int is_small = x.out_size < NND_NARROW_COLUMNS && x.size < 3 * NND_NARROW_COLUMNS;
-  return is_run && is_small && form->channels >= NND_LANES / 2;
+  return is_run && x.out_size <= most && x.size <= 3 * most && form->channels >= NND_LANES / 2;
 }
 
 /* What a call works with; `memory` holds offsets of taps, shares of rows and columns, and two packed planes, or where
@@ -298,7 +305,7 @@ static nnd_size nnd_planar_run(struct nnd_planar *op, const struct nnd_table *gi
                                const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_axis y = nnd_image_axis(&op->form, 0, shape->height), x = nnd_image_axis(&op->form, 1, shape->width);
   const struct nnd_windows windows = nnd_windows_of(y.out_size, nnd_planar_rows(y, x));
-  struct nnd_planar_call call = nnd_planar_call_for(op, y, x, nnd_is_narrow(&op->form, in, x), windows.rows);
+  struct nnd_planar_call call = nnd_planar_call_for(op, y, x, nnd_is_narrow(&op->form, in, y, x), windows.rows);
   const nnd_size needed = nnd_planar_scratch(&call);
   if (needed > floats) return needed;
   nnd_planar_begin(op, y, x, scratch, &call);

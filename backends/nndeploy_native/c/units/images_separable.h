@@ -120,7 +120,7 @@ static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_tab
   const nnd_size plane = to_blocks ? (pixels | 1) * NND_LANES
                                    : (nnd_ceil_div(pixels + NND_TILE_PIXELS, NND_LANES) | 1) * NND_LANES;
   struct nnd_planar_call call =
-      nnd_planar_call_for(op->depthwise, y, x, to_blocks || nnd_is_narrow(form, in, x), windows.rows);
+      nnd_planar_call_for(op->depthwise, y, x, to_blocks || nnd_is_narrow(form, in, y, x), windows.rows);
   const nnd_size first_part = nnd_planar_scratch(&call);
   const nnd_size needed = first_part + NND_KEPT_FLOATS + planes / apart * plane;
   if (needed > floats) return needed;
