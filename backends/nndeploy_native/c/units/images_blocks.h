@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing as in images_planes.h, where an element is a vector of NND_LANES channels: what a tap of a pixel reads of them
- * lies in one line of a cache, and lanes are channels whatever the width of the image.
+ * Packing as in images_planes.h, where an element is a vector of NND_LANES channels: what a tap of a pixel reads of
+ * them lies in one line of a cache, and lanes are channels whatever the width of the image.
  */
 #ifndef NND_UNITS_IMAGES_BLOCKS_H
 #define NND_UNITS_IMAGES_BLOCKS_H
@@ -15,8 +15,8 @@
 struct nnd_block_layout {
   struct nnd_planes planes;
   int16_t phase_of_row[NND_MOST_STRIDE]; /* by what is left of a padded row behind whole strides; -1: is not read */
-  int32_t *column;                       /* where a column of the image lies in a packed row, in floats; -1: nowhere */
-  int32_t *border;                       /* the elements of a packed row that no column lies in */
+  nnd_size *column;                      /* where a column of the image lies in a packed row, in floats; -1: nowhere */
+  nnd_size *border;                      /* the elements of a packed row that no column lies in */
   nnd_size num_border;
 };
 
@@ -30,13 +30,14 @@ NND_INLINE struct nnd_planes nnd_blocks_for(struct nnd_axis y, struct nnd_axis x
 
 /* Floats of the lists of a layout. */
 NND_INLINE nnd_size nnd_block_lists(const struct nnd_planes *p) {
-  return nnd_blocks(p->x.size + p->phases_x * p->pitch) * NND_LANES;
+  const nnd_size sizes = p->x.size + p->phases_x * p->pitch;
+  return nnd_blocks(sizes * (nnd_size)(sizeof(nnd_size) / sizeof(float))) * NND_LANES;
 }
 
 /* `memory` is of nnd_block_lists(). */
 static void nnd_lay_blocks(const struct nnd_planes *p, float *memory, struct nnd_block_layout *to) {
   to->planes = *p;
-  to->column = (int32_t *)memory;
+  to->column = (nnd_size *)memory;
   to->border = to->column + p->x.size;
   to->num_border = 0;
   for (nnd_size rest = 0; rest < p->y.stride; rest++) to->phase_of_row[rest] = -1;
@@ -45,13 +46,13 @@ static void nnd_lay_blocks(const struct nnd_planes *p, float *memory, struct nnd
   for (nnd_size f = 0; f < p->phases_x; f++)
     for (nnd_size i = 0; i < p->pitch; i++) {
       const nnd_size column = i * p->x.stride + f * p->x.dilation % p->x.stride - p->x.pad;
-      const int32_t at = (int32_t)((f * p->phase + i) * NND_LANES);
+      const nnd_size at = (f * p->phase + i) * NND_LANES;
       if (column >= 0 && column < p->x.size) to->column[column] = at;
       else to->border[to->num_border++] = at;
     }
 }
 
-/* Up to NND_LANES pixels of `held` channels, `stride[0]` floats apart and a pixel's `column`, to vectors of channels. */
+/* Up to NND_LANES pixels, `column` floats apart, of `held` channels, `channel` floats apart, to vectors of channels. */
 NND_INLINE void nnd_load_block(const float *from, nnd_size held, nnd_size channel, nnd_size column, nnd_size pixels,
                                vf *to) {
   if (column != 1) {
@@ -75,7 +76,8 @@ NND_INLINE void nnd_copy_elements(const float *from, nnd_size rows, nnd_size wid
 }
 
 /* Borders: what is filled, of a row inside the image or of one outside. */
-static void nnd_fill_borders(const struct nnd_block_layout *layout, nnd_size top, nnd_size rows, float fill, float *to) {
+static void nnd_fill_borders(const struct nnd_block_layout *layout, nnd_size top, nnd_size rows, float fill,
+                             float *to) {
   const struct nnd_planes *p = &layout->planes;
   const vf filled = nnd_splat(fill);
   for (nnd_size fy = 0; fy < p->phases_y; fy++) {
@@ -107,7 +109,7 @@ NND_INLINE void nnd_next_row(const struct nnd_block_layout *layout, float *to, s
   nnd_find_row(layout, to, at);
 }
 
-/* What output rows of `held` channels read, from row `first` on, `rows` of them; `stride` of channels, rows, columns. */
+/* What `rows` output rows of `held` channels read, from row `first` on; `stride`: of channels, rows, columns. */
 static void nnd_pack_block(const struct nnd_block_layout *layout, nnd_size first, nnd_size rows, const float *from,
                            const nnd_size *stride, nnd_size held, float fill, float *to) {
   const struct nnd_axis y = layout->planes.y;
@@ -141,7 +143,7 @@ static void nnd_pack_block(const struct nnd_block_layout *layout, nnd_size first
         continue;
       }
       for (nnd_size i = 0; i < count;) {
-        const int32_t *place = layout->column + column;
+        const nnd_size *place = layout->column + column;
         const nnd_size some = nnd_min(count - i, width - column);
         for (nnd_size j = 0; j < some; j++)
           if (place[j] >= 0) nnd_store(at.to + place[j], loaded[i + j]);

@@ -142,38 +142,34 @@ struct nnd_convolution_call {
 #define NND_UNFOLDED_FLOATS (128 << 10) /* at most */
 #define NND_UNFOLDED_COST 0.1f /* nanoseconds for each pixel, tap and channel: AVX-512, AMD Zen 4, 2026-11-22 */
 
-/* Output rows by taps of rows that lie inside, over the taps of all rows. */
+/* How many output rows all rows of taps that lie inside the image make up. */
 NND_INLINE float nnd_rows_inside(struct nnd_axis y) {
-  nnd_size inside = 0;
-  for (nnd_size i = 0; i < y.out_size; i++) {
-    const nnd_size top = i * y.stride - y.pad;
-    inside += nnd_max(0, nnd_tap_end(y, top) - nnd_tap_begin(y, top));
-  }
-  return (float)inside / (float)y.kernel;
+  nnd_size outside = 0, i = 0;
+  for (; i < y.out_size && i * y.stride < y.pad; i++) outside += nnd_tap_begin(y, i * y.stride - y.pad);
+  for (i = y.out_size - 1; i >= 0 && nnd_overhang(y, i); i--)
+    outside += y.kernel - nnd_tap_end(y, i * y.stride - y.pad);
+  return (float)y.out_size - (float)outside / (float)y.kernel;
 }
 
-/* Chooses columns where they cost less than `tiles` of an image, and what they read. */
-static void nnd_choose_columns(const struct nnd_convolution *op, nnd_size images, float tiles,
-                               struct nnd_convolution_call *c) {
-  const struct nnd_image_form *form = &op->form;
-  const nnd_size channels = form->channels / form->groups, pixels = c->y.out_size * c->x.out_size;
-  const int in_place = c->input == NND_IN_PLACE, has_blocks = channels >= NND_LANES / 2;
-  const float rows = in_place ? nnd_plan_cost(&op->columns, pixels)
-                              : nnd_rows_inside(c->y) * nnd_plan_cost(&op->columns, c->x.out_size);
-  c->columns = rows < tiles;
-  if (c->columns && !in_place && has_blocks) c->input = NND_BLOCKS;
-  c->height = in_place ? 1 : c->y.out_size;
-  c->width = in_place ? pixels : c->x.out_size;
-  const nnd_size of_image = c->y.kernel * c->x.kernel * nnd_blocks(channels) * NND_LANES * pixels;
-  if (!has_blocks || of_image > NND_UNFOLDED_FLOATS) return;
-  const nnd_size together = of_image * images > NND_UNFOLDED_FLOATS ? 1 : images;
-  const float unfolded = nnd_plan_cost(&op->columns, together * pixels) + (float)(together * pixels) * NND_UNFOLDED_COST;
-  if (unfolded >= (float)together * (rows < tiles ? rows : tiles)) return;
-  c->columns = 1;
-  c->input = NND_UNFOLDED;
-  c->images = together;
-  c->height = 1;
-  c->width = together * pixels;
+/* What columns cost for an image, row by row, or in place as one row. */
+static float nnd_columns_cost(const struct nnd_convolution *op, const struct nnd_convolution_call *c) {
+  if (c->input == NND_IN_PLACE) return nnd_plan_cost(&op->columns, c->length);
+  return nnd_rows_inside(c->y) * nnd_plan_cost(&op->columns, c->x.out_size);
+}
+
+/* How many images are unfolded together where that costs less than `other` for each, else 0. */
+static nnd_size nnd_unfolded_images(const struct nnd_convolution *op, const struct nnd_convolution_call *c,
+                                    nnd_size images, float other) {
+  const nnd_size channels = op->form.channels / op->form.groups, pixels = c->y.out_size * c->x.out_size;
+  const nnd_size floats = c->y.kernel * c->x.kernel * nnd_blocks(channels) * NND_LANES * pixels;
+  if (floats > NND_UNFOLDED_FLOATS) return 0;
+  const nnd_size together = floats * images > NND_UNFOLDED_FLOATS ? 1 : images, length = together * pixels;
+  const float cost = nnd_plan_cost(&op->columns, length) + (float)length * NND_UNFOLDED_COST;
+  return cost < (float)together * other ? together : 0;
+}
+
+NND_INLINE int nnd_ends_in_columns(const struct nnd_table *table) {
+  return table->row[table->header.rows - 1].unit == NND_COLUMNS;
 }
 
 NND_INLINE struct nnd_convolution_call nnd_convolution_at(const struct nnd_convolution *op,
@@ -194,15 +190,23 @@ NND_INLINE struct nnd_convolution_call nnd_convolution_at(const struct nnd_convo
   c.pitch = c.x.out_size + nnd_tap_shift(c.x, c.x.kernel - 1);
   c.length = (c.y.out_size - 1) * c.pitch + c.x.out_size;
   c.vectors = nnd_ceil_div(c.length, NND_LANES);
-  if (given) {
-    c.columns = given->row[given->header.rows - 1].unit == NND_COLUMNS;
-    if (c.columns && c.input != NND_IN_PLACE && channels >= NND_LANES / 2) c.input = NND_BLOCKS;
-    c.height = c.input == NND_IN_PLACE ? 1 : c.y.out_size;
-    c.width = c.input == NND_IN_PLACE ? c.length : c.x.out_size;
-  } else
-    nnd_choose_columns(op, shape->images, nnd_plan_cost(&op->tiles, c.vectors), &c);
+  const float tiles = nnd_plan_cost(&op->tiles, c.vectors), columns = nnd_columns_cost(op, &c);
+  c.columns = given ? nnd_ends_in_columns(given) : columns < tiles;
+  if (channels >= NND_LANES / 2) {
+    const nnd_size unfolded =
+        given ? 0 : nnd_unfolded_images(op, &c, shape->images, columns < tiles ? columns : tiles);
+    if (unfolded) {
+      c.columns = 1;
+      c.input = NND_UNFOLDED;
+      c.images = unfolded;
+    } else if (c.columns && c.input == NND_PLANES)
+      c.input = NND_BLOCKS;
+  }
+  const int is_flat = c.input == NND_IN_PLACE || c.input == NND_UNFOLDED;
+  c.height = is_flat ? 1 : c.y.out_size;
+  c.width = is_flat ? c.images * c.y.out_size * c.x.out_size : c.x.out_size;
   c.rows = c.y.out_size;
-  if (c.input == NND_PLANES || c.input == NND_BLOCKS) {
+  if (!is_flat) {
     const nnd_size row = nnd_phases(c.y) * nnd_phases(c.x) * c.pitch * channels;
     const nnd_size least = nnd_ceil_div(NND_TILE_PIXELS, c.pitch) + 1; /* a block may begin anywhere in a row */
     c.rows = nnd_min(c.rows, nnd_max(least, NND_PACKED_FLOATS / row - nnd_tap_shift(c.y, c.y.kernel - 1)));

@@ -3,8 +3,8 @@
  * The units of one channel where lanes are channels: one vector is one pixel of NND_LANES channels, packed as
  * images_blocks.h says. So they fit images of any width, and what they find lies in blocks as well.
  *
- * A block are some pixels of one output row. Kernels of 1, 3 and 5 columns with stride 1 and 2 load a pixel once for all
- * outputs that read it; others go tap by tap. Rows of the kernel that lie outside the image are left out.
+ * A block is some pixels of one output row. Kernels of 1, 3 and 5 columns with stride 1 and 2 load a pixel once for
+ * all outputs that read it; others go tap by tap. Rows of the kernel that lie outside the image are left out.
  */
 #ifndef NND_UNITS_IMAGES_NARROW_H
 #define NND_UNITS_IMAGES_NARROW_H

@@ -118,8 +118,8 @@ NND_INLINE nnd_size nnd_planar_rows(struct nnd_axis y, struct nnd_axis x) {
   return nnd_max(NND_BLOCK_ROWS, NND_WINDOW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
 }
 
-/* Images whose rows leave many lanes of a vector empty, or that have too few rows to share what is loaded; what is packed
- * of NND_LANES channels stays in a cache. AVX-512, AMD Zen 4, 2026-11-22. */
+/* Images whose rows leave many lanes of a vector empty, or that have too few rows to share what is loaded; what is
+ * packed of NND_LANES channels stays in a cache. AVX-512, AMD Zen 4, 2026-11-22. */
 #define NND_NARROW_COLUMNS (NND_LANES * 3 / 2)
 #define NND_NARROW_COLUMNS_OF_MANY_TAPS (NND_LANES * 15 / 8)
 #define NND_MANY_TAPS 25
@@ -129,9 +129,9 @@ NND_INLINE nnd_size nnd_planar_rows(struct nnd_axis y, struct nnd_axis x) {
 
 NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis y,
                              struct nnd_axis x) {
-  const nnd_size most = y.out_size <= NND_FLAT_ROWS                ? NND_FLAT_COLUMNS
-                        : nnd_form_taps(form) >= NND_MANY_TAPS ? NND_NARROW_COLUMNS_OF_MANY_TAPS
-                                                                   : NND_NARROW_COLUMNS;
+  const int has_many_taps = nnd_form_taps(form) >= NND_MANY_TAPS, is_flat = y.out_size <= NND_FLAT_ROWS;
+  const nnd_size narrow = has_many_taps ? NND_NARROW_COLUMNS_OF_MANY_TAPS : NND_NARROW_COLUMNS;
+  const nnd_size most = is_flat ? NND_FLAT_COLUMNS : narrow;
   const int is_run = in->stride[3] == 1 && in->stride[2] == x.size;
   return is_run && x.out_size <= most && x.size <= 3 * most && form->channels >= NND_LANES / 2;
 }
@@ -148,11 +148,11 @@ struct nnd_planar_call {
   float *of_row, *of_column, *packed;
 };
 
-/* Rows of a part of a window whose packed blocks are of about NND_NARROW_FLOATS, and the window's parts. */
-NND_INLINE struct nnd_windows nnd_narrow_parts(struct nnd_axis y, struct nnd_axis x, nnd_size rows) {
+/* Rows of a window whose packed blocks are of about NND_NARROW_FLOATS: they are computed together. */
+NND_INLINE nnd_size nnd_narrow_rows(struct nnd_axis y, struct nnd_axis x) {
   const struct nnd_planes one = nnd_blocks_for(y, x, 1);
   const nnd_size row = one.phases_y * one.phases_x * one.pitch * NND_LANES;
-  return nnd_windows_of(rows, nnd_max(2, NND_NARROW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1)));
+  return nnd_max(2, NND_NARROW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
 }
 
 static struct nnd_planar_call nnd_planar_call_for(const struct nnd_planar *op, struct nnd_axis y, struct nnd_axis x,
@@ -161,7 +161,7 @@ static struct nnd_planar_call nnd_planar_call_for(const struct nnd_planar *op, s
   call.first_y = nnd_trim_axis(&call.y);
   call.first_x = nnd_trim_axis(&call.x);
   call.family = nnd_rows_family_of(nnd_planar_any(op->unit), call.y, call.x);
-  call.planes = is_narrow ? nnd_blocks_for(call.y, call.x, nnd_narrow_parts(call.y, call.x, rows).rows)
+  call.planes = is_narrow ? nnd_blocks_for(call.y, call.x, nnd_min(rows, nnd_narrow_rows(call.y, call.x)))
                           : nnd_planes_for(call.y, call.x, rows);
   return call;
 }
@@ -261,7 +261,7 @@ static void nnd_narrow_window(const struct nnd_planar *op, const struct nnd_plan
                               const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, int to_blocks,
                               float *out, nnd_size out_plane) {
   const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
-  const struct nnd_windows parts = nnd_narrow_parts(call->y, call->x, rows);
+  const struct nnd_windows parts = nnd_windows_of(rows, nnd_narrow_rows(call->y, call->x));
   const nnd_size width = call->x.out_size;
   for (nnd_size c = 0; c < op->form.channels; c += NND_LANES) {
     const nnd_size held = nnd_min(NND_LANES, op->form.channels - c);

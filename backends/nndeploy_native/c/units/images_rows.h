@@ -4,7 +4,8 @@
  * columns, walked vector by vector; lanes are columns, planes are packed as images_planes.h says.
  *
  * Depthwise 3 x 3 and 5 x 5 and pooling of 2 x 2 and 3 x 3, all with stride 1 and 2, load a vector once for all output
- * rows that read it; other kernels load it for each tap. Of the last vector only the columns are stored: a variable tail.
+ * rows that read it; other kernels load it for each tap. Of the last vector only the columns are stored: a variable
+ * tail.
  */
 #ifndef NND_UNITS_IMAGES_ROWS_H
 #define NND_UNITS_IMAGES_ROWS_H

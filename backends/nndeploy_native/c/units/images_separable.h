@@ -75,10 +75,6 @@ static void nnd_compose_separable(const struct nnd_separable *op, nnd_size rows,
   nnd_end_image_table(table);
 }
 
-NND_INLINE int nnd_ends_in_columns(const struct nnd_table *table) {
-  return table->row[table->header.rows - 1].unit == NND_COLUMNS;
-}
-
 static void nnd_separable_table(struct nnd_separable *op, nnd_size rows, nnd_size length, int columns,
                                 struct nnd_table *to) {
   const nnd_size base = nnd_plan_base(columns ? &op->columns : &op->tiles, length);
