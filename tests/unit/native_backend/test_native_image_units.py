@@ -169,7 +169,9 @@ def test_pooling_and_depthwise_equal_float64_at_any_shape(seed: int, units: tupl
         assert_right(program, x, convolved(x, weights, bias, window, channels), f"depthwise {x.shape}, {window}")
 
 
-@pytest.mark.parametrize(("height", "width", "channels"), [(97, 131, 5), (200, 33, 40), (5, 1021, 64), (1, 300, 600)])
+@pytest.mark.parametrize(
+    ("height", "width", "channels"), [(97, 131, 5), (67, 90, 24), (200, 33, 40), (5, 1021, 64), (1, 300, 600)]
+)
 def test_images_of_several_windows(height: int, width: int, channels: int, units: tuple[Isa, UnitLibrary]) -> None:
     random, window = np.random.default_rng(7), Window((3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
     x = normal(random, 2, channels, height, width)
@@ -209,13 +211,32 @@ def test_every_activation_is_that_of_a_product(activation: str, units: tuple[Isa
                                           activation=activation)(x)).max() <= 1e-6  # fmt: skip
 
 
-def test_a_nan_stays_in_its_windows(units: tuple[Isa, UnitLibrary]) -> None:
-    x = np.zeros((1, 2, 9, 40), np.float32)
-    x[0, 1, 4, 20] = np.nan
-    for program in (Pooling(units[1], "max", 2, (3, 3)), Pooling(units[1], "mean", 2, (3, 3))):
-        found = np.isnan(program(x))
-        assert found[0, 1, 2:5, 18:21].all()
-        assert found.sum() == 9
+@pytest.mark.parametrize("shape", [(3, 64, 5, 2), (3, 64, 50, 2), (5, 20, 1, 1), (2, 16, 3, 13)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_narrow_images_share_blocks(shape: tuple[int, ...], stride: int, units: tuple[Isa, UnitLibrary]) -> None:
+    random, window = np.random.default_rng(5), Window((3, 3), (stride, stride), (1, 1, 1, 1), (1, 1))
+    x, weights, bias = normal(random, *shape), normal(random, 40, shape[1], 3, 3), normal(random, 40)
+    assert_right(Convolution(units[1], weights, bias, **window.moves), x, convolved(x, weights, bias, window), "dense")
+    point, point_window = normal(random, 40, shape[1], 1, 1), Window((1, 1), (stride, stride), (0,) * 4, (1, 1))
+    wanted = convolved(x, point, bias, point_window)
+    assert_right(Convolution(units[1], point, bias, **point_window.moves), x, wanted, "pointwise")
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 1), (2, 2), (3, 1), (3, 2), (4, 3)])
+@pytest.mark.parametrize("channels", [2, 16])
+def test_a_nan_stays_in_its_windows(kernel: int, stride: int, channels: int, units: tuple[Isa, UnitLibrary]) -> None:
+    """Infinities beside it; 2 channels lie in planes, 16 of few columns in blocks."""
+    width = 60 if channels == 2 else 21
+    x = np.zeros((1, channels, 9, width), np.float32)
+    x[0, 1, 4, width - 3] = np.nan
+    x[0, 0, 2, 3], x[0, 0, 6, 5] = np.inf, -np.inf
+    window = Window((kernel, kernel), (stride, stride), (0, 0, 0, 0), (1, 1))
+    every = windows_of(x, window, 0)
+    for how in ("max", "mean"):
+        found = Pooling(units[1], how, channels, window.kernel, strides=window.strides)(x)
+        wanted = every.max((-1, -2)) if how == "max" else every.mean((-1, -2))
+        assert np.array_equal(np.isnan(found), np.isnan(wanted)), how
+        assert how == "mean" or np.array_equal(found, wanted, equal_nan=True)
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_written(units: tuple[Isa, UnitLibrary]) -> None:

@@ -15,7 +15,7 @@
 
 struct nnd_image_column {
   const float *in;
-  nnd_size plane, channels, taps;
+  nnd_size plane, channels, taps; /* plane: from channel to channel, or block of channels to block */
   const struct nnd_tap *tap;
   const float *weights; /* [biases, then for each tap each channel's][NND_COLUMN_PANEL] */
   nnd_size panel;       /* floats from panel to panel */
@@ -25,34 +25,46 @@ struct nnd_image_column {
 
 typedef void (*nnd_column_unit)(const struct nnd_image_column *t);
 
+/* One channel of one tap; pixels lie `apart` floats from each other. */
+NND_INLINE void nnd_column_channel(int positions, int vectors, int apart, const float *in, const float *weights,
+                                   nnd_size panel, vf *sums) {
+  vf w[4];
+  NND_UNROLL for (int v = 0; v < vectors; v++) {
+    const float *at = weights + v / 2 * panel + v % 2 * NND_LANES;
+    __builtin_prefetch(at + NND_FETCHED_AHEAD * NND_COLUMN_PANEL, 0, 3);
+    w[v] = nnd_load_any(at);
+  }
+  NND_UNROLL for (int p = 0; p < positions; p++) {
+    const vf x = nnd_splat(in[p * apart]);
+    NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += w[v] * x;
+  }
+}
+
 /* `vectors`: 1, 2, or 4 of two panels. */
-NND_INLINE void nnd_image_column_unit(int positions, int vectors, const struct nnd_image_column *t) {
+NND_INLINE void nnd_image_column_unit(int positions, int vectors, int is_blocked, const struct nnd_image_column *t) {
   vf sums[NND_ACCUMULATORS];
   const float *weights = t->weights;
   const nnd_size plane = t->plane, panel = t->panel;
-#define NND_COLUMN_WEIGHTS(v) nnd_load_any(weights + (v) / 2 * panel + (v) % 2 * NND_LANES)
   NND_UNROLL for (int v = 0; v < vectors; v++) {
-    const vf bias = NND_COLUMN_WEIGHTS(v);
+    const vf bias = nnd_load_any(weights + v / 2 * panel + v % 2 * NND_LANES);
     NND_UNROLL for (int p = 0; p < positions; p++) sums[p * vectors + v] = bias;
   }
   for (nnd_size tap = 0; tap < t->taps; tap++) {
     const float *in = t->in + t->tap[tap].in;
     weights = t->weights + t->tap[tap].row * NND_COLUMN_PANEL;
-    NND_NO_UNROLL for (nnd_size channel = 0; channel < t->channels; channel++) {
-      vf w[4];
-      __builtin_prefetch(in + NND_FETCHED_AHEAD * plane, 0, 3);
-      NND_UNROLL for (int v = 0; v < vectors; v++)
-        __builtin_prefetch(weights + v / 2 * panel + v % 2 * NND_LANES + NND_FETCHED_AHEAD * NND_COLUMN_PANEL, 0, 3);
-      NND_UNROLL for (int v = 0; v < vectors; v++) w[v] = NND_COLUMN_WEIGHTS(v);
-      NND_UNROLL for (int p = 0; p < positions; p++) {
-        const vf x = nnd_splat(in[p]);
-        NND_UNROLL for (int v = 0; v < vectors; v++) sums[p * vectors + v] += w[v] * x;
+    if (is_blocked) {
+      NND_NO_UNROLL for (nnd_size left = t->channels; left > 0; left -= NND_LANES, in += plane) {
+        const nnd_size count = nnd_min(left, NND_LANES);
+        NND_NO_UNROLL for (nnd_size i = 0; i < count; i++, weights += NND_COLUMN_PANEL)
+          nnd_column_channel(positions, vectors, NND_LANES, in + i, weights, panel, sums);
       }
-      in += plane;
-      weights += NND_COLUMN_PANEL;
+      continue;
+    }
+    NND_NO_UNROLL for (nnd_size i = 0; i < t->channels; i++, in += plane, weights += NND_COLUMN_PANEL) {
+      __builtin_prefetch(in + NND_FETCHED_AHEAD * plane, 0, 3);
+      nnd_column_channel(positions, vectors, 1, in, weights, panel, sums);
     }
   }
-#undef NND_COLUMN_WEIGHTS
   const vf low = nnd_splat(t->low);
   NND_UNROLL for (int i = 0; i < positions * vectors; i++)
     nnd_store_any(t->out + i * NND_LANES, nnd_at_least(low, sums[i]));
@@ -63,23 +75,25 @@ NND_INLINE void nnd_image_column_unit(int positions, int vectors, const struct n
 #define NND_COLUMN_FITS(positions, vectors) ((positions) <= (vectors == 4 ? NND_COLUMN_FEW : NND_COLUMN_POSITIONS))
 #define NND_DEFINE_COLUMN(positions, vectors)                                                                          \
   static void nnd_image_column_##vectors##_##positions(const struct nnd_image_column *t) {                             \
-    if (NND_COLUMN_FITS(positions, vectors)) nnd_image_column_unit(positions, vectors, t);                             \
+    if (NND_COLUMN_FITS(positions, vectors)) nnd_image_column_unit(positions, vectors, 0, t);                          \
+  }                                                                                                                    \
+  static void nnd_image_blocked_##vectors##_##positions(const struct nnd_image_column *t) {                            \
+    if (NND_COLUMN_FITS(positions, vectors)) nnd_image_column_unit(positions, vectors, 1, t);                          \
   }
 #define NND_LISTED_COLUMN(positions, vectors)                                                                          \
   NND_COLUMN_FITS(positions, vectors) ? nnd_image_column_##vectors##_##positions : 0,
+#define NND_LISTED_BLOCKED(positions, vectors)                                                                         \
+  NND_COLUMN_FITS(positions, vectors) ? nnd_image_blocked_##vectors##_##positions : 0,
 
 NND_EACH_TILE(NND_DEFINE_COLUMN, 1)
 NND_EACH_TILE(NND_DEFINE_COLUMN, 2)
 NND_EACH_TILE(NND_DEFINE_COLUMN, 4)
 
-/* By vectors of output channels and positions; null where there is none. */
-static const nnd_column_unit nnd_image_columns[5][15] = {
-    {0},
-    {0, NND_EACH_TILE(NND_LISTED_COLUMN, 1)},
-    {0, NND_EACH_TILE(NND_LISTED_COLUMN, 2)},
-    {0},
-    {0, NND_EACH_TILE(NND_LISTED_COLUMN, 4)},
-};
+/* Whether pixels are blocks of channels, then by vectors of output channels and positions; null where there is none. */
+#define NND_LISTED_COLUMNS(LISTED)                                                                                     \
+  {{0}, {0, NND_EACH_TILE(LISTED, 1)}, {0, NND_EACH_TILE(LISTED, 2)}, {0}, {0, NND_EACH_TILE(LISTED, 4)}}
+static const nnd_column_unit nnd_image_columns[2][5][15] = {NND_LISTED_COLUMNS(NND_LISTED_COLUMN),
+                                                            NND_LISTED_COLUMNS(NND_LISTED_BLOCKED)};
 
 /* Floats of packed weights (O, C, taps) and biases. */
 NND_INLINE nnd_size nnd_packed_columns(nnd_size out_channels, nnd_size k) {
@@ -103,10 +117,12 @@ NND_INLINE int nnd_column_vectors(nnd_size positions, nnd_size left) {
   return left > NND_LANES ? 2 : 1;
 }
 
-/* Stores a block of sums to planes of the channels from `channel` on. */
-static void nnd_store_columns(const struct nnd_tiles *t, nnd_size positions, int vectors, nnd_size channel,
-                              float *out) {
-  const nnd_size wide = vectors * NND_LANES;
+/* Stores a block of sums, from position `at` on, to planes of the channels from `channel` on; it may go on in the next
+ * row of the output. */
+static void nnd_store_columns(const struct nnd_tiles *t, nnd_size at, nnd_size positions, int vectors,
+                              nnd_size channel) {
+  const nnd_size wide = vectors * NND_LANES, row = at / t->pitch, column = at % t->pitch;
+  float *out = t->out + row * t->out_row + column;
   if (t->activation > NND_RELU) nnd_activate(t->activation, t->kept, wide, positions, wide);
   for (nnd_size v = 0; v < vectors && channel + v * NND_LANES < t->out_channels; v++) {
     vf rows[NND_LANES];
@@ -114,8 +130,11 @@ static void nnd_store_columns(const struct nnd_tiles *t, nnd_size positions, int
       rows[p] = nnd_load_any(t->kept + (p < positions ? p : 0) * wide + v * NND_LANES);
     nnd_transpose(rows);
     const nnd_size held = nnd_min(NND_LANES, t->out_channels - channel - v * NND_LANES);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
-      if (i < held) nnd_store_first(out + (channel + v * NND_LANES + i) * t->out_plane, rows[i], positions);
+    float *to = out + (channel + v * NND_LANES) * t->out_plane;
+    nnd_size begin = 0, end = nnd_min(positions, t->pitch - column);
+    for (; begin < positions; begin = end, end = nnd_min(positions, end + t->pitch), to += t->out_row - t->pitch)
+      NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+        if (i < held) nnd_store_lanes(to + i * t->out_plane, rows[i], begin, end);
   }
 }
 
@@ -123,15 +142,14 @@ static void nnd_store_columns(const struct nnd_tiles *t, nnd_size positions, int
  * are two panels or what is left; `t->weights` are of nnd_pack_columns(). */
 static void nnd_column_block(const struct nnd_tiles *t, nnd_size at, nnd_size positions, nnd_size channel) {
   const nnd_size k = t->k, end = nnd_min(t->out_channels, channel + 2 * NND_COLUMN_PANEL);
-  struct nnd_image_column call = {.in = t->in + (at - t->origin), .plane = t->plane, .channels = t->channels,
+  struct nnd_image_column call = {.in = t->in + (at - t->origin) * t->apart, .plane = t->plane, .channels = t->channels,
                                   .taps = t->taps, .tap = t->tap, .panel = (k + 1) * NND_COLUMN_PANEL, .out = t->kept,
                                   .low = nnd_least(t->activation)};
-  float *out = t->out + at / t->pitch * t->width + at % t->pitch;
   while (channel < end) {
     const int vectors = nnd_column_vectors(positions, end - channel);
     call.weights = t->weights + channel * (k + 1);
-    nnd_image_columns[vectors][positions](&call);
-    nnd_store_columns(t, positions, vectors, channel, out);
+    nnd_image_columns[t->apart > 1][vectors][positions](&call);
+    nnd_store_columns(t, at, positions, vectors, channel);
     channel += vectors * NND_LANES;
   }
 }

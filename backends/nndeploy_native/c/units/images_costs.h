@@ -28,7 +28,7 @@ static void nnd_default_image_costs(struct nnd_image_costs *costs) {
   for (int vectors = 1; vectors <= NND_TILE_VECTORS; vectors++)
     for (int rows = 1; rows <= NND_TILE_CHANNELS; rows++) {
       if (nnd_image_tiles[vectors][rows]) costs->tile[vectors][rows] = nnd_default_cost(rows, vectors);
-      if (nnd_image_columns[vectors][rows]) costs->column[vectors][rows] = nnd_default_cost(rows, vectors);
+      if (nnd_image_columns[0][vectors][rows]) costs->column[vectors][rows] = nnd_default_cost(rows, vectors);
     }
 }
 
@@ -64,8 +64,8 @@ static void nnd_measure_image_costs(struct nnd_image_costs *costs) {
                                               .weights = weights, .panel = PANEL};
       if (nnd_image_tiles[vectors][rows])
         costs->tile[vectors][rows] = nnd_measured_image_cost(&tile, nnd_image_tiles[vectors][rows], 0, 0);
-      if (nnd_image_columns[vectors][rows])
-        costs->column[vectors][rows] = nnd_measured_image_cost(0, 0, &column, nnd_image_columns[vectors][rows]);
+      if (nnd_image_columns[0][vectors][rows])
+        costs->column[vectors][rows] = nnd_measured_image_cost(0, 0, &column, nnd_image_columns[0][vectors][rows]);
     }
 }
 

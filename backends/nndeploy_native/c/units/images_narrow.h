@@ -1,107 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The units of one channel for images of few columns: lanes are channels. The rows that a window reads of NND_LANES
- * channels are transposed to [row][column][channel] with their borders; so one vector is one pixel, whatever the width.
+ * The units of one channel where lanes are channels: one vector is one pixel of NND_LANES channels, packed as
+ * images_blocks.h says. So they fit images of any width, and what they find lies in blocks as well.
+ *
+ * A block is some pixels of one output row. Kernels of 1, 3 and 5 columns with stride 1 and 2 load a pixel once for
+ * all outputs that read it; others go tap by tap. Rows of the kernel that lie outside the image are left out.
  */
 #ifndef NND_UNITS_IMAGES_NARROW_H
 #define NND_UNITS_IMAGES_NARROW_H
 
-#include "../layout.h"
-#include "images_planes.h"
+#include "images_blocks.h"
 
-#define NND_NARROW_PIXELS 8 /* of a row, that a unit computes at once */
-
-enum nnd_narrow_kind { NND_NARROW_SUM, NND_NARROW_MAX, NND_NARROW_MEAN };
+#define NND_NARROW_PIXELS (NND_LANES == 8 ? 8 : 14) /* of a row, that a unit computes at once */
+#define NND_NARROW_MAXIMA 8                         /* the same of the largest */
 
 struct nnd_narrow {
-  const float *in;     /* the pixel that tap 0 of the first output reads */
-  nnd_size step, taps; /* floats from what one output reads to what the next one does */
-  const nnd_size *tap;
-  const float *weights; /* [bias, then taps][NND_LANES] */
+  const float *in;       /* what tap 0 would read for the first output */
+  const nnd_size *tap;   /* rows of the kernel that lie inside, `columns` of each: floats from `in` on */
+  nnd_size rows, columns, phase;
+  const float *bias, *weights; /* weights of the first tap; those of rows lie `weight_row` floats apart */
+  nnd_size weight_row;
   float *out;
   float low;
   float of_row;
-  const float *of_column; /* of a mean: one over the taps that count */
+  const float *of_column; /* of a mean: one over the taps that count; null for others */
 };
 
 typedef void (*nnd_narrow_unit)(const struct nnd_narrow *t);
 
-NND_INLINE void nnd_narrow_pixels(int kind, int pixels, const struct nnd_narrow *t) {
+/* Sums; `columns` of the kernel, 0 any. */
+NND_INLINE void nnd_narrow_sums(int columns, int stride, int pixels, const struct nnd_narrow *t) {
   vf found[NND_NARROW_PIXELS];
-  vi unordered[NND_NARROW_PIXELS];
-  const vf first = kind == NND_NARROW_SUM ? nnd_load_any(t->weights)
-                                          : nnd_splat(kind == NND_NARROW_MAX ? -__builtin_inff() : 0.0f);
-  NND_UNROLL for (int p = 0; p < pixels; p++) found[p] = first, unordered[p] = (vi){0};
-  NND_NO_UNROLL for (nnd_size tap = 0; tap < t->taps; tap++) {
-    const float *in = t->in + t->tap[tap];
-    const vf w = kind == NND_NARROW_SUM ? nnd_load_any(t->weights + (tap + 1) * NND_LANES) : first;
-    NND_UNROLL for (int p = 0; p < pixels; p++) {
-      const vf value = nnd_load_any(in + p * t->step);
-      if (kind == NND_NARROW_SUM) found[p] += w * value;
-      else if (kind == NND_NARROW_MEAN) found[p] += value;
-      else {
-        found[p] = nnd_at_least(value, found[p]);
-        unordered[p] |= value != value;
+  const float *weights = t->weights;
+  const nnd_size *tap = t->tap;
+  const vf bias = nnd_load_any(t->bias);
+  NND_UNROLL for (int p = 0; p < pixels; p++) found[p] = bias;
+  NND_NO_UNROLL for (nnd_size ky = 0; ky < t->rows; ky++, weights += t->weight_row) {
+    if (!columns) {
+      NND_NO_UNROLL for (nnd_size kx = 0; kx < t->columns; kx++) {
+        const float *in = t->in + *tap++;
+        const vf w = nnd_load_any(weights + kx * NND_LANES);
+        NND_UNROLL for (int p = 0; p < pixels; p++) found[p] += w * nnd_load(in + p * NND_LANES);
+      }
+      continue;
+    }
+    vf w[5];
+    NND_UNROLL for (int kx = 0; kx < columns; kx++) w[kx] = nnd_load_any(weights + kx * NND_LANES);
+    NND_UNROLL for (int f = 0; f < stride && f < columns; f++) {
+      const float *in = t->in + *tap + f * t->phase;
+      const int more = (columns - 1 - f) / stride; /* taps of a phase, less one */
+      NND_UNROLL for (int i = 0; i < pixels + more; i++) {
+        const vf x = nnd_load(in + i * NND_LANES);
+        NND_UNROLL for (int k = 0; k <= more; k++)
+          if (i - k >= 0 && i - k < pixels) found[i - k] += w[f + k * stride] * x;
       }
     }
+    tap += columns;
   }
-  NND_UNROLL for (int p = 0; p < pixels; p++) {
-    if (kind == NND_NARROW_MAX) found[p] = nnd_select(unordered[p], nnd_splat(__builtin_nanf("")), found[p]);
-    if (kind == NND_NARROW_MEAN) found[p] *= t->of_row * t->of_column[p];
-    nnd_store_any(t->out + p * NND_LANES, nnd_at_least(nnd_splat(t->low), found[p]));
-  }
+  if (t->of_column)
+    NND_UNROLL for (int p = 0; p < pixels; p++) found[p] *= t->of_row * t->of_column[p];
+  NND_UNROLL for (int p = 0; p < pixels; p++)
+    nnd_store(t->out + p * NND_LANES, nnd_at_least(nnd_splat(t->low), found[p]));
 }
 
-#define NND_EACH_NARROW(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+/* The largest; a NaN in a window is its result. */
+NND_INLINE void nnd_narrow_maxima(int pixels, const struct nnd_narrow *t) {
+  vf found[NND_NARROW_MAXIMA];
+  vi unordered[NND_NARROW_MAXIMA];
+  NND_UNROLL for (int p = 0; p < pixels; p++) found[p] = nnd_splat(-__builtin_inff()), unordered[p] = (vi){0};
+  NND_NO_UNROLL for (nnd_size tap = 0; tap < t->rows * t->columns; tap++) {
+    const float *in = t->in + t->tap[tap];
+    NND_UNROLL for (int p = 0; p < pixels; p++) {
+      const vf value = nnd_load(in + p * NND_LANES);
+      found[p] = nnd_at_least(value, found[p]);
+      unordered[p] |= value != value;
+    }
+  }
+  NND_UNROLL for (int p = 0; p < pixels; p++)
+    nnd_store(t->out + p * NND_LANES, nnd_select(unordered[p], nnd_splat(__builtin_nanf("")), found[p]));
+}
+
+enum nnd_narrow_family {
+  NND_NARROW_ANY,
+  NND_NARROW_1,
+  NND_NARROW_3_1,
+  NND_NARROW_3_2,
+  NND_NARROW_5_1,
+  NND_NARROW_5_2,
+  NND_NARROW_MAX
+};
+
+#define NND_EACH_NARROW(X)                                                                                             \
+  X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define NND_DEFINE_SUMS(name, columns, stride, pixels)                                                                 \
+  static void nnd_narrow_##name##_##pixels(const struct nnd_narrow *t) {                                               \
+    if (pixels <= NND_NARROW_PIXELS) nnd_narrow_sums(columns, stride, pixels, t);                                      \
+  }
 #define NND_DEFINE_NARROW(pixels)                                                                                      \
-  static void nnd_narrow_sum_##pixels(const struct nnd_narrow *t) { nnd_narrow_pixels(NND_NARROW_SUM, pixels, t); }    \
-  static void nnd_narrow_max_##pixels(const struct nnd_narrow *t) { nnd_narrow_pixels(NND_NARROW_MAX, pixels, t); }    \
-  static void nnd_narrow_mean_##pixels(const struct nnd_narrow *t) { nnd_narrow_pixels(NND_NARROW_MEAN, pixels, t); }
+  NND_DEFINE_SUMS(any, 0, 1, pixels) NND_DEFINE_SUMS(1, 1, 1, pixels)                                                  \
+  NND_DEFINE_SUMS(3_1, 3, 1, pixels) NND_DEFINE_SUMS(3_2, 3, 2, pixels)                                                \
+  NND_DEFINE_SUMS(5_1, 5, 1, pixels) NND_DEFINE_SUMS(5_2, 5, 2, pixels)                                                \
+  static void nnd_narrow_max_##pixels(const struct nnd_narrow *t) {                                                    \
+    if (pixels <= NND_NARROW_MAXIMA) nnd_narrow_maxima(pixels, t);                                                     \
+  }
 NND_EACH_NARROW(NND_DEFINE_NARROW)
 
 #define NND_LISTED_NARROW(name)                                                                                        \
-  {0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8}
-static const nnd_narrow_unit nnd_narrow_units[3][NND_NARROW_PIXELS + 1] = {
-    NND_LISTED_NARROW(nnd_narrow_sum), NND_LISTED_NARROW(nnd_narrow_max), NND_LISTED_NARROW(nnd_narrow_mean)};
+  {0,        name##_1, name##_2, name##_3,  name##_4,  name##_5,  name##_6, name##_7,                                  \
+   name##_8, name##_9, name##_10, name##_11, name##_12, name##_13, name##_14}
 
-/* Columns of what is packed, with borders. */
-NND_INLINE nnd_size nnd_narrow_columns(struct nnd_axis x) {
-  return (x.out_size - 1) * x.stride + (x.kernel - 1) * x.dilation + 1;
-}
-NND_INLINE nnd_size nnd_narrow_rows(struct nnd_axis y, nnd_size rows) {
-  return (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1;
-}
+/* By family and pixels; those of more pixels than there may be do nothing. */
+static const nnd_narrow_unit nnd_narrow_units[7][15] = {
+    NND_LISTED_NARROW(nnd_narrow_any), NND_LISTED_NARROW(nnd_narrow_1),   NND_LISTED_NARROW(nnd_narrow_3_1),
+    NND_LISTED_NARROW(nnd_narrow_3_2), NND_LISTED_NARROW(nnd_narrow_5_1), NND_LISTED_NARROW(nnd_narrow_5_2),
+    NND_LISTED_NARROW(nnd_narrow_max)};
 
-/* `pixels` <= NND_LANES neighbours of `held` channels, `plane` floats apart, to vectors. */
-NND_INLINE void nnd_narrow_load(const float *from, nnd_size held, nnd_size plane, nnd_size pixels, vf *to) {
-  NND_UNROLL for (int c = 0; c < NND_LANES; c++)
-    to[c] = c >= held            ? nnd_splat(0.0f)
-            : pixels < NND_LANES ? nnd_load_first(from + c * plane, pixels, 0.0f)
-                                 : nnd_load_any(from + c * plane);
-  nnd_transpose(to);
-}
-
-/* What `rows` output rows from `first` on read of `held` channels; `from` is the first one's plane, whose rows follow
- * each other, `plane` floats from one to the next. */
-static void nnd_pack_narrow(struct nnd_axis y, struct nnd_axis x, nnd_size first, nnd_size rows, const float *from,
-                            nnd_size plane, nnd_size held, float fill, float *to) {
-  const nnd_size columns = nnd_narrow_columns(x), all = nnd_narrow_rows(y, rows), top = first * y.stride - y.pad;
-  const nnd_size begin = nnd_max(0, top), end = nnd_min(y.size, top + all), width = nnd_min(x.size, columns - x.pad);
-  for (nnd_size i = 0; i < all * columns; i++) {
-    const nnd_size row = i / columns + top;
-    if (row >= begin && row < end && i % columns == x.pad && width > 0) i += width - 1;
-    else nnd_store_any(to + i * NND_LANES, nnd_splat(fill));
-  }
-  nnd_size row = begin, column = 0;
-  for (nnd_size pixel = begin * x.size; pixel < end * x.size; pixel += NND_LANES) {
-    const nnd_size count = nnd_min(NND_LANES, end * x.size - pixel);
-    vf loaded[NND_LANES];
-    nnd_narrow_load(from + pixel, held, plane, count, loaded);
-    for (nnd_size i = 0; i < count; i++) {
-      if (column < width) nnd_store_any(to + ((row - top) * columns + x.pad + column) * NND_LANES, loaded[i]);
-      if (++column == x.size) column = 0, row++;
-    }
-  }
+/* The family for an axis of columns, of which taps may have been left out. */
+NND_INLINE int nnd_narrow_family(struct nnd_axis x) {
+  if (x.kernel == 1) return NND_NARROW_1;
+  if (x.dilation != 1 || x.stride > 2 || (x.kernel != 3 && x.kernel != 5)) return NND_NARROW_ANY;
+  return (x.kernel == 3 ? NND_NARROW_3_1 : NND_NARROW_5_1) + (int)x.stride - 1;
 }
 
 /* The way back: `pixels` vectors to planes of `held` channels. */

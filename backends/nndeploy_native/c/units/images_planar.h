@@ -20,28 +20,27 @@
 
 struct nnd_planar {
   struct nnd_image_form form;
-  int unit, family, counts_padding;
+  int unit, counts_padding;
   struct nnd_plan plan;
   float *weights; /* of each channel: the bias, then its taps; null for pooling */
-  float *narrow;  /* of NND_LANES channels side by side */
+  float *narrow;  /* of NND_LANES channels side by side; of a mean ones, for all channels */
   struct nnd_slot slot[NND_BLOCKS_PLANNED];
 };
 
-static int nnd_planar_family(const struct nnd_image_form *form, int unit) {
-  if (unit != NND_DEPTHWISE) return unit == NND_POOL_MAX ? NND_ROWS_MAX : NND_ROWS_MEAN;
-  const nnd_size kernel = form->kernel[0], stride = form->stride[0];
-  const int is_square = form->kernel[1] == kernel && form->stride[1] == stride && form->dilation[0] == 1 &&
-                        form->dilation[1] == 1;
-  if (!is_square || (kernel != 3 && kernel != 5) || stride > 2) return NND_ROWS_ANY;
-  return (kernel == 3 ? NND_ROWS_3_1 : NND_ROWS_5_1) + (int)stride - 1;
+/* Which family computes kernels that are not known. */
+NND_INLINE enum nnd_rows_family nnd_planar_any(int unit) {
+  return unit == NND_POOL_MAX ? NND_ROWS_MAX : unit == NND_POOL_MEAN ? NND_ROWS_MEAN : NND_ROWS_ANY;
 }
 
 /* Loads and multiply-adds of a vector of columns; a load is of two lines. */
-static void nnd_planar_plan(const struct nnd_image_form *form, int unit, int family, struct nnd_plan *plan) {
+static void nnd_planar_plan(const struct nnd_image_form *form, int unit, struct nnd_plan *plan) {
   float cost[NND_BLOCK_ROWS + 1] = {0};
+  const struct nnd_axis y = nnd_image_axis(form, 0, form->kernel[0] * form->dilation[0]);
+  const struct nnd_axis x = nnd_image_axis(form, 1, form->kernel[1] * form->dilation[1]);
+  const int is_known = nnd_rows_family_of(nnd_planar_any(unit), y, x) != (int)nnd_planar_any(unit);
   const float taps = (float)nnd_form_taps(form), kernel = (float)form->kernel[0], stride = (float)form->stride[0];
   for (int rows = 1; rows <= NND_BLOCK_ROWS; rows++) {
-    const float read = family < NND_ROWS_ANY ? kernel * ((float)(rows - 1) * stride + kernel) : (float)rows * taps;
+    const float read = is_known ? kernel * ((float)(rows - 1) * stride + kernel) : (float)rows * taps;
     cost[rows] = 10.0f + (float)rows * taps + 2.0f * read;
   }
   *plan = (struct nnd_plan){.unit = unit};
@@ -59,20 +58,19 @@ static void nnd_planar_close(struct nnd_planar *op) {
 /* `weights` (C, 1, kernel rows, kernel columns) and `bias`, which may be null, are copied; pooling has none. */
 static struct nnd_planar *nnd_planar_open(const struct nnd_image_form *form, int unit, int counts_padding,
                                           const float *weights, const float *bias) {
-  const nnd_size taps = nnd_form_taps(form);
+  const nnd_size taps = nnd_form_taps(form), blocks = weights ? nnd_blocks(form->channels) : 1;
   struct nnd_planar *op = calloc(1, sizeof *op);
   if (!op) return 0;
   *op = (struct nnd_planar){.form = *form, .unit = unit, .counts_padding = counts_padding};
-  op->family = nnd_planar_family(form, unit);
-  nnd_planar_plan(form, unit, op->family, &op->plan);
-  if (!weights) return op;
-  op->weights = malloc((size_t)(form->channels * (taps + 1)) * sizeof(float));
-  op->narrow = calloc((size_t)(nnd_blocks(form->channels) * NND_LANES * (taps + 1)), sizeof(float));
-  if (!op->weights || !op->narrow) {
+  nnd_planar_plan(form, unit, &op->plan);
+  op->weights = weights ? malloc((size_t)(form->channels * (taps + 1)) * sizeof(float)) : 0;
+  op->narrow = calloc((size_t)(blocks * NND_LANES * (taps + 1)), sizeof(float));
+  if ((weights && !op->weights) || !op->narrow) {
     nnd_planar_close(op);
     return 0;
   }
-  for (nnd_size c = 0; c < form->channels; c++) {
+  for (nnd_size i = NND_LANES; !weights && i < (taps + 1) * NND_LANES; i++) op->narrow[i] = 1.0f;
+  for (nnd_size c = 0; weights && c < form->channels; c++) {
     op->weights[c * (taps + 1)] = bias ? bias[c] : 0.0f;
     memcpy(op->weights + c * (taps + 1) + 1, weights + c * taps, (size_t)taps * sizeof(float));
     for (nnd_size i = 0; i <= taps; i++)
@@ -120,31 +118,60 @@ NND_INLINE nnd_size nnd_planar_rows(struct nnd_axis y, struct nnd_axis x) {
   return nnd_max(NND_BLOCK_ROWS, NND_WINDOW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
 }
 
-/* Images whose rows leave many lanes of a vector empty; what is packed of NND_LANES channels stays in a cache.
- * Intel Xeon with AVX-512, 2026-11-22. */
-#define NND_NARROW_COLUMNS (NND_LANES + NND_LANES / 4)
-#define NND_NARROW_FLOATS (5 << 10)
+/* Images whose rows leave many lanes of a vector empty, or that have too few rows to share what is loaded; what is
+ * packed of NND_LANES channels stays in a cache. AVX-512, AMD Zen 4, 2026-11-22. */
+#define NND_NARROW_COLUMNS (NND_LANES * 3 / 2)
+#define NND_NARROW_COLUMNS_OF_MANY_TAPS (NND_LANES * 15 / 8)
+#define NND_MANY_TAPS 25
+#define NND_FLAT_ROWS 2
+#define NND_FLAT_COLUMNS (8 * NND_LANES)
+#define NND_NARROW_FLOATS (12 << 10)
 
-NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis x) {
+NND_INLINE int nnd_is_narrow(const struct nnd_image_form *form, const struct nnd_image *in, struct nnd_axis y,
+                             struct nnd_axis x) {
+  const int has_many_taps = nnd_form_taps(form) >= NND_MANY_TAPS, is_flat = y.out_size <= NND_FLAT_ROWS;
+  const nnd_size narrow = has_many_taps ? NND_NARROW_COLUMNS_OF_MANY_TAPS : NND_NARROW_COLUMNS;
+  const nnd_size most = is_flat ? NND_FLAT_COLUMNS : narrow;
   const int is_run = in->stride[3] == 1 && in->stride[2] == x.size;
-  const int is_small = x.out_size < NND_NARROW_COLUMNS && x.size < 3 * NND_NARROW_COLUMNS;
-  return is_run && is_small && form->channels >= NND_LANES / 2;
+  return is_run && x.out_size <= most && x.size <= 3 * most && form->channels >= NND_LANES / 2;
 }
 
 /* What a call works with; `memory` holds offsets of taps, shares of rows and columns, and two packed planes, or where
  * it is narrow those of NND_LANES channels and what comes of them. */
 struct nnd_planar_call {
-  int is_narrow;
-  struct nnd_axis y, x;
+  int is_narrow, family;
+  struct nnd_axis y, x; /* without taps that no output reads inside the image */
+  nnd_size first_y, first_x; /* how many are left out before the others */
   struct nnd_planes planes;
-  nnd_size *tap;
+  struct nnd_block_layout layout; /* where it is narrow */
+  nnd_size *tap, *number; /* where taps lie, and which of all they are */
   float *of_row, *of_column, *packed;
 };
 
-NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planes *p, int is_narrow, nnd_size rows) {
-  const nnd_size narrow = nnd_narrow_rows(p->y, rows) * nnd_narrow_columns(p->x) + rows * p->x.out_size;
-  const nnd_size taps = p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
-  return taps + p->y.out_size + p->x.out_size + NND_LANES + (is_narrow ? narrow * NND_LANES : 2 * p->plane);
+/* Rows of a window whose packed blocks are of about NND_NARROW_FLOATS: they are computed together. */
+NND_INLINE nnd_size nnd_narrow_rows(struct nnd_axis y, struct nnd_axis x) {
+  const struct nnd_planes one = nnd_blocks_for(y, x, 1);
+  const nnd_size row = one.phases_y * one.phases_x * one.pitch * NND_LANES;
+  return nnd_max(2, NND_NARROW_FLOATS / row - nnd_tap_shift(y, y.kernel - 1));
+}
+
+static struct nnd_planar_call nnd_planar_call_for(const struct nnd_planar *op, struct nnd_axis y, struct nnd_axis x,
+                                                  int is_narrow, nnd_size rows) {
+  struct nnd_planar_call call = {.is_narrow = is_narrow, .y = y, .x = x};
+  call.first_y = nnd_trim_axis(&call.y);
+  call.first_x = nnd_trim_axis(&call.x);
+  call.family = nnd_rows_family_of(nnd_planar_any(op->unit), call.y, call.x);
+  call.planes = is_narrow ? nnd_blocks_for(call.y, call.x, nnd_min(rows, nnd_narrow_rows(call.y, call.x)))
+                          : nnd_planes_for(call.y, call.x, rows);
+  return call;
+}
+
+NND_INLINE nnd_size nnd_planar_scratch(const struct nnd_planar_call *call) {
+  const struct nnd_planes *p = &call->planes;
+  const nnd_size taps = 2 * p->y.kernel * p->x.kernel * (nnd_size)(sizeof(nnd_size) / sizeof(float));
+  const nnd_size found = (p->rows - nnd_tap_shift(p->y, p->y.kernel - 1)) * p->x.out_size;
+  return nnd_blocks(taps + p->y.out_size + p->x.out_size + NND_LANES) * NND_LANES +
+         (call->is_narrow ? nnd_block_lists(p) + (p->plane + found) * NND_LANES : 2 * p->plane);
 }
 
 /* One over how many taps of each output count. */
@@ -156,24 +183,28 @@ static void nnd_shares(struct nnd_axis axis, int counts_padding, float *to) {
   }
 }
 
-static struct nnd_planar_call nnd_planar_begin(const struct nnd_planar *op, struct nnd_planes planes, int is_narrow,
-                                               float *memory) {
-  struct nnd_planar_call call = {.is_narrow = is_narrow, .y = planes.y, .x = planes.x, .planes = planes,
-                                 .tap = (nnd_size *)memory};
-  const nnd_size taps = nnd_form_taps(&op->form);
+/* `y` and `x` with all taps. */
+static void nnd_planar_begin(const struct nnd_planar *op, struct nnd_axis y, struct nnd_axis x, float *memory,
+                             struct nnd_planar_call *call) {
+  const nnd_size taps = call->y.kernel * call->x.kernel;
+  call->tap = (nnd_size *)memory;
+  call->number = call->tap + taps;
   for (nnd_size i = 0; i < taps; i++) {
-    const nnd_size ky = i / call.x.kernel, kx = i % call.x.kernel;
-    const nnd_size pixel = ky * call.y.dilation * nnd_narrow_columns(call.x) + kx * call.x.dilation;
-    call.tap[i] = is_narrow ? pixel * NND_LANES : nnd_tap_place(&planes, ky, kx);
+    const nnd_size ky = i / call->x.kernel, kx = i % call->x.kernel;
+    call->tap[i] = nnd_tap_place(&call->planes, ky, kx) * (call->is_narrow ? NND_LANES : 1);
+    call->number[i] = (call->first_y + ky) * x.kernel + call->first_x + kx;
   }
-  call.of_row = (float *)(call.tap + taps);
-  call.of_column = call.of_row + call.y.out_size;
-  call.packed = call.of_column + call.x.out_size + NND_LANES;
+  call->of_row = (float *)(call->number + taps);
+  call->of_column = call->of_row + y.out_size;
+  call->packed = memory + nnd_blocks(call->of_column + x.out_size + NND_LANES - memory) * NND_LANES;
+  if (call->is_narrow) {
+    nnd_lay_blocks(&call->planes, call->packed, &call->layout);
+    call->packed += nnd_block_lists(&call->planes);
+  }
   if (op->unit == NND_POOL_MEAN) {
-    nnd_shares(call.y, op->counts_padding, call.of_row);
-    nnd_shares(call.x, op->counts_padding, call.of_column);
+    nnd_shares(y, op->counts_padding, call->of_row);
+    nnd_shares(x, op->counts_padding, call->of_column);
   }
-  return call;
 }
 
 /* The blocks of one channel's window; `row` are those of a table from the first that computes on. */
@@ -181,14 +212,15 @@ static void nnd_planar_blocks(const struct nnd_planar *op, const struct nnd_plan
                               const struct nnd_table_row *row, nnd_size channel, nnd_size first, const float *packed,
                               float *out) {
   const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
-  struct nnd_image_rows t = {.in = packed, .pitch = call->planes.pitch, .phase = call->planes.phase, .taps = taps,
-                             .columns = width, .tap = call->tap, .out = out, .low = nnd_least(op->form.activation),
+  struct nnd_image_rows t = {.in = packed, .pitch = call->planes.pitch, .phase = call->planes.phase,
+                             .taps = call->y.kernel * call->x.kernel, .columns = width, .tap = call->tap,
+                             .number = call->number, .out = out, .low = nnd_least(op->form.activation),
                              .weights = op->weights ? op->weights + channel * (taps + 1) : 0,
                              .of_row = call->of_row + first, .of_column = call->of_column};
   for (int goes_on = 1; goes_on; goes_on = row->flags & NND_GOES_ON && row[1].unit == op->unit, row++) {
     const nnd_size rows = row->length[0];
     for (uint32_t i = 0; i < row->repeat; i++) {
-      nnd_rows_units[op->family][rows](&t);
+      nnd_rows_units[call->family][rows](&t);
       if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, t.out, width, rows, width);
       t.in += rows * t.pitch;
       t.out += rows * width;
@@ -197,47 +229,50 @@ static void nnd_planar_blocks(const struct nnd_planar *op, const struct nnd_plan
   }
 }
 
-/* A window of NND_LANES channels, or those that are left, where lanes are channels. */
+/* Rows from `first` on of NND_LANES channels, to [row][column][NND_LANES]; `packed` is what they read. */
 static void nnd_narrow_block(const struct nnd_planar *op, const struct nnd_planar_call *call, nnd_size block,
                              nnd_size first, nnd_size rows, const float *packed, float *found) {
-  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size;
-  const int kind = op->unit == NND_POOL_MAX    ? NND_NARROW_MAX
-                   : op->unit == NND_POOL_MEAN ? NND_NARROW_MEAN
-                                               : NND_NARROW_SUM;
-  struct nnd_narrow t = {.step = call->x.stride * NND_LANES, .taps = taps, .tap = call->tap, .out = found,
-                         .weights = op->narrow ? op->narrow + block * (taps + 1) * NND_LANES : 0,
-                         .low = nnd_least(op->form.activation)};
-  const nnd_size blocks = nnd_ceil_div(width, NND_NARROW_PIXELS);
+  const nnd_size taps = nnd_form_taps(&op->form), width = call->x.out_size, kernel = op->form.kernel[1];
+  const int is_max = op->unit == NND_POOL_MAX, family = is_max ? NND_NARROW_MAX : nnd_narrow_family(call->x);
+  const nnd_size blocks = nnd_ceil_div(width, is_max ? NND_NARROW_MAXIMA : NND_NARROW_PIXELS);
+  const float *of_block = op->narrow + (op->weights ? block * (taps + 1) * NND_LANES : 0);
+  struct nnd_narrow t = {.columns = call->x.kernel, .phase = call->planes.phase * NND_LANES, .bias = of_block,
+                         .weight_row = kernel * NND_LANES, .out = found, .low = nnd_least(op->form.activation)};
   for (nnd_size row = 0; row < rows; row++) {
+    const nnd_size top = (first + row) * call->y.stride - call->y.pad, begin = nnd_tap_begin(call->y, top);
+    const float *in = packed + row * call->planes.pitch * NND_LANES;
+    t.rows = nnd_max(0, nnd_tap_end(call->y, top) - begin);
+    t.tap = call->tap + begin * call->x.kernel;
+    t.weights = of_block + (1 + (call->first_y + begin) * kernel + call->first_x) * NND_LANES;
     t.of_row = call->of_row[first + row];
-    const float *in = packed + row * call->y.stride * nnd_narrow_columns(call->x) * NND_LANES;
     for (nnd_size i = 0; i < blocks; i++) {
-      const nnd_size begin = width * i / blocks, count = width * (i + 1) / blocks - begin;
-      t.in = in + begin * t.step;
-      t.of_column = call->of_column + begin;
-      nnd_narrow_units[kind][count](&t);
+      const nnd_size column = width * i / blocks, count = width * (i + 1) / blocks - column;
+      t.in = in + column * NND_LANES;
+      t.of_column = op->unit == NND_POOL_MEAN ? call->of_column + column : 0;
+      nnd_narrow_units[family][count](&t);
       t.out += count * NND_LANES;
     }
   }
   if (op->form.activation > NND_RELU) nnd_activate(op->form.activation, found, NND_LANES, rows * width, NND_LANES);
 }
 
+/* A window of all channels of an image: to planes `out_plane` floats apart, or as many floats to blocks. */
 static void nnd_narrow_window(const struct nnd_planar *op, const struct nnd_planar_call *call,
-                              const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, float *out,
-                              nnd_size out_plane) {
+                              const struct nnd_image *in, nnd_size n, nnd_size first, nnd_size rows, int to_blocks,
+                              float *out, nnd_size out_plane) {
   const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
-  const nnd_size row = nnd_narrow_columns(call->x) * NND_LANES, width = call->x.out_size;
-  const nnd_size most = (NND_NARROW_FLOATS / row - nnd_narrow_rows(call->y, 1)) / call->y.stride + 1;
-  const nnd_size parts = nnd_ceil_div(rows, nnd_max(2, most));
-  float *found = call->packed + nnd_narrow_rows(call->y, rows) * row;
+  const struct nnd_windows parts = nnd_windows_of(rows, nnd_narrow_rows(call->y, call->x));
+  const nnd_size width = call->x.out_size;
   for (nnd_size c = 0; c < op->form.channels; c += NND_LANES) {
     const nnd_size held = nnd_min(NND_LANES, op->form.channels - c);
-    const float *plane = nnd_plane_of(in, n, c);
-    for (nnd_size i = 0; i < parts; i++) {
-      const nnd_size begin = rows * i / parts, count = rows * (i + 1) / parts - begin;
-      nnd_pack_narrow(call->y, call->x, first + begin, count, plane, in->stride[1], held, fill, call->packed);
+    for (nnd_size i = 0; i < parts.count; i++) {
+      const nnd_size begin = nnd_window_begin(rows, parts, i), count = nnd_window_begin(rows, parts, i + 1) - begin;
+      float *found = to_blocks ? out + c / NND_LANES * out_plane + begin * width * NND_LANES
+                               : call->packed + call->planes.plane * NND_LANES;
+      nnd_pack_block(&call->layout, first + begin, count, nnd_plane_of(in, n, c), in->stride + 1, held, fill,
+                     call->packed);
       nnd_narrow_block(op, call, c / NND_LANES, first + begin, count, call->packed, found);
-      nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
+      if (!to_blocks) nnd_unpack_narrow(found, count * width, held, out_plane, out + c * out_plane + begin * width);
     }
   }
 }
@@ -248,7 +283,7 @@ static void nnd_planar_window(const struct nnd_planar *op, const struct nnd_plan
                               const struct nnd_table *table, const struct nnd_image *in, nnd_size n, nnd_size first,
                               nnd_size rows, float *out, nnd_size out_plane) {
   if (call->is_narrow) {
-    nnd_narrow_window(op, call, in, n, first, rows, out, out_plane);
+    nnd_narrow_window(op, call, in, n, first, rows, 0, out, out_plane);
     return;
   }
   const float fill = op->unit == NND_POOL_MAX ? -__builtin_inff() : 0.0f;
@@ -270,11 +305,10 @@ static nnd_size nnd_planar_run(struct nnd_planar *op, const struct nnd_table *gi
                                const struct nnd_image *out, float *scratch, nnd_size floats) {
   const struct nnd_axis y = nnd_image_axis(&op->form, 0, shape->height), x = nnd_image_axis(&op->form, 1, shape->width);
   const struct nnd_windows windows = nnd_windows_of(y.out_size, nnd_planar_rows(y, x));
-  const struct nnd_planes planes = nnd_planes_for(y, x, windows.rows);
-  const int is_narrow = nnd_is_narrow(&op->form, in, x);
-  const nnd_size needed = nnd_planar_scratch(&planes, is_narrow, windows.rows);
+  struct nnd_planar_call call = nnd_planar_call_for(op, y, x, nnd_is_narrow(&op->form, in, y, x), windows.rows);
+  const nnd_size needed = nnd_planar_scratch(&call);
   if (needed > floats) return needed;
-  const struct nnd_planar_call call = nnd_planar_begin(op, planes, is_narrow, scratch);
+  nnd_planar_begin(op, y, x, scratch, &call);
   struct nnd_table table;
   nnd_size rows = 0;
   for (nnd_size n = 0; n < shape->images; n++)

@@ -75,10 +75,6 @@ static void nnd_compose_separable(const struct nnd_separable *op, nnd_size rows,
   nnd_end_image_table(table);
 }
 
-NND_INLINE int nnd_ends_in_columns(const struct nnd_table *table) {
-  return table->row[table->header.rows - 1].unit == NND_COLUMNS;
-}
-
 static void nnd_separable_table(struct nnd_separable *op, nnd_size rows, nnd_size length, int columns,
                                 struct nnd_table *to) {
   const nnd_size base = nnd_plan_base(columns ? &op->columns : &op->tiles, length);
@@ -103,7 +99,7 @@ static void nnd_separable_second(const struct nnd_separable *op, const struct nn
   while (at.row < at.end) nnd_tile_blocks(&t, block, nnd_next_blocks(&at, t.pitch, PTRDIFF_MAX, block));
 }
 
-/* As nnd_convolution_run(). */
+/* As nnd_convolution_run(). By columns the depthwise result lies in blocks of channels, unless there are few. */
 static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_table *given,
                                   const struct nnd_image_shape *shape, const struct nnd_image *in,
                                   const struct nnd_image *out, float *scratch, nnd_size floats) {
@@ -112,15 +108,21 @@ static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_tab
   const struct nnd_axis y = nnd_image_axis(form, 0, shape->height), x = nnd_image_axis(form, 1, shape->width);
   const nnd_size most = nnd_min(nnd_planar_rows(y, x), NND_BUFFER_FLOATS / (x.out_size * form->channels));
   const struct nnd_windows windows = nnd_windows_of(y.out_size, most);
-  const struct nnd_planes planes = nnd_planes_for(y, x, windows.rows);
-  const nnd_size plane = (nnd_ceil_div(windows.rows * x.out_size + NND_TILE_PIXELS, NND_LANES) | 1) * NND_LANES;
-  const int is_narrow = nnd_is_narrow(form, in, x);
-  const nnd_size first_part = nnd_planar_scratch(&planes, is_narrow, windows.rows);
-  const nnd_size needed = first_part + NND_KEPT_FLOATS + form->channels * plane;
+  const nnd_size pixels = windows.rows * x.out_size, vectors = nnd_ceil_div(pixels, NND_LANES);
+  const int columns = given ? nnd_ends_in_columns(given)
+                            : nnd_plan_cost(&op->columns, pixels) < nnd_plan_cost(&op->tiles, vectors);
+  const int to_blocks = columns && form->channels >= NND_LANES / 2;
+  const nnd_size apart = to_blocks ? NND_LANES : 1, planes = nnd_ceil_div(form->channels, apart) * apart;
+  const nnd_size plane = to_blocks ? (pixels | 1) * NND_LANES
+                                   : (nnd_ceil_div(pixels + NND_TILE_PIXELS, NND_LANES) | 1) * NND_LANES;
+  struct nnd_planar_call call =
+      nnd_planar_call_for(op->depthwise, y, x, to_blocks || nnd_is_narrow(form, in, y, x), windows.rows);
+  const nnd_size first_part = nnd_planar_scratch(&call);
+  const nnd_size needed = first_part + NND_KEPT_FLOATS + planes / apart * plane;
   if (needed > floats) return needed;
-  const struct nnd_planar_call call = nnd_planar_begin(op->depthwise, planes, is_narrow, scratch);
+  nnd_planar_begin(op->depthwise, y, x, scratch, &call);
   float *kept = scratch + first_part, *buffer = kept + NND_KEPT_FLOATS;
-  struct nnd_tiles t = {.in = buffer, .plane = plane, .channels = form->channels, .k = form->channels,
+  struct nnd_tiles t = {.in = buffer, .plane = plane, .apart = apart, .channels = form->channels, .k = form->channels,
                         .taps = 1, .tap = &no_tap, .weights = op->weights, .out_channels = op->out_channels,
                         .out_plane = out->stride[1], .activation = op->activation, .kept = kept};
   struct nnd_table table;
@@ -130,15 +132,14 @@ static nnd_size nnd_separable_run(struct nnd_separable *op, const struct nnd_tab
       const nnd_size first = nnd_window_begin(y.out_size, windows, w);
       const nnd_size held = nnd_window_begin(y.out_size, windows, w + 1) - first;
       t.pitch = t.width = t.length = held * x.out_size; /* one run: nothing lies between the rows of the buffer */
-      if (!given && held != rows) {
-        const nnd_size vectors = nnd_ceil_div(t.length, NND_LANES);
-        const int columns = nnd_plan_cost(&op->columns, t.length) < nnd_plan_cost(&op->tiles, vectors);
-        nnd_separable_table(op, held, columns ? t.length : vectors, columns, &table);
-      }
+      if (!given && held != rows)
+        nnd_separable_table(op, held, columns ? t.length : nnd_ceil_div(t.length, NND_LANES), columns, &table);
       rows = held;
       t.out = nnd_plane_of(out, n, 0) + first * x.out_size;
-      nnd_planar_window(op->depthwise, &call, given ? given : &table, in, n, first, rows, buffer, plane);
-      nnd_separable_second(op, given ? given : &table, t);
+      const struct nnd_table *by = given ? given : &table;
+      if (to_blocks) nnd_narrow_window(op->depthwise, &call, in, n, first, rows, 1, buffer, plane);
+      else nnd_planar_window(op->depthwise, &call, by, in, n, first, rows, buffer, plane);
+      nnd_separable_second(op, by, t);
     }
   return 0;
 }

@@ -21,12 +21,14 @@
 struct nnd_tiles {
   const float *in; /* of position `origin` */
   nnd_size origin, plane, channels, taps;
+  nnd_size apart; /* floats from pixel to pixel: 1, or of columns NND_LANES where channels lie in blocks */
   const struct nnd_tap *tap;
   const float *weights; /* nnd_pack_tiles() */
   nnd_size k;           /* of the weights: channels by all taps of the kernel */
   nnd_size out_channels;
   float *out;
   nnd_size out_plane, pitch, width, length; /* `length` positions in all */
+  nnd_size out_row; /* of columns: floats from row to row of the output */
   int activation;
   int in_place; /* nothing may be read behind the last position */
   float *kept;  /* NND_KEPT_FLOATS, and where in place NND_TILE_PIXELS for each channel behind them */

@@ -28,6 +28,20 @@ NND_INLINE void nnd_store_first(float *to, vf value, nnd_size count) {
   __builtin_masked_store(nnd_first_lanes(count), (nnd_ext_vf)value, to);
 }
 
+/* Lanes [begin, end) alone. */
+NND_INLINE void nnd_store_lanes(float *to, vf value, nnd_size begin, nnd_size end) {
+  vi lane;
+  NND_UNROLL for (int i = 0; i < NND_LANES; i++) lane[i] = i;
+  const vi inside = (lane >= (int32_t)begin) & (lane < (int32_t)end);
+  __builtin_masked_store(__builtin_convertvector(inside, nnd_lane_mask), (nnd_ext_vf)value, to);
+}
+
+/* Whether a lane is not 0. */
+NND_INLINE int nnd_is_any(vi mask) {
+  const nnd_lane_mask set = __builtin_convertvector(mask != 0, nnd_lane_mask);
+  return __builtin_reduce_or(set);
+}
+
 /* x[lane ^ with] in every lane. */
 #if NND_LANES == 16
 #define NND_CROSS(x, with)                                                                                             \
