@@ -20,20 +20,17 @@ WINDOW_NS = 10_000_000
 """NND_PACE_WINDOW: over which the load is told."""
 
 
-class _Point(ctypes.Structure):
-    """struct nnd_pace_point."""
-
-    _fields_ = (
-        ("before", ctypes.c_double), ("amount", ctypes.c_double), ("weight_before", ctypes.c_double),
-        ("weight", ctypes.c_double), ("next", ctypes.c_double), ("parts", ctypes.c_int64),
-    )  # fmt: skip
+_POINT = np.dtype([
+    ("before", "f8"), ("amount", "f8"), ("weight_before", "f8"), ("weight", "f8"), ("next", "f8"), ("parts", "i8"),
+])  # fmt: skip
+"""struct nnd_pace_point."""
 
 
 class _Plan(ctypes.Structure):
     """struct nnd_pace_plan."""
 
     _fields_ = (
-        ("points", ctypes.POINTER(_Point)), ("num_points", ctypes.c_int64), ("total", ctypes.c_double),
+        ("points", ctypes.c_void_p), ("num_points", ctypes.c_int64), ("total", ctypes.c_double),
         ("reserve", ctypes.c_double), ("burst", ctypes.c_double), ("least", ctypes.c_double),
     )  # fmt: skip
 
@@ -65,13 +62,13 @@ class PlanMemory:
 
     def __init__(self, plan: PacePlan, order: _Array) -> None:
         """Copies a plan; `order` tells of each point as which one it is passed."""
-        points = (_Point * max(1, len(plan.amounts)))()
         columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
-        rows = list(zip(*(column.tolist() for column in columns), strict=True))
-        for number, passed in enumerate(order.tolist()):
-            points[number] = _Point(*rows[passed])
-        self._points = points
-        self.struct = _Plan(points, len(plan.amounts), plan.total, plan.reserve, plan.burst, plan.least_delay)
+        self._points = np.zeros(len(order), _POINT)
+        for name, column in zip(_POINT.names or (), columns, strict=True):
+            self._points[name] = column[order]
+        self.struct = _Plan(
+            self._points.ctypes.data, len(order), plan.total, plan.reserve, plan.burst, plan.least_delay
+        )
 
 
 class Item:

@@ -177,7 +177,7 @@ class Pacer:
             shape = next((one for one in reversed(self._shapes.values()) if one.order is not None), None)
             if shape is None or shape.order is None or shape.amounts is None:
                 return []
-            order, plan = self._in_order(shape.order, shape.amounts, shape.reserve)
+            order, plan = self._in_order(shape, shape.order, shape.amounts)
             slack = max(0.0, shape.cap - shape.reserve - plan.total)
         return [
             PlannedPoint(self.points[number], amount / 1e3, parts, weight * slack / 1e3)
@@ -226,10 +226,10 @@ class Pacer:
             shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
         shape.times, shape.latencies = [], []
         assert shape.order is not None
-        _, plan = self._in_order(shape.order, shape.amounts, shape.reserve)
+        _, plan = self._in_order(shape, shape.order, shape.amounts)
         shape.memory = PlanMemory(plan, shape.order)
 
-    def _in_order(self, order: _Array, amounts: _Array, reserve: float) -> tuple[_Array, PacePlan]:
-        """Returns the points in the order in which they are passed, and their plan."""
+    def _in_order(self, shape: _Shape, order: _Array, amounts: _Array) -> tuple[_Array, PacePlan]:
+        """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(order)
-        return passed, proportional(amounts[passed], reserve, np.array(self._is_cut)[passed])
+        return passed, proportional(amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)

@@ -23,19 +23,19 @@ LEAST_DELAY_NS = 0.1e6
 
 @dataclass(frozen=True)
 class PacePlan:
-    """`amounts` in nanoseconds, `weights` (of sum 1) by point, in the order in which the points are passed.
+    """`amounts` in nanoseconds, `weights` (of sum 1) and `parts` by point, in the order in which points are passed.
 
-    `reserve` nanoseconds are kept back before the deadline; `is_cut` tells whose operators are done in parts.
+    `parts` is in how many each operator is done; `reserve` nanoseconds are kept back before the deadline.
     """
 
     amounts: _Array
     weights: _Array
+    parts: _Array
     reserve: float
-    is_cut: _Array
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Nanoseconds of all work."""
         return float(self.amounts.sum())
@@ -51,11 +51,6 @@ class PacePlan:
         return _sums_before(self.weights)
 
     @cached_property
-    def parts(self) -> _Array:
-        """In how many parts each operator should be cut."""
-        return np.where(self.is_cut, np.maximum(1, np.ceil(self.amounts / PART_NS)), 1).astype(np.int64)
-
-    @cached_property
     def next_amounts(self) -> _Array:
         """Work from each point to the next one, which may stand inside the next operator."""
         return np.append((self.amounts / self.parts)[1:], 0.0)
@@ -65,13 +60,15 @@ def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
-def proportional(amounts: _Array, reserve: float, is_cut: _Array) -> PacePlan:
-    """Returns the plan whose delays are proportional to the amounts.
+def proportional(amounts: _Array, is_cut: _Array, cap: float, reserve: float) -> PacePlan:
+    """Returns the plan of a run of `cap` nanoseconds whose delays are proportional to the amounts.
 
     In a serial program this makes the largest load of any stretch the least: all have the same. Behind the last
-    operator nothing follows, so nothing is slept there; between its parts something is.
+    operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to sleep
+    in, operators are not cut, for that costs a little.
     """
-    plan = PacePlan(amounts, amounts.copy(), reserve, is_cut)
-    plan.weights[-1] *= 1.0 - 1.0 / plan.parts[-1]
-    plan.weights[:] /= float(plan.weights.sum()) or 1.0
-    return plan
+    is_cut = is_cut & (cap - reserve - amounts.sum() >= LEAST_DELAY_NS)
+    parts = np.where(is_cut, np.maximum(1, np.ceil(amounts / PART_NS)), 1).astype(np.int64)
+    weights = amounts.copy()
+    weights[-1] *= 1.0 - 1.0 / parts[-1]
+    return PacePlan(amounts, weights / (float(weights.sum()) or 1.0), parts, reserve)

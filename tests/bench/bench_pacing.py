@@ -9,7 +9,7 @@ every 5 to 15 ms and needs 1 ms of processor time (10% of the core). Pacing is g
 with nothing else there. Told by the system's own accounting, from another core: the network's processor clock, read
 every half millisecond, gives its load in windows of 10 ms; the neighbour tells how long each of its milliseconds took.
 The ways are interleaved, and the medians of the rounds told. Outputs are compared with those of a run without delays,
-bit by bit.
+bit by bit. Before that: what points cost whose delays are all zero, against a program without points, interleaved.
 """
 
 import argparse
@@ -44,6 +44,7 @@ WAYS = ("nothing", "paced", "nice 19", "SCHED_IDLE", "CPU quota 50%", "SIGSTOP 2
 QUOTA = Path("/sys/fs/cgroup/cpu/nndeploy-bench")
 QUOTA_US, PERIOD_US = 5_000, 10_000
 CALM_RUNS = 30
+NO_SLEEP, POINT_RUNS = 0.98, 200
 
 
 def main() -> None:
@@ -89,6 +90,7 @@ def _race(name: str, bundle: Path, options: argparse.Namespace) -> dict[str, Any
     calm = _measured(name, bundle, "nothing", 0.0, 2.0, with_neighbour=False)
     cap_ms = 2 * calm["p50_ms"]
     print(f"### {name}: {calm['p50_ms']:.2f} ms calm (p99 {calm['p99_ms']:.2f}), cap {cap_ms:.2f} ms\n")
+    _tell_points(name, bundle)
     print(
         "| way | run p50 / p99 ms | over the cap | neighbour p50 / p90 / p99 ms | load | peak 10 ms: p50 / p99 / most |"
     )
@@ -115,6 +117,28 @@ def _race(name: str, bundle: Path, options: argparse.Namespace) -> dict[str, Any
             f"p99 {paced['late_p99_us']:.0f} us; longest run of the thread p99 {paced['longest_p99_ms']:.2f} ms\n"
         )
     return {"calm": calm, "cap_ms": cap_ms, "rounds": rows, "medians": medians}
+
+
+def _tell_points(name: str, bundle: Path) -> None:
+    """Prints what points cost; with 2% granted, all of which is kept in reserve, no run ever sleeps."""
+    inputs, ms = real_model(MODELS, name).inputs, {"without": list[float](), "with": list[float]()}
+    with (
+        nndeploy.load_bundle(bundle, threads=1) as without,
+        nndeploy.load_bundle(bundle, threads=1, pace=PaceGoal(cpu_limit=NO_SLEEP)) as with_points,
+    ):
+        assert with_points.pacer is not None
+        programs = {"without": without, "with": with_points}
+        for _ in range(POINT_RUNS):
+            for key, program in programs.items():
+                begin = time.thread_time()
+                program.run(inputs)
+                ms[key].append((time.thread_time() - begin) * 1e3)
+        count, sleeps = len(with_points.pacer.points), sum(one.sleeps for one in with_points.pacer.records)
+    plain, pointed = (float(np.median(ms[key])) for key in ("without", "with"))
+    print(
+        f"{count} points with no delay: {pointed:.3f} ms for {plain:.3f}, {pointed / plain - 1:+.2%}, "
+        f"{(pointed - plain) * 1e6 / count:.0f} ns a point; {sleeps} sleeps\n"
+    )
 
 
 def _measured(

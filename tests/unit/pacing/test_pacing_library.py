@@ -24,7 +24,7 @@ from nndeploy.target import host_target
 
 MS = 1_000_000
 SECOND = 1000 * MS
-WHOLE = np.full(4, False)
+WHOLE, ONE_PART = np.full(4, False), np.ones(4, np.int64)
 
 
 def item_of(plan: PacePlan | None, num_points: int = 4) -> Item:
@@ -41,23 +41,30 @@ def passed(library: PaceLibrary, item: Item, cap: int, *, begin: int = 0) -> Non
 
 
 def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
-    source = '#include "pace.h"\n#include <stddef.h>\n__attribute__((visibility("default"))) long places[] = {'
-    source += "".join(
-        f"sizeof(struct {name}),"
-        + "".join(f"offsetof(struct {name}, {field.rstrip('_')})," for field, *_ in struct._fields_)
-        for name, struct in (
-            ("nnd_pace_point", items._Point), ("nnd_pace_plan", items._Plan),
-            ("nnd_pace_worker", items._Worker), ("nnd_pace_item", items._Item),
-        )
-    )  # fmt: skip
+    want: dict[str, list[tuple[str, int]]] = {
+        "nnd_pace_point": [(name, field[1]) for name, field in (items._POINT.fields or {}).items()],
+        **{
+            name: [(field.rstrip("_"), getattr(struct, field).offset) for field, *_ in struct._fields_]
+            for name, struct in (
+                ("nnd_pace_plan", items._Plan), ("nnd_pace_worker", items._Worker), ("nnd_pace_item", items._Item)
+            )
+        },
+    }  # fmt: skip
+    sizes = [items._POINT.itemsize, *map(ctypes.sizeof, (items._Plan, items._Worker, items._Item))]
+    numbers = ",".join(
+        ",".join((f"sizeof(struct {name})", *(f"offsetof(struct {name}, {field})" for field, _ in fields)))
+        for name, fields in want.items()
+    )
+    export = '__attribute__((visibility("default")))'
+    source = f'#include "pace.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
     isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
-    library = library_from_bytes(library_from_source(source + "};", isa, tmp_path))
-    want = [
+    library = library_from_bytes(library_from_source(source, isa, tmp_path))
+    places = [
         place
-        for struct in (items._Point, items._Plan, items._Worker, items._Item)
-        for place in (ctypes.sizeof(struct), *(getattr(struct, field).offset for field, *_ in struct._fields_))
+        for size, fields in zip(sizes, want.values(), strict=True)
+        for place in (size, *(place for _, place in fields))
     ]
-    assert list((ctypes.c_long * len(want)).in_dll(library, "places")) == want
+    assert list((ctypes.c_long * len(places)).in_dll(library, "places")) == places
 
 
 def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibrary) -> None:
@@ -75,7 +82,7 @@ def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibr
 
 
 def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 1, 0]) / 3, 0.0, WHOLE, burst=0.0)
+    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
     passed(pace_library, item, 100 * MS)
     assert item.workers[0].sleeps == 3  # behind the last operator nothing follows
@@ -84,7 +91,7 @@ def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
-    item = item_of(proportional(np.full(4, 10.0 * MS), 0.0, WHOLE))
+    item = item_of(proportional(np.full(4, 10.0 * MS), WHOLE, SECOND, 0.0))
     passed(pace_library, item, MS)
     assert item.workers[0].sleeps == 0
     passed(pace_library, item, SECOND, begin=time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 2 * SECOND)
@@ -93,7 +100,7 @@ def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
 
 
 def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), 0.0, WHOLE, burst=0.0)
+    plan = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
     pace_library.begin(item.address, 0, 150 * MS)
     pace_library.passes(0)
@@ -104,7 +111,7 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
 
 
 def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), 0.0, WHOLE, burst=0.0)
+    plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
     pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 200 * MS)
     pace_library.passes(0)  # 40 ms for what takes 20: the other 80 will take 160, which is all that is left
@@ -113,7 +120,7 @@ def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibra
 
 
 def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:
-    item = item_of(proportional(np.full(4, 1000.0), 0.0, WHOLE))
+    item = item_of(proportional(np.full(4, 1000.0), WHOLE, SECOND, 0.0))
     passed(pace_library, item, 10 * MS)
     assert item.workers[0].sleeps <= 1  # a microsecond an operator: none of them is worth a sleep but by hold-ups
 
@@ -141,7 +148,7 @@ def test_points_outside_of_an_item_are_nothing(pace_library: PaceLibrary) -> Non
 
 
 def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(pace_library: PaceLibrary) -> None:
-    item = item_of(PacePlan(np.full(4, 1.0 * MS), np.full(4, 0.25), 0.0, WHOLE, burst=0.0))
+    item = item_of(PacePlan(np.full(4, 1.0 * MS), np.full(4, 0.25), ONE_PART, 0.0, burst=0.0))
     pace_library.begin(item.address, 0, 200 * MS)
     for point in range(4):
         end = time.perf_counter_ns() + 2 * MS

@@ -15,7 +15,7 @@ AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=50)
 
 @given(AMOUNTS)
 def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
-    plan = proportional(np.array(amounts), 0.0, np.full(len(amounts), False))
+    plan = proportional(np.array(amounts), np.full(len(amounts), False), 1e15, 0.0)
     total = sum(amounts[:-1]) or 1.0
     np.testing.assert_allclose(plan.weights, np.array([*amounts[:-1], 0.0]) / total, rtol=1e-12)
     np.testing.assert_allclose(plan.before + plan.amounts, np.cumsum(amounts), rtol=1e-9)
@@ -24,7 +24,7 @@ def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
 
 @given(AMOUNTS)
 def test_no_part_is_longer_than_it_may_be(amounts: list[float]) -> None:
-    plan = proportional(np.array(amounts), 0.0, np.full(len(amounts), True))
+    plan = proportional(np.array(amounts), np.full(len(amounts), True), 1e15, 0.0)
     assert (plan.parts >= 1).all()
     assert (plan.amounts / plan.parts <= PART_NS * (1 + 1e-9)).all()
     assert plan.next_amounts[-1] == 0
@@ -51,6 +51,9 @@ def test_a_goal_needs_a_time_or_a_share(latency: int, limit: float) -> None:
 
 
 def test_what_cannot_be_cut_is_one_part() -> None:
-    plan = proportional(np.array([10.0, 10.0]) * PART_NS, 0.0, np.array([False, True]))
+    amounts, can_be = np.array([10.0, 10.0]) * PART_NS, np.array([False, True])
+    plan = proportional(amounts, can_be, 40 * PART_NS, 0.0)
     assert plan.parts.tolist() == [1, 10]
     assert plan.next_amounts.tolist() == [PART_NS, 0.0]
+    assert proportional(amounts, can_be, 20 * PART_NS, 0.0).parts.tolist() == [1, 1]  # nothing to sleep in
+    assert proportional(amounts, can_be, 40 * PART_NS, 20 * PART_NS).parts.tolist() == [1, 1]
