@@ -116,7 +116,8 @@ def graph_of(gpu: Device, session: Any, arrays: Mapping[str, Any]) -> Callable[[
     This looks behind `Session`, which has no such thing: what is measured is the kernels.
     """
     made = list(session.run(arrays).values())  # a session may record its graph at its first runs
-    if (own := getattr(session, "_call", None)) is not None:
+    recorded = [*getattr(session, "_calls", {}).values(), getattr(session, "_call", None)]
+    if (own := next((call for call in recorded if call is not None), None)) is not None:
         return _Replay(own._graph.launch, own)
     if not hasattr(session, "enqueue"):
         return None
