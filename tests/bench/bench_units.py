@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix products of any first shape by static units, against builds for that very shape, ONNX Runtime and OpenVINO.
 
-    python tests/bench/bench_units.py [--thousand] [--shapes N] [--special N] [--seconds S] [--rounds N]
+    python tests/bench/bench_units.py [--thousand] [--only NAME] [--shapes N] [--special N] [--seconds S] [--rounds N]
         [--json out.json]
 
 relu(x W + b) with constant W at five K x N; M is drawn evenly by its logarithm from 1..2048, with 1 and primes.
@@ -9,8 +9,7 @@ Then x w with all three dimensions drawn from 1..1024. One process, one thread, 
 process, median over rounds. All are called the leanest way that they have: ours by one C function, ONNX Runtime with
 bound memory, OpenVINO with shared tensors. `special`: the same tiles with every size a constant (units_special.py).
 Outputs are compared with ONNX Runtime's; a difference over 1e-5 of the largest value, or of the root of K where all
-cancel, ends the command. Last the costs
-of tables and of the interpreter, in loops in C (units_loops.h).
+cancel, ends the command. Last the costs of tables and of the interpreter, in loops in C (units_loops.h).
 """
 
 import argparse
@@ -100,8 +99,10 @@ def main() -> None:
         print("| K x N | against | geometric mean | p50 | p10 | least | shapes | goal: mean, p10, least |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
         for k, n in SIZES:
-            found[f"{k}x{n}"] = _constant(ours, k, n, options, random, Path(folder))
-        found["dynamic"] = _dynamic(ours, options, random)
+            if options.only in f"{k}x{n}":
+                found[f"{k}x{n}"] = _constant(ours, k, n, options, random, Path(folder))
+        if options.only in "dynamic":
+            found["dynamic"] = _dynamic(ours, options, random)
         print()
         found["tables"] = _tables(ours, random)
     if options.json:
@@ -111,6 +112,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="products of any first shape against rivals")
     parser.add_argument("--thousand", action="store_true", help="1,000 shapes of each, timed more shortly")
+    parser.add_argument("--only", default="", metavar="NAME", help="one K x N (768x768), or dynamic")
     parser.add_argument("--shapes", type=int, default=40, help="first shapes of each K x N, and of the dynamic product")
     parser.add_argument("--special", type=int, default=8, help="of them, how many are built for as well")
     parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
