@@ -2,10 +2,9 @@
 """The library of delays for each architecture among a compile's targets, from whatever backend makes it."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from nndeploy.errors import UnavailableError
+from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import BuildRefusedError, PaceLibraryMaker
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target import Target
@@ -22,9 +21,9 @@ def pace_libraries(targets: Iterable[Target]) -> dict[str, bytes]:
         raise UnavailableError("no backend here makes the library of delays", hint="install the backend native")
     libraries = dict[str, bytes]()
     for arch in sorted({target.arch for target in targets}):
-        with TemporaryDirectory(prefix="nndeploy-pace-") as workdir:
+        with temporary_folder("nndeploy-pace-") as workdir:
             try:
-                libraries[arch] = maker.build_pace_library(arch, Path(workdir))
+                libraries[arch] = maker.build_pace_library(arch, workdir)
             except BuildRefusedError as err:
                 raise UnavailableError(f"no library of delays for {arch}: {err}") from err
     return libraries
