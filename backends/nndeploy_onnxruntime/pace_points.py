@@ -15,6 +15,8 @@ _LENGTH = 2
 _GRAPH, _OPSET_IMPORT = 7, 8
 _NODE, _GRAPH_OUTPUT = 1, 12
 _INPUT, _OUTPUT, _OP_TYPE, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7
+_NAME = 1  # of an output of a graph
+_GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _INT_ATTRIBUTE = 2
 
 
@@ -36,21 +38,18 @@ def with_points(model: bytes) -> tuple[bytes, list[str]]:
 
 
 def _graph_with_points(graph: bytes) -> tuple[bytes, list[str]]:
-    nodes = [content for number, _, content in _fields(graph) if number == _NODE]
-    read = {content for node in nodes for number, _, content in _fields(node) if number == _INPUT}
-    outputs = {_named(content) for number, _, content in _fields(graph) if number == _GRAPH_OUTPUT}
-    bodies_read = _names_in_bodies(nodes)
+    read, kept = _names(graph)
     out, names, renamed = bytearray(), list[str](), dict[bytes, bytes]()
     for number, raw, content in _fields(graph):
         if number != _NODE:
             out += raw
             continue
         out += _message(_NODE, _with_inputs(content, renamed))
-        made = next((value for field, _, value in _fields(content) if field == _OUTPUT), b"")
-        if made in read and made not in outputs and made not in bodies_read:
+        made = _first(content, _OUTPUT)
+        if made in read and made not in kept:
             renamed[made] = made + b"/paced"
             out += _message(_NODE, _point(made, renamed[made], len(names)))
-            names.append(f"{_text(content, _OP_TYPE)} {made.decode()}")
+            names.append(f"{_first(content, _OP_TYPE).decode()} {made.decode()}")
     return bytes(out), names
 
 
@@ -70,31 +69,29 @@ def _point(source: bytes, result: bytes, point: int) -> bytes:
     ))  # fmt: skip
 
 
-def _names_in_bodies(nodes: list[bytes]) -> set[bytes]:
-    """Returns what the bodies of If, Loop and Scan may read from outside: those values keep their names."""
-    names = set[bytes]()
-    for node in nodes:
-        for number, _, attribute in _fields(node):
-            if number == _ATTRIBUTE:
-                for field, _, body in _fields(attribute):
-                    if field in (6, 11):  # a graph, or several
-                        names |= _names_in_graph(body)
-    return names
+def _names(graph: bytes) -> tuple[set[bytes], set[bytes]]:
+    """Returns the names that nodes of a graph read, and those that stay.
 
-
-def _names_in_graph(graph: bytes) -> set[bytes]:
+    The latter are its outputs, and what the bodies of If, Loop and Scan may read from outside.
+    """
     nodes = [content for number, _, content in _fields(graph) if number == _NODE]
     read = {content for node in nodes for number, _, content in _fields(node) if number == _INPUT}
-    outputs = {_named(content) for number, _, content in _fields(graph) if number == _GRAPH_OUTPUT}
-    return read | outputs | _names_in_bodies(nodes)
+    kept = {_first(content, _NAME) for number, _, content in _fields(graph) if number == _GRAPH_OUTPUT}
+    for node in nodes:
+        for body in _bodies(node):
+            kept = kept.union(*_names(body))
+    return read, kept
 
 
-def _named(value_info: bytes) -> bytes:
-    return next((content for number, _, content in _fields(value_info) if number == 1), b"")
+def _bodies(node: bytes) -> Iterator[bytes]:
+    for number, _, attribute in _fields(node):
+        if number == _ATTRIBUTE:
+            yield from (content for field, _, content in _fields(attribute) if field in _GRAPHS_OF_ATTRIBUTE)
 
 
-def _text(node: bytes, field: int) -> str:
-    return next((content.decode() for number, _, content in _fields(node) if number == field), "")
+def _first(message: bytes, field: int) -> bytes:
+    """Returns what the first entry of a field holds, nothing where there is none."""
+    return next((content for number, _, content in _fields(message) if number == field), b"")
 
 
 def _message(number: int, content: bytes) -> bytes:

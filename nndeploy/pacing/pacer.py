@@ -98,14 +98,18 @@ class PlannedPoint:
     delay_us: float
 
 
+def _nothing() -> _Array:
+    return np.zeros(0)
+
+
 @dataclass(slots=True)
 class _Shape:
-    """What is known of runs at one shape of the inputs."""
+    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`)."""
 
     times: list[_Array] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
-    order: "_Array | None" = None
-    amounts: "_Array | None" = None
+    order: _Array = field(default_factory=_nothing)
+    amounts: _Array = field(default_factory=_nothing)
     calm: float = 0.0
     reserve: float = 0.0
     errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ERRORS))
@@ -168,16 +172,16 @@ class Pacer:
     def known(self) -> "tuple[float, _Array]":
         """Returns the nanoseconds of a calm run at the shape that ran last, and of its operators; 0: not known yet."""
         with self._lock:
-            known = [(shape.calm, shape.amounts) for shape in self._shapes.values() if shape.amounts is not None]
-        return known[-1] if known else (0.0, np.zeros(len(self.points)))
+            shape = self._planned()
+        return (0.0, np.zeros(len(self.points))) if shape is None else (shape.calm, shape.amounts)
 
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
         with self._lock:
-            shape = next((one for one in reversed(self._shapes.values()) if one.order is not None), None)
-            if shape is None or shape.order is None or shape.amounts is None:
+            shape = self._planned()
+            if shape is None:
                 return []
-            order, plan = self._in_order(shape, shape.order, shape.amounts)
+            order, plan = self._in_order(shape)
             slack = max(0.0, shape.cap - shape.reserve - plan.total)
         return [
             PlannedPoint(self.points[number], amount / 1e3, parts, weight * slack / 1e3)
@@ -185,6 +189,10 @@ class Pacer:
                 order.tolist(), plan.amounts.tolist(), plan.parts.tolist(), plan.weights.tolist(), strict=True
             )
         ]
+
+    def _planned(self) -> _Shape | None:
+        """Returns the shape that ran last of those that have a plan."""
+        return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
 
     def _shape(self, key: Hashable) -> _Shape:
         if key in self._shapes:
@@ -214,7 +222,7 @@ class Pacer:
         The reserve is what 99 of 100 runs needed beyond the end that was planned for them.
         """
         amounts = np.median(shape.times, 0)
-        if shape.amounts is None:
+        if shape.memory is None:
             shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
             shape.cap = self.goal.cap_ns(shape.calm)
             outside = max(0.0, shape.calm - float(amounts.sum()))
@@ -225,11 +233,10 @@ class Pacer:
             needed = float(np.quantile(shape.errors, 0.99, method="higher"))
             shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
         shape.times, shape.latencies = [], []
-        assert shape.order is not None
-        _, plan = self._in_order(shape, shape.order, shape.amounts)
+        _, plan = self._in_order(shape)
         shape.memory = PlanMemory(plan, shape.order)
 
-    def _in_order(self, shape: _Shape, order: _Array, amounts: _Array) -> tuple[_Array, PacePlan]:
+    def _in_order(self, shape: _Shape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
-        passed = np.argsort(order)
-        return passed, proportional(amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)
+        passed = np.argsort(shape.order)
+        return passed, proportional(shape.amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)

@@ -18,7 +18,7 @@ BURST_NS = 1.2e6
 PART_NS = 0.4e6
 """How long a part of an operator is that can be cut."""
 LEAST_DELAY_NS = 0.1e6
-"""A sleep costs 15 to 35 microseconds of processor time, so none shorter than a few of those."""
+"""A sleep costs tens of microseconds of processor time, so none shorter than a few of those."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,10 @@ import onnx.parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nndeploy_onnxruntime.library import inference_session, session_options
 from nndeploy_onnxruntime.pace_points import DOMAIN, with_points
+
+from nndeploy.pacing.library import PaceLibrary
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,3] x, bool c) => (float[2,3] y, float[2,3] r) {
@@ -79,26 +82,11 @@ def test_a_number_without_end_is_refused() -> None:
         with_points(b"\x80" * 20)
 
 
-def test_values_stay_in_their_memory(pace_bytes_of_onnxruntime: str) -> None:
-    from nndeploy_onnxruntime.library import inference_session, session_options
-
+def test_values_stay_in_their_memory(pace_library: PaceLibrary) -> None:
     model, names = paced()
-    session = inference_session(model.SerializeToString(), session_options(1, [pace_bytes_of_onnxruntime]))
+    session = inference_session(model.SerializeToString(), session_options(1, [pace_library.path]))
     x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
     y, r = session.run(None, {"x": x, "c": np.array(True)})  # the operator fails where it is given other memory
     np.testing.assert_allclose(r, np.exp(x), rtol=1e-6)
     np.testing.assert_allclose(y, np.abs(-np.exp(x) * 2 * np.exp(x)), rtol=1e-6)
     assert len(names) == 2
-
-
-@pytest.fixture(scope="module")
-def pace_bytes_of_onnxruntime(tmp_path_factory: pytest.TempPathFactory) -> str:
-    from nndeploy_native.library import zig_missing
-    from nndeploy_native.pace_library import build_pace_library
-
-    from nndeploy.pacing.library import PaceLibrary
-    from nndeploy.target import host_target
-
-    if reason := zig_missing():
-        pytest.skip(reason)
-    return PaceLibrary(build_pace_library(host_target().arch, tmp_path_factory.mktemp("pace"))).path

@@ -5,8 +5,8 @@
  *   x  any tensor      point (int)  the number of the point
  *
  * ONNX Runtime's wheel has no headers. What is declared here are the first entries of its C API, whose places are
- * promised never to change, and its structure of an operator as of version 18; whoever loads this tries it on a model
- * of one operator first (nndeploy_onnxruntime/pace.py).
+ * promised never to change, and its structure of an operator as of version 18. Where the output is not the input's
+ * memory the operator fails, for it copies nothing.
  * Source: onnxruntime_c_api.h of ONNX Runtime, "OrtApi", "OrtCustomOp".
  */
 #include <stddef.h>
