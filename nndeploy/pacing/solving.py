@@ -63,9 +63,10 @@ def _level(graph: PairGraph, units: _Array, most: _Array, total_ns: float) -> fl
     else:  # no mark is too high, but a level is at which a way that grows fastest is too long
         level = math.inf
         way = graph.without_amounts().longest_way(grows)
-    while True:
+    while way:  # none: an operator alone takes all the time
         growth, left = float(grows[way].sum()), total_ns - graph.length_of_way(way, fixed)
         if growth <= 0 or left / growth >= level:
-            return float(max(level, low))
+            break
         level = left / growth
         way = graph.longest_way(fixed + grows * level)
+    return float(max(level, low))
