@@ -15,9 +15,9 @@ from nndeploy.pacing.policy import PacePolicy
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-BURST_NS = 1.2e6
-"""How long a thread works before it sleeps: three quarters of what the peak allows a single run."""
-PART_NS = 0.4e6
+BURST_NS = 1.4e6
+"""How long a thread works before it sleeps: each sleep costs it some 40 us, others may have to wait for so long."""
+PART_NS = 0.2e6
 """How long a part of an operator is that can be cut."""
 LEAST_DELAY_NS = 0.1e6
 """A sleep costs tens of microseconds of processor time, so none shorter than a few of those."""

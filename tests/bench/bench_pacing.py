@@ -225,8 +225,8 @@ def _race(measured: Measured, name: str, num_rounds: int) -> dict[str, Any]:
     of = {key: float(np.median([one[key] for one in paced])) for key in paced[0]}
     print(
         f"\npaced: {of['sleeps_a_run']:.1f} sleeps a run, which took {of['waiting']:.1%} of the processor time; "
-        f"delays wrong by {of['p50_delay_error_us']:.0f} us (p50), {of['p99_delay_error_us']:.0f} us (p99); longest run of the "
-        f"thread {of['p99_longest_run_ms']:.2f} ms (p99 of the runs)\n",
+        f"delays wrong by {of['p50_delay_error_us']:.0f} us (p50), {of['p99_delay_error_us']:.0f} us (p99); "
+        f"longest run of the thread {of['p99_longest_run_ms']:.2f} ms (p99 of the runs)\n",
         flush=True,
     )
     return {"calm": calm, "cap_ms": cap_ms, "rounds": rows}

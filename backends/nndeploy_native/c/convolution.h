@@ -11,7 +11,7 @@
 #include "depthwise.h"
 #include "pointwise.h"
 
-/* Workers share output rows of all images. */
+/* Workers share output rows of all images; tiles of them where there are few. */
 struct nnd_convolution_step {
   struct nnd_axis y, x;
   nnd_size in_channels, out_channels, images;
@@ -20,6 +20,9 @@ struct nnd_convolution_step {
   nnd_size out_plane; /* elements from one channel block to the next, 0 where they follow each other */
   struct nnd_end end;
 };
+
+#define NND_ROW_SHARES 64  /* into which a row is cut where there are few */
+#define NND_FEW_ROWS 8 /* fewer would leave workers idle, and parts of a paced step empty */
 
 /* The edges that a tile touches: the left one, the right one by `over` columns. */
 struct nnd_edges {
@@ -146,12 +149,13 @@ NND_INLINE void nnd_convolution_tile(const struct nnd_convolution_step *t, int p
 #undef NND_BEHIND
 #undef NND_AT
 
-/* One output row of one panel; `d.out` and `d.residual` at the row. */
-NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, int half,
-                                    nnd_size top, struct nnd_convolution_data d) {
+/* Shares `from` to `to` of one output row of one panel; `d.out` and `d.residual` at the row. */
+NND_INLINE void nnd_convolution_tiles(const struct nnd_convolution_step *t, int planar, int vectors, int half,
+                                      nnd_size top, nnd_size from, nnd_size to, struct nnd_convolution_data d) {
   const struct nnd_row_tiles tiles = nnd_row_tiles(t->x, nnd_tile_pixels(vectors, half));
+  from = from * tiles.count / NND_ROW_SHARES, to = to * tiles.count / NND_ROW_SHARES;
 #ifdef NND_ANY_SHAPE
-  for (nnd_size tile = 0; tile < tiles.count; tile++) {
+  for (nnd_size tile = from; tile < to; tile++) {
     const nnd_size column = nnd_row_tile_begin(t->x, tiles, tile);
 #define NND_DO(pixels, left, over)                                                                       \
   nnd_convolution_tile(t, planar, (struct nnd_tile){pixels, vectors, half}, (pixels) > 1 && (left) ? 0 : column, \
@@ -163,19 +167,27 @@ NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int pl
   const nnd_size last = (tiles.count - 1) * tiles.pixels, end = t->x.out_size - 1;
   const struct nnd_tile whole = {(int)nnd_min(tiles.pixels, t->x.out_size), vectors, half};
   const struct nnd_tile rest = {(int)(t->x.out_size - last), vectors, half};
-  nnd_convolution_tile(t, planar, whole, 0, (struct nnd_edges){1, nnd_overhang(t->x, whole.pixels - 1)}, top, d);
-  for (nnd_size column = tiles.pixels; column < last; column += tiles.pixels) {
+  if (from == 0 && to > 0)
+    nnd_convolution_tile(t, planar, whole, 0, (struct nnd_edges){1, nnd_overhang(t->x, whole.pixels - 1)}, top, d);
+  for (nnd_size column = nnd_max(1, from) * tiles.pixels; column < nnd_min(to * tiles.pixels, last);
+       column += tiles.pixels) {
     const int single = tiles.pixels == 1;
     const struct nnd_edges edges = {single, single ? nnd_overhang(t->x, column) : 0};
     nnd_convolution_tile(t, planar, whole, column, edges, top, d);
   }
-  if (tiles.count > 1) nnd_convolution_tile(t, planar, rest, last, (struct nnd_edges){1, nnd_overhang(t->x, end)}, top, d);
+  if (tiles.count > 1 && from < to && to == tiles.count)
+    nnd_convolution_tile(t, planar, rest, last, (struct nnd_edges){1, nnd_overhang(t->x, end)}, top, d);
 #endif
 }
 
-/* Row `unit` of all images, panel `panel`. */
+NND_INLINE void nnd_convolution_row(const struct nnd_convolution_step *t, int planar, int vectors, int half,
+                                    nnd_size top, struct nnd_convolution_data d) {
+  nnd_convolution_tiles(t, planar, vectors, half, top, 0, NND_ROW_SHARES, d);
+}
+
+/* Row `unit` of all images, panel `panel`, shares `from` to `to` of it. */
 NND_INLINE void nnd_convolution_unit(const struct nnd_convolution_step *t, int planar, nnd_size panel, nnd_size unit,
-                                     struct nnd_convolution_data d) {
+                                     nnd_size from, nnd_size to, struct nnd_convolution_data d) {
   const nnd_size blocks = nnd_blocks(t->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
   const nnd_size image = unit / t->y.out_size, row = unit % t->y.out_size;
   const nnd_size out_plane = t->y.out_size * t->x.out_size * NND_LANES;
@@ -194,19 +206,30 @@ NND_INLINE void nnd_convolution_unit(const struct nnd_convolution_step *t, int p
   if (t->end.residual) d.residual += at;
   const nnd_size top = row * t->y.stride - t->y.pad;
   const int half = !planar && nnd_has_half(t->out_channels); /* NCHW has no vectors to take two pixels from at once */
-  if (panel < full) nnd_convolution_row(t, planar, NND_PANEL, 0, top, d);
-  else nnd_convolution_row(t, planar, nnd_last_panel(blocks), half, top, d);
+  if (panel < full) nnd_convolution_tiles(t, planar, NND_PANEL, 0, top, from, to, d);
+  else nnd_convolution_tiles(t, planar, nnd_last_panel(blocks), half, top, from, to, d);
 }
 
 NND_INLINE void nnd_convolution_any(const struct nnd_convolution_step *t, int planar, struct nnd_convolution_data d,
                                     struct nnd_part part) {
   const nnd_size panels = nnd_full_panels(nnd_blocks(t->out_channels)) + 1;
   nnd_size first, last;
+  if (t->images * t->y.out_size < NND_FEW_ROWS) {
+    const nnd_size all = t->images * t->y.out_size;
+    nnd_share(panels * all * NND_ROW_SHARES, part, &first, &last);
+    for (nnd_size at = first; at < last;) {
+      const nnd_size unit = at / NND_ROW_SHARES, from = at % NND_ROW_SHARES;
+      const nnd_size to = nnd_min(NND_ROW_SHARES, from + last - at);
+      nnd_convolution_unit(t, planar, unit / all, unit % all, from, to, d);
+      at += to - from;
+    }
+    return;
+  }
   nnd_share(t->images * t->y.out_size, part, &first, &last);
   const nnd_size rows = last - first;
   for (nnd_size i = 0; i < rows * panels; i++) {
-    if (t->panels_outside) nnd_convolution_unit(t, planar, i / rows, first + i % rows, d);
-    else nnd_convolution_unit(t, planar, i % panels, first + i / panels, d);
+    if (t->panels_outside) nnd_convolution_unit(t, planar, i / rows, first + i % rows, 0, NND_ROW_SHARES, d);
+    else nnd_convolution_unit(t, planar, i % panels, first + i / panels, 0, NND_ROW_SHARES, d);
   }
 }
 
