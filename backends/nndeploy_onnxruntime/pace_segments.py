@@ -52,15 +52,15 @@ def in_segments(optimised: bytes, opened: Opener, trial: Trial) -> Pointed:
         times, sizes = _profiled(parts, opened, trial)
         count = min(MOST_SEGMENTS, int(times.sum() / SEGMENT_NS))
         found = "it takes too little time"
-        while count > 1:
-            session = SegmentedSession(parts, parts.cuts(times, sizes, count), opened, trial.library)
+        while count > 1 and (cuts := parts.cuts(times, sizes, count)):
+            session = SegmentedSession(parts, cuts, opened, trial.library)
             trial.check(session)
             cost = trial.cost(session)
             if cost <= MOST_COST:
                 return Pointed(session, session.names, f"cut into {len(session.names)} segments, {cost:+.1%}")
             found = f"{len(session.names)} segments cost {cost:+.1%}"
             session.close()
-            count = min(count, len(session.names)) // 2
+            count = len(cuts) + 1 - max(1, (len(cuts) + 1) // 2)
     except NoPointsError:
         raise
     except Exception as err:  # a library refuses in its own ways

@@ -108,14 +108,13 @@ class Parts:
 
         `times` and `sizes` are those of nodes and of their outputs; the model is cut before the nodes that are returned.
         """
-        done = np.cumsum(times)
-        found = list[int]()
+        before, found = np.cumsum(times) - times, set[int]()
         for part in range(1, count):
-            low, high = np.searchsorted(done, [(part + shift) * done[-1] / count for shift in (-0.25, 0.25)])
-            places = range(max(1, int(low)), min(self.num_nodes - 1, int(high)) + 1)
-            if places:
-                found.append(min(places, key=lambda cut: sum(sizes[self._producer[one]] for one in self.crossing(cut))))
-        return sorted(set(found))
+            ends = [(part + shift) * times.sum() / count for shift in (-0.25, 0.25)]
+            low, high = (min(self.num_nodes - 1, int(cut)) for cut in np.searchsorted(before, ends))
+            places = range(low, max(low + 1, high))
+            found.add(min(places, key=lambda cut: sum(sizes[self._producer[one]] for one in self.crossing(cut))))
+        return sorted(found - {0})
 
     def segment(self, begin: int, end: int, types: Mapping[str, str]) -> bytes:
         """Returns the model of the nodes from `begin` to `end`; `types` are those of what was made before.
