@@ -36,7 +36,7 @@ from nndeploy_onnxruntime.pace_points import with_points
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-_TRIED = (
+_TRIED: tuple[tuple[int, _Array], ...] = (
     (1, np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)),
     (7, np.arange(4)),
     (1, np.array(0.5, np.float32)),
@@ -102,4 +102,8 @@ def _model() -> bytes:
         value_type = message(VALUE_TYPE, message(1, bytes((1 << 3, element_type))))
         graph += message(GRAPH_INPUT, message(VALUE_NAME, x) + value_type)
         graph += message(GRAPH_OUTPUT, message(VALUE_NAME, y) + value_type)
-    return bytes((1 << 3, _IR_VERSION)) + message(OPSET_IMPORT, bytes((2 << 3,)) + varint_bytes(_OPSET)) + message(GRAPH, graph)
+    return (
+        bytes((1 << 3, _IR_VERSION))
+        + message(OPSET_IMPORT, bytes((2 << 3,)) + varint_bytes(_OPSET))
+        + message(GRAPH, graph)
+    )

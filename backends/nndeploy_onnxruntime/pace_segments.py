@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model cut into segments: several sessions over consecutive parts of it, and a point behind each.
 
-For where our operator cannot be used. Each cut costs tens of microseconds and more, for what crosses it lies in memory of
-its own; so cuts stand where little crosses, and there are only as many as the model's time pays for: what they cost is
-measured. Values cross as the library's own, without a copy.
+For where our operator cannot be used. Each cut costs tens of microseconds and more, for what crosses it lies in memory
+of its own; so cuts stand where little crosses, and there are only as many as the model's time pays for: what they cost
+is measured. Values cross as the library's own, without a copy.
 """
 
 import json

@@ -22,7 +22,7 @@ _WHOLE = "all of it"
 
 
 class PacedSession:
-    """A session that is one operator until `pace` puts points into it."""
+    """A session that passes no point until `pace` puts some into it."""
 
     def __init__(
         self, whole: Session, optimised: bytes | None, options: OpenOptions, *, has_fixed_shapes: bool
@@ -32,7 +32,7 @@ class PacedSession:
         self._session, self._optimised, self._options = whole, optimised, options
         self._has_fixed_shapes = has_fixed_shapes
         self._library = PaceLibrary(Path(options.pace_library).read_bytes())
-        self._last_point = 0
+        self._last_point: int | None = None
 
     def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> list[PacePoint]:  # noqa: ARG002
         """Puts points where they cost little; returns them. The operator finds the item by itself."""
@@ -46,7 +46,8 @@ class PacedSession:
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name."""
         results = self._session.run(inputs)
-        self._library.passes(self._last_point)
+        if self._last_point is not None:
+            self._library.passes(self._last_point)
         return results
 
     def close(self) -> None:

@@ -122,8 +122,8 @@ class _Placing:
 def spaced(amounts: _Array) -> list[bool]:
     """Returns which points are kept, of those that stand behind operators of so many nanoseconds.
 
-    From one to the next it is at most `PART_NS`, but where a single operator takes longer; such a one has a point before
-    it and behind it. The last is kept.
+    From one to the next it is at most `PART_NS`, but where a single operator takes longer; such a one has a point
+    before it and behind it. The last is kept.
     """
     kept, since = list[bool](), 0.0
     for amount, following in zip(amounts.tolist(), [*amounts[1:].tolist(), math.inf], strict=True):

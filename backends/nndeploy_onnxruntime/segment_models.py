@@ -99,14 +99,13 @@ class Parts:
     def dead_after(self, begin: int, end: int) -> list[str]:
         """Returns the names that nobody reads any more once the nodes from `begin` to `end` have run."""
         kept = self._outputs
-        return [
-            name.decode() for name, last in self._last_reader.items() if begin <= last < end and name not in kept
-        ]
+        return [name.decode() for name, last in self._last_reader.items() if begin <= last < end and name not in kept]
 
     def cuts(self, times: _Array, sizes: _Array, count: int) -> list[int]:
         """Returns where to cut the model into at most `count` parts of about the same time, where little crosses.
 
-        `times` and `sizes` are those of nodes and of their outputs; the model is cut before the nodes that are returned.
+        `times` and `sizes` are those of nodes and of their outputs. The model is cut before the nodes that are
+        returned.
         """
         before, found = np.cumsum(times) - times, set[int]()
         for part in range(1, count):
@@ -148,9 +147,7 @@ class Parts:
         return {name: node for node, names in enumerate(self._reads) for name in names if name in self._producer}
 
     def _with_graph(self, graph: bytes) -> bytes:
-        return b"".join(
-            message(GRAPH, graph) if number == GRAPH else raw for number, raw, _ in fields(self._model)
-        )
+        return b"".join(message(GRAPH, graph) if number == GRAPH else raw for number, raw, _ in fields(self._model))
 
 
 def _type_field(said: str) -> bytes:

@@ -15,7 +15,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import NndeployError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
-from nndeploy.plugin.interface import PacedSession, PacePoint, Session
+from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
 from nndeploy.runtime.sample_inputs import sample_inputs

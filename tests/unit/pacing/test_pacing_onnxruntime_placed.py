@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where points stand in a model: tried on it, left out where they do not work, thinned out where they are close."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from nndeploy.plugin.interface import OpenOptions, Session
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 CHAIN = HEADER + " g (float[4,4] x) => (float[4,4] y) { a = Exp(x) b = MatMul(a, x) c = Tanh(b) y = Neg(c) }"
 SAMPLE = {"x": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)}
-SEQUENCES = HEADER + """ g (float[4,4] x) => (float[4,4] y) {
+SEQUENCES = (
+    HEADER
+    + """ g (float[4,4] x) => (float[4,4] y) {
   a = Exp(x)
   s = SplitToSequence<axis=0>(a)
   i = Constant<value=int64 {1}>()
@@ -35,6 +38,7 @@ SEQUENCES = HEADER + """ g (float[4,4] x) => (float[4,4] y) {
   m = Transpose(c)
   y = MatMul(c, m)
 }""".replace("=> (float[4,4] y)", "=> (float[3,3] y)")
+)
 OPERATOR = (HEADERS / "pacing" / "onnxruntime_operator.c").read_text(encoding="utf-8")
 
 
@@ -56,7 +60,7 @@ def short_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pace_segments, "SEGMENT_NS", 1.0)
     monkeypatch.setattr(pace_segments, "MOST_SEGMENTS", 4)
     monkeypatch.setattr(pace_segments, "MOST_COST", 1e9)
-    yield
+    return
 
 
 def opened(text: str, library: PaceLibrary | None) -> Session:
@@ -91,9 +95,7 @@ def test_every_operator_gets_a_point_and_the_last_one_too(pace_library: PaceLibr
     np.testing.assert_array_equal(session.run(SAMPLE)["y"], want)
 
 
-def test_a_model_of_short_operators_is_run_as_it_is(
-    pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_short_operators_is_run_as_it_is(pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placed_points, "PART_NS", 1e18)
     session, names = paced(CHAIN, pace_library)
     assert [name.split()[0] for name in names] == ["Neg"]
@@ -124,10 +126,10 @@ def test_points_stand_no_further_apart_than_they_must_and_no_closer_than_is_wort
     assert len(kept) == len(amounts)
     assert kept[-1]
     begins = [0, *(i + 1 for i, is_kept in enumerate(kept) if is_kept)]
-    stretches = [amounts[begin:end] for begin, end in zip(begins, begins[1:], strict=False)]
+    stretches = [amounts[begin:end] for begin, end in itertools.pairwise(begins)]
     for stretch in stretches:
         assert len(stretch) == 1 or sum(stretch) <= PART_NS
-    for stretch, following in zip(stretches, stretches[1:], strict=False):
+    for stretch, following in itertools.pairwise(stretches):
         assert sum(stretch) + following[0] > PART_NS
 
 
@@ -165,10 +167,13 @@ def test_points_that_copy_are_left_out(pace_library: PaceLibrary, monkeypatch: p
 
 @pytest.mark.usefixtures("every_point")
 def test_an_operator_without_its_first_output_keeps_its_point(pace_library: PaceLibrary) -> None:
-    text = HEADER + """ g (float[3,1,4] x, float[1,8,4] w, float[1,8,2] r) => (float[1,1,2] y) {
+    text = (
+        HEADER
+        + """ g (float[3,1,4] x, float[1,8,4] w, float[1,8,2] r) => (float[1,1,2] y) {
       , h = LSTM<hidden_size=2>(x, w, r)
       y = Neg(h)
     }"""
+    )
     dice = np.random.default_rng(0)
     sample = {
         name: dice.random(shape, dtype=np.float32)
@@ -201,7 +206,7 @@ def test_results_are_compared_bit_by_bit(pace_library: PaceLibrary) -> None:
         def __init__(self, *values: Any) -> None:
             self._values = list(values)
 
-        def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
             return {"y": self._values.pop(0)}
 
         def close(self) -> None: ...
@@ -288,7 +293,9 @@ def test_sequences_do_not_cross_cuts(no_operator: PaceLibrary) -> None:
     assert passed(session, no_operator, len(names)) == list(range(len(names)))
 
 
-BRANCHES = HEADER + """ g (float[4,4] x, bool c) => (float[4,4] y, float[4,4] e) <float[4] k = {1, 2, 3, 4}> {
+BRANCHES = (
+    HEADER
+    + """ g (float[4,4] x, bool c) => (float[4,4] y, float[4,4] e) <float[4] k = {1, 2, 3, 4}> {
   a = Exp(x)
   e = Add(a, k)
   t = If (c) <
@@ -298,6 +305,7 @@ BRANCHES = HEADER + """ g (float[4,4] x, bool c) => (float[4,4] y, float[4,4] e)
   m = Mul(t, e)
   y = Sub(m, a)
 }"""
+)
 
 
 @pytest.mark.parametrize("cuts", [[1], [2], [3], [4], [1, 2, 3, 4], [2, 4]])
@@ -325,9 +333,12 @@ def plainly_opened(model: bytes, *, profile: str = "") -> Any:
 
 
 def test_cuts_stand_where_little_crosses() -> None:
-    text = HEADER + """ g (float[4,4] x) => (float[4,4] y) {
+    text = (
+        HEADER
+        + """ g (float[4,4] x) => (float[4,4] y) {
       a = Exp(x) b = Tanh(a) s = ReduceSum(b) r = Exp(s) w = Add(r, x) y = Neg(w)
     }"""
+    )
     parts = Parts(onnx.parser.parse_model(text).SerializeToString())
     sizes = np.array([64, 64, 4, 4, 64, 64])
     assert parts.crossing(3) == {b"s"}
