@@ -5,7 +5,7 @@
 
 Sessions of the same bundle run in turn on one thread of one core; told are medians of the thread's processor time.
 Two sessions without points tell how much of a difference is noise. `program` is a whole run of a program, paced against
-not paced, which adds what the pacer does once a run; with 2% granted, all of which is kept in reserve, none ever sleeps.
+not paced, which adds what the pacer does once a run; with 2% granted, all of which is kept in reserve, none sleeps.
 Outputs are compared bit by bit.
 """
 
@@ -120,8 +120,10 @@ def _interleaved(
             sys.exit(f"{name}, {way}: the outputs differ")
     ms: dict[str, list[float]] = {way: [] for way in calls}
     end = time.monotonic() + seconds
+    turn = list(calls.items())
     while time.monotonic() < end:
-        for way, call in calls.items():
+        turn = [*turn[1:], turn[0]]  # what the one before leaves in the caches is not one way's business alone
+        for way, call in turn:
             begin = time.thread_time()
             call(inputs)
             ms[way].append((time.thread_time() - begin) * 1e3)
