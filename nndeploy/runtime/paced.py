@@ -18,7 +18,6 @@ from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
-from nndeploy.runtime.sample_inputs import sample_inputs
 from nndeploy.target import host_target
 from nndeploy.value_types import Value
 
@@ -91,8 +90,11 @@ def _on_host(names: Sequence[str], values: Mapping[str, Value], lane: Lane | Non
 
 def sample_of(bundle: Bundle) -> Mapping[str, Value]:
     """Returns inputs to try things with: a sample that the bundle carries, or made-up ones."""
-    goldens = bundle.manifest.goldens
-    return bundle.values(goldens[0].inputs) if goldens else sample_inputs(bundle.manifest)
+    if goldens := bundle.manifest.goldens:
+        return bundle.values(goldens[0].inputs)
+    from nndeploy.runtime.sample_inputs import sample_inputs  # which loads numpy's dice, and few need it
+
+    return sample_inputs(bundle.manifest)
 
 
 def times_calm_runs(program: "Program", bundle: Bundle) -> None:
