@@ -102,6 +102,7 @@ class NativeSession:
 
     def __init__(self, plan: Plan, files: Mapping[str, memoryview], num_threads: int) -> None:
         """Loads the library; `files` are kept as long as the session."""
+        self.pace_note = ""
         self._plan = plan
         self._files = files
         constants = np.frombuffer(files[CONSTANTS_FILE], np.uint8)
@@ -120,7 +121,7 @@ class NativeSession:
         self._pace: Callable[[], int] | None = None
         self._is_open = True
 
-    def pace(self, item: Callable[[], int]) -> list[PacePoint]:
+    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> list[PacePoint]:  # noqa: ARG002
         """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
         if not self._has_points:
             return []

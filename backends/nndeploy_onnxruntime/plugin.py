@@ -72,7 +72,7 @@ class Plugin:
             UnavailableError: the library, an operator library or the device is not here.
             BundleError: the model asks for data outside the artifact.
         """
-        from nndeploy_onnxruntime.session import open_session
+        from nndeploy_onnxruntime.open_session import open_session
 
         return open_session(files, options)
 

@@ -75,4 +75,6 @@ def pace(bundle: Path, runs: int, shows_all: bool, as_json: bool, **options: Any
         ),
         right=("us", "share", "parts", "sleep behind it, us"),
     )
+    for note in program.pacer.notes:
+        print_line(note)
     print_line(text.removeprefix("nndeploy: "))

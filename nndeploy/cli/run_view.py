@@ -202,7 +202,7 @@ def pace_to_json(pacer: Pacer) -> dict[str, Any]:
     """Returns what pacing achieved as plain data."""
     found, calm_ns = achieved(pacer.records), pacer.known()[0]
     figures = {} if found is None else dataclasses.asdict(found)
-    return {"calm_ms": calm_ns / 1e6, "has_longer_slice": pacer.has_slice, **figures}
+    return {"calm_ms": calm_ns / 1e6, "has_longer_slice": pacer.has_slice, "notes": pacer.notes, **figures}
 
 
 def _bar(console: Console) -> Progress:
@@ -215,6 +215,8 @@ def _tell_program(program: Program) -> None:
     _tell_chain(program.chain)
     for choice in program.choices:
         _tell_choice(choice)
+    for note in program.pacer.notes if program.pacer is not None else ():
+        print(f"nndeploy: {note}", file=sys.stderr)
 
 
 def _program_to_json(program: Program) -> dict[str, Any]:

@@ -148,6 +148,8 @@ class Pacer:
         """At most `num_threads` work on one run."""
         self.goal = goal
         self.points: list[str] = []
+        self.notes: list[str] = []
+        """How points were placed, a line for each submodel that tells."""
         self._is_cut: list[bool] = []
         self.has_slice = True
         self._library = library

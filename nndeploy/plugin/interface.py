@@ -136,11 +136,15 @@ class PacePoint(NamedTuple):
 class PacedSession(Protocol):
     """What a session may offer besides: to pass points between its operators, where runs may sleep."""
 
-    def pace(self, item: Callable[[], int]) -> Sequence[PacePoint]:
+    pace_note: str
+    """How its points were placed, "" where there is nothing to tell; known once `pace` was called."""
+
+    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> Sequence[PacePoint]:
         """Lets later runs pass their points; returns these, none where there is no way.
 
         Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
-        nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced.
+        nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced. `sample` are inputs to
+        try points with, None where there are none.
         """
 
 

@@ -32,6 +32,10 @@ class Lane:
         with self.entered():
             return on_host(values, values)
 
+    def wait(self) -> None:
+        """Waits until all work that was queued so far is done."""
+        self._stream.synchronize()
+
     def close(self) -> None:
         """Waits for the work and gives the stream back."""
         self._stream.synchronize()

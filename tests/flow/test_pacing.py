@@ -29,12 +29,19 @@ def model(tmp_path: Path) -> Path:
     return separable_model(tmp_path / "separable.onnx")
 
 
+@pytest.fixture
+def every_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points behind operators of ONNX Runtime however short these are."""
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
+
+
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
     nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "pace": True, **options})
     return out
 
 
+@pytest.mark.usefixtures("every_point")
 @pytest.mark.parametrize("backends", ["native", "onnxruntime", "openvino"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_paced_runs_give_the_same_numbers(model: Path, backends: str, threads: int) -> None:
@@ -171,6 +178,7 @@ def test_options_that_make_no_sense_are_refused(
     assert reason in line
 
 
+@pytest.mark.usefixtures("every_point")
 def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends="onnxruntime")
     assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--json"]) == 0

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nndeploy_onnxruntime.library import inference_session, session_options
-from nndeploy_onnxruntime.pace_points import DOMAIN, with_points
+from nndeploy_onnxruntime.pace_points import PACE_DOMAIN as DOMAIN
+from nndeploy_onnxruntime.pace_points import with_points
 
 from nndeploy.pacing.library import PaceLibrary
 

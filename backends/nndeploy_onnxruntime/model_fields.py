@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fields of a model as bytes: enough to change it in the run half, which may not import onnx.
+
+Only what is asked for is read; everything else stays as it is.
+
+Source: protobuf.dev, "Encoding"; field numbers of onnx.proto3.
+"""
+
+from collections.abc import Iterator
+
+GRAPH, OPSET_IMPORT = 7, 8
+"""Of a model."""
+NODE, INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT, SPARSE_INITIALIZER = 1, 5, 11, 12, 15
+"""Of a graph."""
+INPUT, OUTPUT, NODE_NAME, OP_TYPE, ATTRIBUTE, DOMAIN = 1, 2, 3, 4, 5, 7
+"""Of a node."""
+VALUE_NAME, VALUE_TYPE = 1, 2
+"""Of an input or output of a graph."""
+TENSOR_NAME, SPARSE_VALUES = 8, 1
+"""Of a tensor; of a sparse one."""
+_GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
+_LENGTH = 2
+
+
+def names_in(graph: bytes) -> tuple[set[bytes], set[bytes]]:
+    """Returns the names that nodes of a graph read, and those that stay.
+
+    The latter are its outputs, and what the bodies of If, Loop and Scan may read from outside.
+    """
+    nodes = [content for number, _, content in fields(graph) if number == NODE]
+    read = {name for node in nodes for name in inputs_of(node)}
+    kept = {first(content, VALUE_NAME) for number, _, content in fields(graph) if number == GRAPH_OUTPUT}
+    for node in nodes:
+        kept |= read_by_bodies(node)
+    return read, kept
+
+
+def read_by_bodies(node: bytes) -> set[bytes]:
+    """Returns the names that the bodies of a node hold: all that they may read from outside, and more."""
+    found = set[bytes]()
+    for number, _, attribute in fields(node):
+        if number == ATTRIBUTE:
+            for field, _, content in fields(attribute):
+                if field in _GRAPHS_OF_ATTRIBUTE:
+                    found = found.union(*names_in(content))
+    return found
+
+
+def inputs_of(node: bytes) -> list[bytes]:
+    """Returns the names of a node's inputs."""
+    return [content for number, _, content in fields(node) if number == INPUT]
+
+
+def outputs_of(node: bytes) -> list[bytes]:
+    """Returns the names of a node's outputs, those that are left out as nothing."""
+    return [content for number, _, content in fields(node) if number == OUTPUT]
+
+
+def operator_name(node: bytes) -> str:
+    """Returns what people call a node: its operator and its first output."""
+    made = next(filter(None, outputs_of(node)), b"")
+    return f"{first(node, OP_TYPE).decode()} {made.decode()}"
+
+
+def last_operator(model: bytes) -> str:
+    """Returns the name of a model's last operator, "nothing" where it has none."""
+    nodes = [content for number, _, content in fields(first(model, GRAPH)) if number == NODE]
+    return operator_name(nodes[-1]) if nodes else "nothing"
+
+
+def first(data: bytes, field: int) -> bytes:
+    """Returns what the first entry of a field holds, nothing where there is none."""
+    return next((content for number, _, content in fields(data) if number == field), b"")
+
+
+def message(number: int, content: bytes) -> bytes:
+    """Returns a field that holds a message, a text or bytes."""
+    return varint_bytes(number << 3 | _LENGTH) + varint_bytes(len(content)) + content
+
+
+def varint_bytes(value: int) -> bytes:
+    """Returns a number as a field holds it."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def fields(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yields each field's number, its bytes, and what it holds where that has a length (else nothing)."""
+    at = 0
+    while at < len(data):
+        begin = at
+        tag, at = _varint(data, at)
+        content = b""
+        match tag & 7:
+            case 0:
+                _, at = _varint(data, at)
+            case 1:
+                at += 8
+            case 2:
+                length, at = _varint(data, at)
+                content = data[at : at + length]
+                at += length
+            case 5:
+                at += 4
+            case _:
+                raise ValueError(f"no wire type: {tag & 7}")
+        if at > len(data):
+            raise ValueError("a field reaches beyond its message")
+        yield tag >> 3, data[begin:at], content
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ValueError("a broken number")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
+
+Weights are used where the bundle is mapped, not copied. Where runs are to be paced, the model as it was optimised for
+this CPU is kept, so that points can be put into it.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.session import session_over
+
+MODEL_FILE = "model.onnx"
+WEIGHTS_FILE = "weights.bin"
+
+_ADDRESS_MARK = b"_ORT_MEM_ADDR_"
+
+
+def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Session:
+    """Returns a session over the files of an artifact; they must stay as long as it lives.
+
+    Raises:
+        UnavailableError: onnxruntime, an operator library or the device is not here.
+        BundleError: the artifact has no model, or the model asks for memory or files of ours.
+    """
+    if options.device != "cpu":
+        raise UnavailableError(f"onnxruntime runs on the CPU here, not on {options.device!r}")
+    if MODEL_FILE not in files:
+        raise BundleError(f"the artifact has no {MODEL_FILE}")
+    model = bytes(files[MODEL_FILE])
+    if _ADDRESS_MARK in model:
+        raise BundleError("the model holds an address in memory")
+    weights = files.get(WEIGHTS_FILE)
+    wanted = _options(options, weights)
+    if not options.pace_library:
+        return session_over(inference_session(model, wanted), weights)
+    from nndeploy_onnxruntime.paced_session import PacedSession
+
+    with tempfile.TemporaryDirectory(prefix="nndeploy-pace-") as folder:
+        file = Path(folder) / MODEL_FILE
+        wanted.optimized_model_filepath = str(file)
+        try:
+            session, optimised = inference_session(model, wanted), file.read_bytes()
+        except Exception:  # a model beyond 2 GiB cannot be written once more; any other reason comes again
+            session, optimised = inference_session(model, _options(options, weights)), None
+    is_fixed = all(isinstance(size, int) for value in session.get_inputs() for size in value.shape)
+    return PacedSession(session_over(session, weights), optimised, options, has_fixed_shapes=is_fixed)
+
+
+def _options(options: OpenOptions, weights: memoryview | None) -> Any:
+    wanted = session_options(options.threads, options.custom_op_libraries)
+    wanted.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_ALL
+    if weights is not None:
+        wanted.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
+        wanted.add_external_initializers_from_files_in_memory([WEIGHTS_FILE], [weights], [len(weights)])
+    return wanted

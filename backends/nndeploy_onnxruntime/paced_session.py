@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session that passes points: by our operator in the model, else by being cut into segments, else only at its end.
+
+Which of these it is, is found out by trying on a sample, and told. Law: where no way works the session runs as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nndeploy.pacing.library import PaceLibrary
+from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
+from nndeploy.value_types import Value
+from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.pace_operator import operator_problem
+from nndeploy_onnxruntime.pace_segments import in_segments
+from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
+from nndeploy_onnxruntime.placed_points import with_placed_points
+
+_WHOLE = "all of it"
+
+
+class PacedSession:
+    """A session that passes no point until `pace` puts some into it."""
+
+    def __init__(
+        self, whole: Session, optimised: bytes | None, options: OpenOptions, *, has_fixed_shapes: bool
+    ) -> None:
+        """Takes over a session without points; `optimised` is its model as it is run, None where that is not known."""
+        self.pace_note = ""
+        self._session, self._optimised, self._options = whole, optimised, options
+        self._has_fixed_shapes = has_fixed_shapes
+        self._library = PaceLibrary(Path(options.pace_library).read_bytes())
+        self._last_point: int | None = None
+
+    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> list[PacePoint]:  # noqa: ARG002
+        """Puts points where they cost little; returns them. The operator finds the item by itself."""
+        found = self._pointed(sample)
+        if found.session is not self._session:
+            self._session.close()
+        self._session, self.pace_note, self._optimised = found.session, found.note, None
+        self._last_point = len(found.names) - 1
+        return [PacePoint(name, is_cut=False) for name in found.names]
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the value of every output by name."""
+        results = self._session.run(inputs)
+        if self._last_point is not None:
+            self._library.passes(self._last_point)
+        return results
+
+    def close(self) -> None:
+        """Frees the library's sessions; a second call does nothing."""
+        self._session.close()
+
+    def _pointed(self, sample: Mapping[str, Value] | None) -> Pointed:
+        if self._optimised is None:
+            return Pointed(self._session, [_WHOLE], "one operator: its model is too large to be written again")
+        trial = Trial(self._session, self._library, sample, has_fixed_shapes=self._has_fixed_shapes)
+        reason = operator_problem(self._options.pace_library)
+        if not reason:
+
+            def opened(model: bytes) -> Any:
+                return self._opened(model, self._options.pace_library)
+
+            try:
+                return with_placed_points(self._optimised, opened, trial)
+            except NoPointsError as err:
+                reason = str(err)
+        try:
+            found = in_segments(self._optimised, self._opened, trial)
+        except NoPointsError as err:
+            return Pointed(self._session, [_WHOLE], f"one operator: {reason}; not cut: {err}")
+        return replace(found, note=f"{found.note}: {reason}")
+
+    def _opened(self, model: bytes, *libraries: str, profile: str = "") -> Any:
+        """Returns the library's session over a model that is run as it is; with `profile` it writes what it does."""
+        wanted = session_options(self._options.threads, (*self._options.custom_op_libraries, *libraries))
+        wanted.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
+        if profile:
+            wanted.enable_profiling, wanted.profile_file_prefix = True, profile
+        return inference_session(model, wanted)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How bundles tell where their points are, and what a submodel on a GPU waits for when it is paced."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from pretended_gpus import box, gpu_backend, machine_with
+from separable_model import needs_native
+
+import nndeploy
+from nndeploy.cli.main import run_command
+from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.plugin.registry import backend
+from nndeploy.runtime.lane import Lane
+
+TEXT = """<ir_version: 8, opset_import: ["": 17]>
+g (float[4,4] x) => (float[4,4] y) {
+    [enter] a = Exp(x)
+    [middle] b = MatMul(a, x)
+    [leave] c = Tanh(b)
+    y = Neg(c)
+}"""
+PINS = [("enter", "onnxruntime"), ("middle", "gpu"), ("leave", "onnxruntime")]
+INPUT = {"x": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)}
+GOAL = PaceGoal(20_000_000)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    needs_native()
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(TEXT), path)
+    return path
+
+
+def test_commands_tell_where_points_stand(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = model.with_suffix(".nnd")
+    nndeploy.compile_model(model, bundle, backends="onnxruntime", pace=True)
+    note = "submodel s0 (onnxruntime): points behind 0 of "
+    assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "1"]) == 0
+    assert note in capsys.readouterr().out
+    np.savez(model.with_suffix(".npz"), **INPUT)
+    arguments = ["run", str(bundle), "--input", str(model.with_suffix(".npz")), "--pace", "--max-latency", "20ms"]
+    assert run_command([*arguments, "-v"]) == 0
+    assert note in capsys.readouterr().err
+    assert run_command([*arguments, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["pacing"]["notes"]
+    assert told.startswith(note)
+
+
+@pytest.mark.parametrize("num_goldens", [0, 1])
+def test_points_are_tried_on_a_sample_of_each_submodel(
+    model: Path, num_goldens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, given = model.with_suffix(".nnd"), list[Any]()
+    nndeploy.compile_model(model, bundle, backends="onnxruntime", pace=True, num_goldens=num_goldens)
+    real = backend("onnxruntime").open
+
+    def opened(*arguments: Any) -> Any:
+        session: Any = real(*arguments)
+        pace = session.pace
+        session.pace = lambda item, sample: given.append(sample) or pace(item, sample)
+        return session
+
+    monkeypatch.setattr(type(backend("onnxruntime")), "open", lambda _, *arguments: opened(*arguments))
+    with nndeploy.load_bundle(bundle, pace=GOAL) as program:
+        program.run(INPUT)
+    (sample,) = given
+    assert {name: array.shape for name, array in sample.items()} == {"x": (4, 4)}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What happens, in order: points that are passed, and waits for a GPU."""
+    events, wait = list[str](), Lane.wait
+    monkeypatch.setattr(Lane, "wait", lambda lane: (events.append("wait"), wait(lane))[1])
+    return events
+
+
+def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(
+    model: Path, waits: list[str], monkeypatch: pytest.MonkeyPatch, install: Any
+) -> None:
+    install(gpu_backend("gpu", "MatMul"))
+    bundle = model.with_suffix(".nnd")
+    with machine_with("8.9") as driver:
+        nndeploy.compile_model(
+            model, bundle, backends="gpu,onnxruntime", targets=[box("box", "8.9")], pins=PINS, pace=True
+        )
+        with nndeploy.load_bundle(bundle, pace=GOAL) as program:
+            assert program.pacer is not None
+            library, choices = program.pacer._library, program.choices
+            assert [choice.device == "cpu" for choice in choices] == [True, False, True]
+            passes = library.passes
+            monkeypatch.setattr(library, "passes", lambda point: (waits.append("point"), passes(point))[1])
+            waits.clear()
+            before = driver.num_synchronized
+            paced = program.run(INPUT)
+            assert waits == ["wait", "point"]
+            assert driver.num_synchronized > before
+        with nndeploy.load_bundle(bundle) as program:
+            waits.clear()
+            plain = program.run(INPUT)
+            assert waits == []
+    np.testing.assert_array_equal(paced["y"], plain["y"])

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries of delays whose operator of ONNX Runtime is broken or not there."""
+
+from pathlib import Path
+
+from nndeploy_native.isa import ISAS
+from nndeploy_native.library import HEADERS, library_from_source
+
+from nndeploy.pacing.library import PaceLibrary
+from nndeploy.target import host_target
+
+
+def library_of(operator: str, workdir: Path) -> PaceLibrary:
+    """Returns a library of delays with a source in place of the operator's."""
+    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    pace = (HEADERS / "pacing" / "pace.c").read_text(encoding="utf-8")
+    return PaceLibrary(library_from_source([pace, operator], isa, workdir))
