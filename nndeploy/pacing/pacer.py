@@ -18,6 +18,7 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.plan import PacePlan, proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -39,6 +40,8 @@ SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
 KEPT_RECORDS = 100_000
 """Figures are those of the last runs where there are more."""
+KEPT_TIMELINES = 31
+"""Of the last runs at a shape, of which one is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class _Shape:
     errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ERRORS))
     cap: int = 0
     memory: PlanMemory | None = None
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
 
 
 class Pacer:
@@ -190,6 +194,16 @@ class Pacer:
             )
         ]
 
+    def loads(self) -> Loads | None:
+        """Returns the load over time of runs at the shape that ran last, None where there is no plan."""
+        with self._lock:
+            shape = self._planned()
+            if shape is None:
+                return None
+            _, plan = self._in_order(shape)
+            calm, cap, timelines = shape.calm, shape.cap, list(shape.timelines)
+        return Loads(calm_timeline(calm), expected_timeline(plan, cap), of_median_peak(timelines))
+
     def _planned(self) -> _Shape | None:
         """Returns the shape that ran last of those that have a plan."""
         return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
@@ -206,11 +220,14 @@ class Pacer:
     def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
         did, latency = item.workers[0], item.latency
         record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest)
+        timeline = item.timeline()
         with self._lock:
             self.records.append(record)
             shape.times.append(item.times.copy())
             shape.latencies.append(latency)
-            if not cap:
+            if cap:
+                shape.timelines.append(timeline)
+            else:
                 shape.order = item.order.copy()
             self._free.append(item)
             if len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
