@@ -15,6 +15,7 @@ from nndeploy.cli.console import err, print_line
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
+from nndeploy.pacing.load_curve import WINDOW_NS
 from nndeploy.pacing.pacer import Pacer
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
@@ -185,15 +186,17 @@ class RunView:
 
 
 def pace_text(pacer: Pacer) -> str:
-    """Returns what pacing achieved, as a line."""
+    """Returns what pacing achieved, as lines: of the time granted, and of the load."""
     found = achieved(pacer.records)
     if found is None:
         return "nndeploy: paced: too few runs to know how long its operators take"
+    runs = "1 paced run" if found.runs == 1 else f"{found.runs:,} paced runs"
     return (
-        f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%}, most {found.peak_load:.0%}; "
-        f"p50 {found.p50_ms:.3g} ms, p99 {found.p99_ms:.3g} ms of {found.cap_ms:.3g} ms, {found.over_cap:.1%} over; "
-        f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, "
-        f"longest run {found.longest_run_ms:.2g} ms"
+        f"nndeploy: paced: {found.p50_ms:.3g} ms a run (p50), {found.p99_ms:.3g} ms (p99), of {found.cap_ms:.3g} ms "
+        f"granted; {found.over_cap:.1%} of {runs} took longer\n"
+        f"nndeploy: paced: the run's thread worked {found.load:.0%} of the time, and {found.p50_peak_load:.0%} in the "
+        f"busiest {WINDOW_NS / 1e6:g} ms of a run (p50), {found.peak_load:.0%} at most; "
+        f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, at most {found.longest_run_ms:.2g} ms of work between them"
         + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 

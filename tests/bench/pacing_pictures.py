@@ -5,8 +5,8 @@
         [--out docs]
 
 Each model is compiled for this machine, run on its sample on one thread and granted so many times what a run takes
-calm. Writes pacing-MODEL.svg: the load in windows of 10 ms of a calm run, as the plan makes us expect it, and of the run
-whose peak is the median; prints the figures.
+calm. Writes pacing-MODEL.svg: the load in windows of 10 ms of a calm run, as the plan makes us expect it, and of the
+run whose peak is the median; prints the figures.
 """
 
 import argparse
