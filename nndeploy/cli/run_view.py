@@ -190,13 +190,12 @@ def pace_text(pacer: Pacer) -> str:
     found = achieved(pacer.records)
     if found is None:
         return "nndeploy: paced: too few runs to know how long its operators take"
-    runs = "1 paced run" if found.runs == 1 else f"{found.runs:,} paced runs"
     return (
-        f"nndeploy: paced: {found.p50_ms:.3g} ms a run (p50), {found.p99_ms:.3g} ms (p99), of {found.cap_ms:.3g} ms "
-        f"granted; {found.over_cap:.1%} of {runs} took longer\n"
-        f"nndeploy: paced: the run's thread worked {found.load:.0%} of the time, and {found.p50_peak_load:.0%} in the "
-        f"busiest {WINDOW_NS / 1e6:g} ms of a run (p50), {found.peak_load:.0%} at most; "
-        f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, at most {found.longest_run_ms:.2g} ms of work between them"
+        f"nndeploy: paced: runs took {found.p50_ms:.3g} ms (p50), {found.p99_ms:.3g} ms (p99) of the "
+        f"{found.cap_ms:.3g} ms granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
+        f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
+        f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
+        f"{found.mean_late_us:.0f} us late on average, at most {found.longest_run_ms:.2g} ms of work without one"
         + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 
