@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.cli.console import ms_text
 from nndeploy.cli.page import escaped
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
 from nndeploy.pacing.pacer import PlannedPoint
@@ -74,14 +75,14 @@ def load_svg(loads: Loads, cap_ns: float, title: str, points: Sequence[PlannedPo
         _STYLE,
         _text(8, 18, title, "start", "strong"),
         _legend(runs),
-        _grid(axis, bottom),
+        _grid(axis, bottom, is_short=any(run.end < WINDOW_NS for run in runs.values())),
         _text(8, TOP - 10, "load", "start"),
     ]
     for name, run in runs.items():
         parts.append(f'<g class="{name}">{_curve(axis, run, name)}</g>')
     x = axis.at(cap_ns)
     parts.append(f'<path class="cap" d="M{x:.1f} {TOP}V{bottom}"/>')
-    parts.append(_text(x - 5, TOP + 12, f"granted: {cap_ns / 1e6:.3g} ms", "end"))
+    parts.append(_text(x - 5, TOP + 12, f"granted: {ms_text(cap_ns / 1e6)}", "end"))
     for number, (name, run) in enumerate(runs.items()):
         top = base + 18 + number * STRIP_STEP
         boxes = _operators(axis, run, points, top) if points and name != "measured" else _work(axis, run, top)
@@ -95,12 +96,12 @@ def _legend(runs: dict[str, Timeline]) -> str:
     for number, (name, run) in enumerate(runs.items()):
         x = LEFT + number * step
         parts.append(f'<g class="{name}"><rect class="box" x="{x:.1f}" y="32" width="14" height="5" rx="2"/></g>')
-        figures = f"{name}: mean {run.mean:.0%}, peak {run.peak:.0%}, {run.end / 1e6:.3g} ms"
+        figures = f"{name}: mean {run.mean:.0%}, peak {run.peak:.0%}, {ms_text(run.end / 1e6)}"
         parts.append(_text(x + 20, 39, figures, "start"))
     return "\n".join(parts)
 
 
-def _grid(axis: _Axis, bottom: float) -> str:
+def _grid(axis: _Axis, bottom: float, *, is_short: bool) -> str:
     parts = []
     for percent in range(0, 101, 25):
         y = TOP + HEIGHT * (1 - percent / 100)
@@ -111,8 +112,8 @@ def _grid(axis: _Axis, bottom: float) -> str:
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom:.1f}"/>')
         parts.append(_text(x, bottom + 16, f"{tick:g}", "middle"))
     parts.append(f'<path class="axis" d="M{LEFT:.1f} {TOP + HEIGHT}H{WIDTH - RIGHT:.1f}"/>')
-    window = WINDOW_NS / 1e6
-    label = f"ms since the run began; load: of the {window:g} ms around each moment. Boxes: work, gaps: sleep"
+    window = f"{WINDOW_NS / 1e6:g} ms" + ", of a shorter run its own length," * is_short
+    label = f"ms since the run began; load: of the {window} around each moment. Boxes: work, gaps: sleep"
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 34, label, "middle"))
     return "\n".join(parts)
 
@@ -130,7 +131,7 @@ def _curve(axis: _Axis, run: Timeline, name: str) -> str:
 
 def _work(axis: _Axis, run: Timeline, top: float) -> str:
     edges = np.concatenate((np.zeros(1), run.sleeps.ravel(), [run.end]))
-    return "".join(_box(axis, a, b, top, f"{(b - a) / 1e6:.3g} ms of work") for a, b in edges.reshape(-1, 2).tolist())
+    return "".join(_box(axis, a, b, top, f"{ms_text((b - a) / 1e6)} of work") for a, b in edges.reshape(-1, 2).tolist())
 
 
 def _operators(axis: _Axis, run: Timeline, points: Sequence[PlannedPoint], top: float) -> str:

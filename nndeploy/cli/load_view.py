@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.cli.console import out, print_table
+from nndeploy.cli.console import ms_text, out, print_table
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -17,18 +17,18 @@ LEAST_COLUMNS, MOST_COLUMNS = 20, 100
 def print_loads(loads: Loads) -> None:
     """Prints a table of the load; on a terminal each with its curve."""
     console, runs = out(), loads.named()
-    columns, rows = ["", "ms", "mean", "peak"], [[name, *_figures(run)] for name, run in runs.items()]
+    columns, rows = ["", "takes", "mean", "peak"], [[name, *_figures(run)] for name, run in runs.items()]
     width = min(console.width - COLUMNS_BESIDE, MOST_COLUMNS)
     if console.is_terminal and width >= LEAST_COLUMNS:
         longest = max(run.end for run in runs.values())
-        columns.append(f"0 to {longest / 1e6:.3g} ms")
+        columns.append(f"0 to {ms_text(longest / 1e6)}")
         for row, run in zip(rows, runs.values(), strict=True):
             row.append(blocks(run, longest, width))
     print_table(f"load of the run's thread, in windows of {WINDOW_NS / 1e6:g} ms", columns, rows, right=columns[1:4])
 
 
 def _figures(run: Timeline) -> list[str]:
-    return [f"{run.end / 1e6:.3g}", f"{run.mean:.0%}", f"{run.peak:.0%}"]
+    return [ms_text(run.end / 1e6), f"{run.mean:.0%}", f"{run.peak:.0%}"]
 
 
 def blocks(run: Timeline, longest: float, width: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.pace_options import goal_of, goal_options
 
@@ -67,7 +67,8 @@ def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: b
     work_ms, sleep_ms = (
         sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for one in plan), strict=True)
     )
-    print_line(f"{len(plan)} points, {work_ms:.3g} ms of work and {sleep_ms:.3g} ms of sleep in {found.cap_ms:.3g} ms")
+    work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
+    print_line(f"{len(plan)} points, {work_and_sleep} in {ms_text(found.cap_ms)}")
     longest = sorted(plan, key=lambda one: -one.amount_us)[: len(plan) if shows_all else SHOWN]
     print_table(
         "operators" if shows_all else f"the {len(longest)} longest operators",

@@ -8,6 +8,7 @@ from a model, so from anybody: all of them are escaped.
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from nndeploy.cli.console import ms_text
 from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.page import escaped, filled
 from nndeploy.pacing.achieved import Achieved
@@ -31,14 +32,13 @@ def pace_page(model: str, points: Sequence[PlannedPoint], loads: Loads, found: A
 
 
 def _heading(loads: Loads, found: Achieved) -> str:
-    before, after = loads.before.end / 1e6, found.cap_ms
-    return f"A run that takes {before:.3g} ms calm, within {after:.3g} ms"
+    return f"A run that takes {ms_text(loads.before.end / 1e6)} calm, within {ms_text(found.cap_ms)}"
 
 
 def _facts(points: Sequence[PlannedPoint], loads: Loads, found: Achieved, has_slice: bool) -> str:
     facts = (
-        ("granted", f"{found.cap_ms:.3g} ms"),
-        ("calm", f"{loads.before.end / 1e6:.3g} ms"),
+        ("granted", ms_text(found.cap_ms)),
+        ("calm", ms_text(loads.before.end / 1e6)),
         ("points", f"{len(points):,}"),
         ("paced runs", f"{found.runs:,}"),
         ("sleeps a run", f"{found.sleeps_a_run:.1f}"),
@@ -54,9 +54,9 @@ def _tiles(loads: Loads, found: Achieved) -> str:
         (f"{found.load:.0%}", f"mean load; expected {expected.mean:.0%}, before 100%"),
         (f"{found.p50_peak_load:.0%}", f"peak in 10 ms of the median run; expected {expected.peak:.0%}"),
         (f"{found.peak_load:.0%}", "peak in 10 ms of any run"),
-        (f"{found.p50_ms:.3g} ms", f"median latency of {found.cap_ms:.3g} ms; p99 {found.p99_ms:.3g} ms"),
+        (ms_text(found.p50_ms), f"median latency of {ms_text(found.cap_ms)}; p99 {ms_text(found.p99_ms)}"),
         (f"{found.over_cap:.1%}", "of the runs took longer than granted"),
-        (f"{found.longest_run_ms:.2g} ms", "longest work without a sleep, of any run"),
+        (ms_text(found.longest_run_ms), "longest work without a sleep, of any run"),
     )
     return "".join(f'<div class="card tile"><b>{big}</b><small>{small}</small></div>' for big, small in tiles)
 

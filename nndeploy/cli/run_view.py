@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nndeploy.cli.console import err, print_line
+from nndeploy.cli.console import err, ms_text, print_line
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
@@ -191,11 +191,11 @@ def pace_text(pacer: Pacer) -> str:
     if found is None:
         return "nndeploy: paced: too few runs to know how long its operators take"
     return (
-        f"nndeploy: paced: runs took {found.p50_ms:.3g} ms (p50), {found.p99_ms:.3g} ms (p99) of the "
-        f"{found.cap_ms:.3g} ms granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
+        f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99) of the "
+        f"{ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
         f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
-        f"{found.mean_late_us:.0f} us late on average, at most {found.longest_run_ms:.2g} ms of work without one"
+        f"{found.mean_late_us:.0f} us late on average, at most {ms_text(found.longest_run_ms)} of work without one"
         + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 

@@ -30,8 +30,8 @@ def test_a_table_has_curves_on_a_terminal_alone(
     said = capsys.readouterr().out
     assert not set(said) & set("▁▂▃▄▅▆▇█")
     assert [line.split() for line in said.splitlines()[-3:-1]] == [
-        ["before", "40", "100%", "100%"],
-        ["expected", "80", "50%", "50%"],
+        ["before", "40", "ms", "100%", "100%"],
+        ["expected", "80", "ms", "50%", "50%"],
     ]
     monkeypatch.setattr(load_view, "out", lambda: Console(force_terminal=True, width=100))
     print_loads(LOADS)

@@ -148,6 +148,12 @@ def test_a_run_that_was_not_measured_is_not_drawn() -> None:
     assert {group.get("class") for group in root.iter(f"{SVG}g")} == {"before", "expected"}
 
 
+def test_windows_of_a_short_run_are_told() -> None:
+    short = "of a shorter run its own length,"
+    assert short in page([3.0, 2.0])
+    assert short not in page([30.0, 20.0])
+
+
 def test_what_a_run_took_beyond_what_was_granted_is_drawn_too() -> None:
     _, loads, _ = paced([3.0, 2.0])
     late = Timeline(80 * MS, np.zeros((0, 2)))

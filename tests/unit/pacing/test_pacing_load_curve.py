@@ -174,10 +174,12 @@ def test_the_run_that_is_shown_is_the_one_of_median_peak() -> None:
     assert of_median_peak([]) is None
 
 
-def test_more_sleeps_than_are_remembered_end_the_timeline(library: ctypes.CDLL) -> None:
+def test_more_sleeps_than_are_remembered_end_what_is_told(library: ctypes.CDLL) -> None:
     plan = proportional(np.full(400, 2.0 * MS), np.full(400, False), 1e12, 0.0)
-    got, expected = slept_by(library, plan, 1600 * MS).timeline(), expected_timeline(plan, 1600 * MS)
+    item, expected = slept_by(library, plan, 1600 * MS), expected_timeline(plan, 1600 * MS)
+    got = item.timeline()
+    assert len(expected.sleeps) == item.workers[0].sleeps == 399
     assert len(got.sleeps) == 256
     np.testing.assert_allclose(got.sleeps, expected.sleeps[:256], atol=4)
-    assert got.end == got.sleeps[-1, 1]
-    assert len(expected.sleeps) == 399
+    assert got.end == got.sleeps[-1, 1] < item.latency
+    assert item.busiest == pytest.approx(expected.peak * WINDOW_NS, rel=1e-6)
