@@ -79,3 +79,8 @@ def size_text(num_bytes: int) -> str:
             break
         size /= 1000
     return f"{num_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def ms_text(milliseconds: float) -> str:
+    """Returns a time as people write it, to three digits or the millisecond."""
+    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"

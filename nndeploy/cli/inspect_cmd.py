@@ -15,6 +15,7 @@ from nndeploy.bundle.steps import Step, is_fused, steps_of
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
+from nndeploy.cli.page import write_page
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import UsageError
 from nndeploy.report import CheckReport, Report, report_from_json
@@ -64,7 +65,10 @@ def inspect(
                 raise UsageError(f"the bundle has no chain {chain_id!r:.80}", hint=f"it has {', '.join(chains)}")
             chains = {chain_id: chains[chain_id]}
         if page is not None:
-            _write_page(page, opened, next(iter(chains.values())))
+            from nndeploy.cli.inspect_page import inspect_page
+
+            report = next(iter(chains.values()))
+            write_page(page, inspect_page(opened.manifest, report, opened.size_bytes, _fused_of_best(opened)))
         if as_json:
             print_json(_to_json(opened, here))
         else:
@@ -108,16 +112,6 @@ def _steps(bundle: Bundle) -> list[tuple[str, str, list[Step]]]:
 def _choices(chain: ChainChoice) -> list[Choice]:
     """Returns what each submodel of a chain would get here; nothing is opened."""
     return [choose(submodel, LoadOptions(), chain.place.host, chain.place.gpu) for submodel in chain.submodels]
-
-
-def _write_page(path: Path, bundle: Bundle, report: Report) -> None:
-    from nndeploy.cli.inspect_page import inspect_page
-    from nndeploy.stream.files import OutputFolder
-
-    text = inspect_page(bundle.manifest, report, bundle.size_bytes, _fused_of_best(bundle))
-    folder = OutputFolder(path.parent)
-    folder.write(path.name, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
-    folder.close()
 
 
 def _fused_of_best(bundle: Bundle) -> dict[str, list[str]]:

@@ -5,17 +5,15 @@ In: manifest and report of a bundle. Out: HTML. Every name comes from a model, s
 for the place where it stands, the script sets text alone, and the page's own policy forbids to load anything.
 """
 
-import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.cli.console import size_text
 from nndeploy.cli.graph_layout import Layout, Point, layered_layout
+from nndeploy.cli.page import escaped, filled
 from nndeploy.errors import one_line
 from nndeploy.report import NodeReport, Report
 
@@ -46,7 +44,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Map
     backends = list(dict.fromkeys((*report.backends, *(node.backend for node in report.nodes))))
     colours = {name: f"--b{i}" for i, name in enumerate(backends)}
     parts = {
-        "title": _text(manifest.model_name),
+        "title": escaped(manifest.model_name),
         "colours": "".join(f"--b{i}:{PALETTE[i % len(PALETTE)]};" for i in range(len(backends))),
         "facts": _facts(manifest, report, size_bytes),
         "graph": _svg(boxes, edges, layout, colours),
@@ -55,13 +53,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Map
         "rows": _rows(boxes, colours),
         "data": _data(boxes),
     }
-    template = files("nndeploy.cli").joinpath("inspect_page.html").read_text(encoding="utf-8")
-    # One pass, so that a name that looks like a place is not taken for one.
-    return re.sub("@(" + "|".join(parts) + ")@", lambda found: parts[found[1]], template)
-
-
-def _text(text: str) -> str:
-    return html.escape(one_line(text))
+    return filled("inspect_page.html", parts)
 
 
 def _cut(text: str) -> str:
@@ -96,7 +88,7 @@ def _facts(manifest: Manifest, report: Report, size_bytes: int) -> str:
         ("made by nndeploy", str(version)),
         ("model sha256", manifest.model_sha256[:12]),
     )
-    return "".join(f"<span>{_text(name)} <b>{_text(value)}</b></span>" for name, value in facts)
+    return "".join(f"<span>{escaped(name)} <b>{escaped(value)}</b></span>" for name, value in facts)
 
 
 def _svg(boxes: Sequence[_Box], edges: Sequence[tuple[int, int]], layout: Layout, colours: dict[str, str]) -> str:
@@ -137,8 +129,8 @@ def _svg_box(i: int, box: _Box, centre: Point, colours: dict[str, str], most: fl
     colour = f"var({colours[backend]})" if box.node else "var(--edge)"
     share = (width - 10) * box.node.share / most if box.node else 0.0
     return (
-        f'<g class="{kind}" data-i="{i}" data-b="{_text(backend)}" data-x="{centre[0]:.0f}" data-y="{centre[1]:.0f}" '
-        f'style="--c:{colour}" transform="translate({x:.1f} {y:.1f})"><title>{_text(_tooltip(box))}</title>'
+        f'<g class="{kind}" data-i="{i}" data-b="{escaped(backend)}" data-x="{centre[0]:.0f}" data-y="{centre[1]:.0f}" '
+        f'style="--c:{colour}" transform="translate({x:.1f} {y:.1f})"><title>{escaped(_tooltip(box))}</title>'
         f'<rect class="box" width="{width:.1f}" height="{BOX_HEIGHT:.0f}" rx="{8 if box.node else 20}"/>'
         + (f'<rect class="side" y="7" width="3.5" height="{BOX_HEIGHT - 14:.0f}" rx="1.7"/>' if box.node else "")
         + (
@@ -146,8 +138,8 @@ def _svg_box(i: int, box: _Box, centre: Point, colours: dict[str, str], most: fl
             if share
             else ""
         )
-        + f'<text x="{width / 2:.1f}" y="17" text-anchor="middle">{_text(box.title)}</text>'
-        f'<text class="name" x="{width / 2:.1f}" y="30" text-anchor="middle">{_text(box.subtitle)}</text></g>'
+        + f'<text x="{width / 2:.1f}" y="17" text-anchor="middle">{escaped(box.title)}</text>'
+        f'<text class="name" x="{width / 2:.1f}" y="30" text-anchor="middle">{escaped(box.subtitle)}</text></g>'
     )
 
 
@@ -164,8 +156,8 @@ def _legend(report: Report, name: str, colour: str) -> str:
     nodes = [node for node in report.nodes if node.backend == name]
     share = sum(node.share for node in nodes)
     return (
-        f'<button class="legend" data-b="{_text(name)}"><span class="swatch" style="background:var({colour})"></span>'
-        f"<span>{_text(name)}</span><small>{len(nodes):,} nodes, {share:.1%} of the compute</small></button>"
+        f'<button class="legend" data-b="{escaped(name)}"><span class="swatch" style="background:var({colour})"></span>'
+        f"<span>{escaped(name)}</span><small>{len(nodes):,} nodes, {share:.1%} of the compute</small></button>"
     )
 
 
@@ -176,14 +168,14 @@ def _submodels(report: Report, colours: dict[str, str], fused: Mapping[str, Sequ
         size = f'<span class="muted">{submodel.num_nodes:,} nodes, {submodel.share:.1%}</span>'
         lines = "".join(_reason(backend, reason) for backend, reason in submodel.refusals.items())
         lines += "".join(
-            f'<div class="reason"><b>fused:</b> {_text(step)}</div>' for step in fused.get(submodel.id, ())
+            f'<div class="reason"><b>fused:</b> {escaped(step)}</div>' for step in fused.get(submodel.id, ())
         )
-        found.append(f"<div>{dot}<b>{_text(submodel.id)}</b> {_text(submodel.backend)} {size}{lines}</div>")
+        found.append(f"<div>{dot}<b>{escaped(submodel.id)}</b> {escaped(submodel.backend)} {size}{lines}</div>")
     return "".join(found) or '<div class="muted">none</div>'
 
 
 def _reason(backend: str, reason: str) -> str:
-    return f'<div class="reason"><b>not {_text(backend)}:</b> {_text(reason)}</div>'
+    return f'<div class="reason"><b>not {escaped(backend)}:</b> {escaped(reason)}</div>'
 
 
 def _rows(boxes: Sequence[_Box], colours: dict[str, str]) -> str:
@@ -191,11 +183,11 @@ def _rows(boxes: Sequence[_Box], colours: dict[str, str]) -> str:
 
 
 def _row(i: int, node: NodeReport, colours: dict[str, str]) -> str:
-    reasons = "<br>".join(f"{_text(backend)}: {_text(reason)}" for backend, reason in node.refusals.items())
+    reasons = "<br>".join(f"{escaped(backend)}: {escaped(reason)}" for backend, reason in node.refusals.items())
     return (
-        f'<tr data-i="{i}"><td>{_text(node.name)}</td><td>{_text(node.op)}</td>'
-        f'<td><span class="dot" style="--c:var({colours[node.backend]})"></span>{_text(node.backend)}</td>'
-        f'<td>{_text(node.submodel)}</td><td class="num">{node.share:.2%}</td><td>{reasons}</td></tr>'
+        f'<tr data-i="{i}"><td>{escaped(node.name)}</td><td>{escaped(node.op)}</td>'
+        f'<td><span class="dot" style="--c:var({colours[node.backend]})"></span>{escaped(node.backend)}</td>'
+        f'<td>{escaped(node.submodel)}</td><td class="num">{node.share:.2%}</td><td>{reasons}</td></tr>'
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.pace_options import goal_of, goal_options
 
@@ -15,6 +15,7 @@ EXAMPLES = """\b
 Examples:
   nndeploy pace model.nnd --max-latency 80ms
   nndeploy pace model.nnd --cpu-limit 50% --all
+  nndeploy pace model.nnd --max-latency 80ms --html pace.html     the load before and after, as a picture
 """
 SHOWN = 12
 
@@ -25,22 +26,27 @@ SHOWN = 12
 @click.option("--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Paced runs to measure.")
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
 @load_options
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
-def pace(bundle: Path, runs: int, shows_all: bool, as_json: bool, **options: Any) -> None:
+def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: bool, **options: Any) -> None:
     """Show how a BUNDLE would be paced on this machine.
 
-    That is how long each operator takes, how long runs sleep behind it, and what that achieves. The bundle must have
-    been compiled with --pace and carry a sample, which is what is run.
+    That is how long each operator takes, how long runs sleep behind it, the load before and after, and what that
+    achieves. The bundle must have been compiled with --pace and carry a sample, which is what is run.
     """
     from nndeploy.bundle.reader import open_bundle
+    from nndeploy.cli.load_view import loads_to_json, print_loads
+    from nndeploy.cli.pace_page import pace_page
+    from nndeploy.cli.page import write_page
     from nndeploy.cli.run_view import pace_text, pace_to_json
     from nndeploy.errors import UsageError
+    from nndeploy.pacing.achieved import achieved
 
     goal = goal_of(options)
     if goal is None:
         raise UsageError("a plan needs one of --max-latency and --cpu-limit", hint="for example --cpu-limit 50%")
     with open_bundle(bundle) as opened:
-        goldens = opened.manifest.goldens
+        goldens, model = opened.manifest.goldens, opened.manifest.model_name
         inputs = opened.values(goldens[0].inputs) if goldens else None
     if inputs is None:
         raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
@@ -48,17 +54,21 @@ def pace(bundle: Path, runs: int, shows_all: bool, as_json: bool, **options: Any
         assert program.pacer is not None
         for _ in range(runs):
             program.run(inputs)
-        plan = program.pacer.plan()
-        text, achieved = pace_text(program.pacer), pace_to_json(program.pacer)
+        plan, loads, found = program.pacer.plan(), program.pacer.loads(), achieved(program.pacer.records)
+        text, figures, has_slice = pace_text(program.pacer), pace_to_json(program.pacer), program.pacer.has_slice
+    assert loads is not None  # a sample was run calm before
+    assert found is not None
+    if page is not None:
+        write_page(page, pace_page(model, plan, loads, found, has_slice=has_slice))
     if as_json:
-        print_json({"bundle": str(bundle), **achieved, "points": [dataclasses.asdict(point) for point in plan]})
+        points = [dataclasses.asdict(point) for point in plan]
+        print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), "points": points})
         return
     work_ms, sleep_ms = (
         sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for one in plan), strict=True)
     )
-    print_line(
-        f"{len(plan)} points, {work_ms:.3g} ms of work and {sleep_ms:.3g} ms of sleep in {achieved['cap_ms']:.3g} ms"
-    )
+    work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
+    print_line(f"{len(plan)} points, {work_and_sleep} in {ms_text(found.cap_ms)}")
     longest = sorted(plan, key=lambda one: -one.amount_us)[: len(plan) if shows_all else SHOWN]
     print_table(
         "operators" if shows_all else f"the {len(longest)} longest operators",
@@ -77,4 +87,6 @@ def pace(bundle: Path, runs: int, shows_all: bool, as_json: bool, **options: Any
     )
     for note in program.pacer.notes:
         print_line(note)
-    print_line(text.removeprefix("nndeploy: "))
+    print_loads(loads)
+    for line in text.splitlines():
+        print_line(line.removeprefix("nndeploy: "))

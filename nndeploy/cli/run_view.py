@@ -11,10 +11,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nndeploy.cli.console import err, print_line
+from nndeploy.cli.console import err, ms_text, print_line
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
+from nndeploy.pacing.load_curve import WINDOW_NS
 from nndeploy.pacing.pacer import Pacer
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
@@ -185,15 +186,17 @@ class RunView:
 
 
 def pace_text(pacer: Pacer) -> str:
-    """Returns what pacing achieved, as a line."""
+    """Returns what pacing achieved, as lines: of the time granted, and of the load."""
     found = achieved(pacer.records)
     if found is None:
         return "nndeploy: paced: too few runs to know how long its operators take"
     return (
-        f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%}, most {found.peak_load:.0%}; "
-        f"p50 {found.p50_ms:.3g} ms, p99 {found.p99_ms:.3g} ms of {found.cap_ms:.3g} ms, {found.over_cap:.1%} over; "
-        f"{found.sleeps_a_run:.1f} sleeps a run, wrong by {found.p50_delay_error_us:.0f} us, which took "
-        f"{found.waiting:.1%} of the processor time; longest run {found.longest_run_ms:.2g} ms"
+        f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99) of the "
+        f"{ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
+        f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
+        f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
+        f"which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
+        "without one"
         + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 

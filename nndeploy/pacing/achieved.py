@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nndeploy.pacing.item import WINDOW_NS
+from nndeploy.pacing.load_curve import WINDOW_NS
 from nndeploy.pacing.pacer import PaceRecord
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.pacing.load_curve import Timeline
 from nndeploy.pacing.plan import PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -16,9 +17,6 @@ PACE_VERSION = 2
 """NND_PACE_VERSION: of these structures."""
 _WORKER_ALIGNMENT = 64
 _LOG = 256  # NND_PACE_LOG
-WINDOW_NS = 10_000_000
-"""NND_PACE_WINDOW: over which the load is told."""
-
 
 _POINT = np.dtype([
     ("before", "f8"), ("amount", "f8"), ("weight_before", "f8"), ("weight", "f8"), ("next", "f8"), ("parts", "i8"),
@@ -109,6 +107,12 @@ class Item:
     def busiest(self) -> int:
         """The most nanoseconds of work in any `WINDOW_NS`."""
         return int(self._struct.busiest)
+
+    def timeline(self) -> Timeline:
+        """Returns when worker 0 slept; it ends with the last sleep that is remembered where there were more."""
+        num_sleeps = int(self.workers[0].sleeps)
+        sleeps = np.array(self._struct.log[: 2 * min(num_sleeps, _LOG)], float).reshape(-1, 2) - self._struct.begin
+        return Timeline(float(self.latency if num_sleeps <= _LOG else sleeps[-1, 1]), sleeps)
 
     def take(self, plan: PlanMemory | None) -> None:
         """Sets the plan; without one the item is only measured."""

@@ -20,6 +20,7 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.plan import PacePlan, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 
@@ -47,6 +48,8 @@ SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
 KEPT_RECORDS = 10_000
 """Figures are those of the last runs where there are more."""
+KEPT_TIMELINES = 31
+"""Of the last runs at a shape, of which one is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class _Shape:
     planned_at: float = 0.0
     cap: int = 0
     memory: PlanMemory | None = None
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
 
     def keep_back(self, error: float) -> None:
         """Sets the reserve: what 99 of 100 runs needed beyond the end planned for them; `error` is the last one's."""
@@ -235,6 +239,16 @@ class Pacer:
             )
         ]
 
+    def loads(self) -> Loads | None:
+        """Returns the load over time of runs at the shape that ran last, None where there is no plan."""
+        with self._lock:
+            shape = self._planned()
+            if shape is None:
+                return None
+            _, plan = self._in_order(shape)
+            calm, cap, timelines = shape.calm, shape.cap, list(shape.timelines)
+        return Loads(calm_timeline(calm), expected_timeline(plan, cap), of_median_peak(timelines))
+
     def _planned(self) -> _Shape | None:
         """Returns the shape that ran last of those that have a plan."""
         self._look()
@@ -267,6 +281,7 @@ class Pacer:
         shape.times.append(item.times.copy())
         if cap:
             shape.keep_back(latency - (cap - reserve))
+            shape.timelines.append(item.timeline())
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
             shape.latencies.append(latency)

@@ -47,7 +47,7 @@ class PairGraph:
         Raises:
             UsageError: a number has no meaning, or pairs name unknown operators, are there twice or form a cycle.
         """
-        self.amounts: _Array = np.array(amounts, np.float64)
+        self.amounts: _Array = np.round(np.array(amounts, np.float64), 6)  # less is no time, and no divisor
         self.pairs: list[tuple[int, int]] = [(int(a), int(b)) for a, b in pairs]
         self.bounds: _Array = np.full(len(self.amounts), np.inf) if bounds is None else np.array(bounds, np.float64)
         self._check()

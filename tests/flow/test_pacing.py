@@ -13,7 +13,7 @@ from separable_model import needs_native, separable_model
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal
 from nndeploy.target import host_target
@@ -151,7 +151,10 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
     assert pacing["runs"] >= 3
     assert pacing["cap_ms"] == 30
     assert 0 < pacing["calm_ms"] < 30
-    assert "paced: load" in said.err
+    granted, load = (line for line in said.err.splitlines() if line.startswith("nndeploy: paced: "))
+    assert f"of the 30 ms granted; {pacing['over_cap']:.1%} of {pacing['runs']} took longer" in granted
+    assert f"load of the run's thread {pacing['load']:.0%} on average" in load
+    assert f"in a run's busiest 10 ms (p50; at most {pacing['peak_load']:.0%})" in load
     assert len(list((model.parent / "out").iterdir())) == 3
 
 
@@ -191,7 +194,35 @@ def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%", "--runs", "2"]) == 0
     said = capsys.readouterr().out
     assert "ms of sleep in" in said
-    assert "paced: load" in said
+    assert "load of the run's thread, in windows of 10 ms" in said
+    assert "paced: load of the run's thread" in said
+
+
+def test_the_load_before_and_after_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle, page = compiled(model, backends="onnxruntime"), model.with_name("new") / "pace.html"
+    arguments = ["pace", str(bundle), "--max-latency", "40ms", "--runs", "3"]
+    assert run_command([*arguments, "--html", str(page), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    curves, plan = shown["load_curves"], shown["points"]
+    assert curves["window_ms"] == 10
+    assert curves["before"]["ms"] == shown["calm_ms"]
+    assert curves["before"]["mean"] == curves["before"]["peak"] == 1
+    slept = sum(until - since for since, until in curves["expected"]["sleeps_ms"])
+    assert slept <= sum(point["delay_us"] for point in plan) / 1e3 + 1e-3
+    assert curves["measured"]["ms"] > curves["expected"]["ms"] * 0.2
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>separable, paced</h1>" in text
+    assert text.count("<tr><td") == len(plan)
+    assert list(page.parent.iterdir()) == [page]
+
+
+def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, backends="onnxruntime")
+    arguments = ["pace", str(bundle), "--max-latency", "40ms", "--runs", "1", "--html", str(model.parent)]
+    assert run_command(arguments) == CannotCreateError.exit_code
+    said = capsys.readouterr()
+    assert "cannot be created" in said.err
+    assert said.out == ""
 
 
 def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nndeploy.cli.console import print_json, print_line, print_table, size_text, warn
+from nndeploy.cli.console import ms_text, print_json, print_line, print_table, size_text, warn
 from nndeploy.cli.run_view import describe
 
 
@@ -43,6 +43,14 @@ def test_json_is_json(capsys) -> None:
 )
 def test_sizes_are_written_as_people_do(size, text) -> None:
     assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0.04211, "0.0421 ms"), (9.126, "9.13 ms"), (99.94, "99.9 ms"), (112.6, "113 ms"), (1450.0, "1,450 ms")],
+)
+def test_times_are_written_as_people_do(ms, text) -> None:
+    assert ms_text(ms) == text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from nndeploy.pacing.plan import PART_NS, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.solving import solve
 
-AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=50)
+AMOUNTS = st.lists(st.floats(0, 1e9).map(lambda amount: round(amount, 3)), min_size=1, max_size=50)
 
 
 @given(AMOUNTS)

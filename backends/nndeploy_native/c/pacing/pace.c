@@ -157,10 +157,12 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   nnd_current = item;
 }
 
-/* How long worker 0 worked between `from` and `from` + NND_PACE_WINDOW. */
+/* How long worker 0 worked between `from` and `from` + NND_PACE_WINDOW; of a run with more sleeps than are remembered,
+ * nothing is told behind the last of those. */
 static int64_t nnd_busy_after(const struct nnd_pace_item *item, int64_t from) {
   const int64_t to = from + NND_PACE_WINDOW, sleeps = item->workers[0].sleeps;
-  int64_t busy = (to < item->end ? to : item->end) - from;
+  const int64_t end = sleeps > NND_PACE_LOG ? item->log[2 * NND_PACE_LOG - 1] : item->end;
+  int64_t busy = (to < end ? to : end) - from;
   for (int64_t i = 0; i < sleeps && i < NND_PACE_LOG; i++) {
     const int64_t begin = item->log[2 * i] > from ? item->log[2 * i] : from;
     const int64_t end = item->log[2 * i + 1] < to ? item->log[2 * i + 1] : to;

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `pace --html`: the load before and after, the operators with their delays, what was achieved.
+
+In: the plan of a bundle and what runs of it did. Out: HTML without a script, in one file without a network. Names come
+from a model, so from anybody: all of them are escaped.
+"""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from nndeploy.cli.console import ms_text
+from nndeploy.cli.load_picture import load_svg
+from nndeploy.cli.page import escaped, filled
+from nndeploy.pacing.achieved import Achieved
+from nndeploy.pacing.load_curve import Loads
+from nndeploy.pacing.pacer import PlannedPoint
+
+WIDEST_BAR = 60.0
+"""Pixels of the longest operator."""
+
+
+def pace_page(model: str, points: Sequence[PlannedPoint], loads: Loads, found: Achieved, *, has_slice: bool) -> str:
+    """Returns the page; `points` are in the order in which they are passed."""
+    parts = {
+        "title": escaped(model),
+        "facts": _facts(points, loads, found, has_slice),
+        "tiles": _tiles(loads, found),
+        "picture": load_svg(loads, found.cap_ms * 1e6, _heading(loads, found), points),
+        "rows": "\n".join(_rows(points)),
+    }
+    return filled("pace_page.html", parts)
+
+
+def _heading(loads: Loads, found: Achieved) -> str:
+    return f"A run that takes {ms_text(loads.before.end / 1e6)} calm, within {ms_text(found.cap_ms)}"
+
+
+def _facts(points: Sequence[PlannedPoint], loads: Loads, found: Achieved, has_slice: bool) -> str:
+    facts = (
+        ("granted", ms_text(found.cap_ms)),
+        ("calm", ms_text(loads.before.end / 1e6)),
+        ("points", f"{len(points):,}"),
+        ("paced runs", f"{found.runs:,}"),
+        ("sleeps a run", f"{found.sleeps_a_run:.1f}"),
+        ("delays wrong by", f"{found.p50_delay_error_us:.0f} us (p50), {found.p99_delay_error_us:.0f} us (p99)"),
+        ("sleeping took", f"{found.waiting:.1%} of the processor time"),
+        ("longer slices", "yes" if has_slice else "not in this kernel"),
+    )
+    return "".join(f"<span>{escaped(name)} <b>{escaped(value)}</b></span>" for name, value in facts)
+
+
+def _tiles(loads: Loads, found: Achieved) -> str:
+    expected = loads.expected
+    tiles = (
+        (f"{found.load:.0%}", f"mean load; expected {expected.mean:.0%}, before 100%"),
+        (f"{found.p50_peak_load:.0%}", f"peak in 10 ms of the median run; expected {expected.peak:.0%}"),
+        (f"{found.peak_load:.0%}", "peak in 10 ms of any run"),
+        (ms_text(found.p50_ms), f"median latency of {ms_text(found.cap_ms)}; p99 {ms_text(found.p99_ms)}"),
+        (f"{found.over_cap:.1%}", "of the runs took longer than granted"),
+        (ms_text(found.longest_run_ms), "longest work without a sleep, of any run"),
+    )
+    return "".join(f'<div class="card tile"><b>{big}</b><small>{small}</small></div>' for big, small in tiles)
+
+
+def _rows(points: Sequence[PlannedPoint]) -> list[str]:
+    total, most = (pick([point.amount_us for point in points]) or 1.0 for pick in (sum, max))
+    return [
+        f'<tr><td class="num">{number}</td><td>{escaped(point.name)}</td>'
+        f"<td>{escaped(after.name) if after else '<span class=muted>the end</span>'}</td>"
+        f'<td class="num"><span class="bar" style="width:{point.amount_us / most * WIDEST_BAR:.1f}px"></span>'
+        f'{point.amount_us:,.0f}</td><td class="num">{point.amount_us / total:.1%}</td>'
+        f'<td class="num">{point.parts}</td><td class="num">{point.delay_us:,.0f}</td></tr>'
+        for number, (point, after) in enumerate(zip_longest(points, points[1:]), 1)
+        if point is not None
+    ]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load over time: by hand, by what must hold of any run, and as the library of delays sleeps on a clock of ours."""
+
+import ctypes
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nndeploy_native.isa import ISAS
+from nndeploy_native.library import library_from_source, zig_missing
+
+from nndeploy.pacing.item import Item, PlanMemory
+from nndeploy.pacing.load_curve import (
+    WINDOW_NS,
+    Timeline,
+    calm_timeline,
+    expected_timeline,
+    of_median_peak,
+)
+from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.shared_object import library_from_bytes
+from nndeploy.target import host_target
+
+MS = 1_000_000
+FAKE_CLOCK = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((visibility("default"))) int64_t now = 1000, rested = 0;
+static int told(clockid_t clock, struct timespec *at) {
+  const int64_t value = clock == CLOCK_MONOTONIC ? now : now - rested;
+  at->tv_sec = value / 1000000000; at->tv_nsec = value % 1000000000; return 0;
+}
+static int slept(const struct timespec *at) {
+  const int64_t until = at->tv_sec * 1000000000 + at->tv_nsec;
+  rested += until - now; now = until; return 0;
+}
+#define clock_gettime(clock, at) told(clock, at)
+#define clock_nanosleep(clock, flags, at, left) slept(at)
+#define prctl(...) 0
+#include "pacing/pace.c"
+"""
+Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    if reason := zig_missing():
+        pytest.skip(reason)
+    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    made = library_from_bytes(library_from_source(FAKE_CLOCK, isa, Path(tmp_path_factory.mktemp("clock"))))
+    made.nnd_pace_begin.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return made
+
+
+def slept_by(library: ctypes.CDLL, plan: PacePlan, cap: int) -> Item:
+    """Passes all parts of a plan on a clock that only work and sleeps move."""
+    now, item, num = ctypes.c_int64.in_dll(library, "now"), Item(len(plan.amounts), 1), len(plan.amounts)
+    item.take(PlanMemory(plan, np.arange(num)))
+    now.value += MS  # what was worked for the item before does not count once the thread has rested
+    ctypes.c_int64.in_dll(library, "rested").value += MS
+    library.nnd_pace_begin(item.address, 0, cap)
+    passes = Pass.from_address(item.address)
+    begin = now.value
+    for point, parts in enumerate(plan.parts.tolist()):
+        for part in range(1, parts + 1):
+            done = int(plan.before[point] + plan.amounts[point] * (part / parts))
+            now.value = begin + done + item.workers[0].slept
+            passes(item.address, 0, point, part, parts)
+    library.nnd_pace_end()
+    return item
+
+
+AMOUNTS = st.lists(st.integers(0, 8 * MS), min_size=1, max_size=30)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[PacePlan, int]:
+    """Plans of no more sleeps than are remembered, and their caps: some below what the work takes."""
+    amounts = np.array(draw(AMOUNTS), float)
+    cut = np.array(draw(st.lists(st.booleans(), min_size=len(amounts), max_size=len(amounts))))
+    cap = round(float(amounts.sum()) * draw(st.floats(0.5, 4.0))) + draw(st.integers(0, MS))
+    plan = serial_plan(amounts, cut, cap, draw(st.floats(0, 0.1)) * cap)
+    return replace(plan, burst=draw(st.sampled_from((plan.burst, 4.0 * MS)))), cap
+
+
+@given(plans())
+def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_disturbs(
+    library: ctypes.CDLL, made: tuple[PacePlan, int]
+) -> None:
+    plan, cap = made
+    item, expected = slept_by(library, plan, cap), expected_timeline(plan, cap)
+    assert item.workers[0].sleeps == len(expected.sleeps)
+    got = item.timeline()
+    np.testing.assert_allclose(got.sleeps, expected.sleeps, atol=4)  # a compiler may fuse a product and a sum
+    assert got.end == pytest.approx(expected.end, abs=4)
+    assert item.busiest == pytest.approx(expected.peak * min(WINDOW_NS, expected.end), abs=8)
+
+
+@given(plans())
+def test_no_more_is_slept_than_there_is_slack(made: tuple[PacePlan, int]) -> None:
+    plan, cap = made
+    run = expected_timeline(plan, cap)
+    slack = max(0.0, cap - plan.total - plan.reserve)
+    assert run.end - run.work <= slack + 1
+    assert run.work == pytest.approx(plan.total, abs=1)
+    assert run.end <= max(cap, plan.total) + 1
+    lengths = run.sleeps[:, 1] - run.sleeps[:, 0]
+    assert (lengths >= plan.least_delay - 1).all()
+    assert (np.diff(run.sleeps.ravel()) >= 0).all()
+
+
+@given(AMOUNTS.filter(lambda amounts: min(amounts) > 0 and len(amounts) > 1), st.integers(1, 100 * MS))
+def test_all_slack_is_slept_where_any_work_is_slept_behind(amounts: list[int], slack: int) -> None:
+    plan = replace(
+        serial_plan(np.array(amounts, float), np.full(len(amounts), False), 1e12, 7.0), burst=0, least_delay=0
+    )
+    run = expected_timeline(plan, sum(amounts) + slack + 7)
+    assert run.end - run.work == pytest.approx(slack, abs=len(amounts) + 1)
+
+
+@given(plans())
+def test_a_curve_is_a_share_of_windows(made: tuple[PacePlan, int]) -> None:
+    run = expected_timeline(*made)
+    middles, load = run.curve
+    assert ((load >= 0) & (load <= 1)).all()
+    assert load[0] == load[-1] == 0 or not run.end  # nothing runs before and behind
+    window = min(WINDOW_NS, run.end)
+    assert np.trapezoid(load, middles) == pytest.approx(run.work, rel=1e-6, abs=1)  # every moment is in as many windows
+    assert run.peak * (run.end + window) >= run.work * (1 - 1e-9)
+
+
+def test_sleeps_by_hand() -> None:
+    plan = PacePlan(np.full(3, 4.0 * MS), np.array([0.5, 0.5, 0.0]), np.array([2, 1, 1]), reserve=MS, burst=MS)
+    run = expected_timeline(plan, 21 * MS)
+    # 8 ms of slack: 2 behind each half of the first operator, the rest behind the second, none behind the last
+    assert (run.sleeps / MS).tolist() == [[2, 4], [6, 8], [12, 16]]
+    assert run.end == 20 * MS
+    assert run.mean == 0.6
+    assert run.pieces(plan.amounts) == [
+        (0, 0, 2 * MS), (0, 4 * MS, 6 * MS), (1, 8 * MS, 12 * MS), (2, 16 * MS, 20 * MS),
+    ]  # fmt: skip
+
+
+def test_short_work_is_slept_behind_once_it_is_a_burst() -> None:
+    plan = replace(serial_plan(np.full(8, 1.0 * MS), np.full(8, False), 1e12, 0.0), burst=1.5 * MS)
+    run = expected_timeline(plan, 15 * MS)  # the next operator would end beyond it
+    assert (run.sleeps[:, 0] / MS).tolist() == pytest.approx([1, 3, 5, 7, 9, 11, 13], abs=1e-5)
+    plan = replace(plan, burst=2.0 * MS)  # 2 ms behind two operators, all that is left where a burst is left
+    np.testing.assert_allclose(expected_timeline(plan, 15 * MS).sleeps / MS, [[2, 4], [6, 8], [10, 13]], atol=1e-5)
+    plan = replace(plan, burst=9.0 * MS)  # a run that is shorter than a burst sleeps once
+    np.testing.assert_allclose(expected_timeline(plan, 15 * MS).sleeps / MS, [[7, 14]], atol=1e-5)
+
+
+def test_the_load_by_hand() -> None:
+    run = Timeline(30.0 * MS, np.array([[10.0, 20.0]]) * MS)
+    middles, load = run.curve
+    np.testing.assert_array_equal(middles / MS, [-5, 5, 15, 25, 35])
+    np.testing.assert_array_equal(load, [0, 1, 0, 1, 0])
+    assert run.mean == pytest.approx(2 / 3)
+    calm = calm_timeline(30 * MS)
+    assert (calm.mean, calm.peak) == (1.0, 1.0)
+    np.testing.assert_array_equal(calm.curve[0] / MS, [-5, 5, 25, 35])
+
+
+def test_windows_are_no_longer_than_a_run() -> None:
+    run = Timeline(2.0 * MS, np.array([[1.0, 1.5]]) * MS)
+    assert run.peak == run.mean == 0.75
+    assert calm_timeline(2 * MS).peak == 1.0
+    assert calm_timeline(0).peak == 0.0
+
+
+def test_the_run_that_is_shown_is_the_one_of_median_peak() -> None:
+    runs = [Timeline(12.0 * MS, np.array([[4.0, 4.0 + sleep]]) * MS) for sleep in (0, 6, 1, 5, 3)]
+    assert of_median_peak(runs) is runs[4]
+    assert of_median_peak([]) is None
+
+
+def test_more_sleeps_than_are_remembered_end_what_is_told(library: ctypes.CDLL) -> None:
+    plan = serial_plan(np.full(400, 2.0 * MS), np.full(400, False), 1e12, 0.0)
+    item, expected = slept_by(library, plan, 1600 * MS), expected_timeline(plan, 1600 * MS)
+    got = item.timeline()
+    assert len(expected.sleeps) == item.workers[0].sleeps == 399
+    assert len(got.sleeps) == 256
+    np.testing.assert_allclose(got.sleeps, expected.sleeps[:256], atol=4)
+    assert got.end == got.sleeps[-1, 1] < item.latency
+    assert item.busiest == pytest.approx(expected.peak * WINDOW_NS, rel=1e-6)
