@@ -196,8 +196,7 @@ def pace_text(pacer: Pacer) -> str:
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
         f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
         f"which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
-        "without one"
-        + ("" if pacer.has_slice else "; this kernel gives no longer slices")
+        "without one" + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 
 

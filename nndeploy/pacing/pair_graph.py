@@ -14,6 +14,8 @@ import numpy as np
 from nndeploy.errors import UsageError
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
+NO_TIME_NS = 1e-9
+"""Amounts below it are none: a delay can be no multiple of them."""
 
 
 class Chains(NamedTuple):
@@ -47,7 +49,8 @@ class PairGraph:
         Raises:
             UsageError: a number has no meaning, or pairs name unknown operators, are there twice or form a cycle.
         """
-        self.amounts: _Array = np.round(np.array(amounts, np.float64), 6)  # less is no time, and no divisor
+        self.amounts: _Array = np.array(amounts, np.float64)
+        self.amounts[np.abs(self.amounts) < NO_TIME_NS] = 0.0
         self.pairs: list[tuple[int, int]] = [(int(a), int(b)) for a, b in pairs]
         self.bounds: _Array = np.full(len(self.amounts), np.inf) if bounds is None else np.array(bounds, np.float64)
         self._check()

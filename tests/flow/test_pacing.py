@@ -225,6 +225,7 @@ def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.C
     assert said.out == ""
 
 
+@pytest.mark.usefixtures("every_point")
 def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends="onnxruntime")
     arguments = ["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--policy", "equal", "--json"]
