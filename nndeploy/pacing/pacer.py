@@ -6,7 +6,9 @@ correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
 import math
+import statistics
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,10 +45,14 @@ KEPT_RECORDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work."""
+    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
+
+    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say.
+    """
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
+    is_of_item: bool = False
 
     def __post_init__(self) -> None:
         if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1:
@@ -63,7 +69,7 @@ class PaceGoal:
             UsageError: it cannot.
         """
         least = calm_ns * LEAST_SLACK
-        if self.cap_ns(calm_ns) < least:
+        if self.cap_ns(calm_ns) < least and not self.is_of_item:
             granted = self.max_latency_ns / 1e6
             raise UsageError(
                 f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
@@ -108,6 +114,7 @@ class _Shape:
 
     times: list[_Array] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
+    caps: list[int] = field(default_factory=list)
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
     calm: float = 0.0
@@ -148,6 +155,19 @@ class Pacer:
         return getattr(self._thread, "address", 0)
 
     @contextmanager
+    def until(self, deadline_ns: int) -> Iterator[None]:
+        """The runs of this thread may take until then (CLOCK_MONOTONIC), whatever the goal says; 0: as it says."""
+        self._thread.deadline = deadline_ns
+        try:
+            yield
+        finally:
+            self._thread.deadline = 0
+
+    def slept_ns(self) -> int:
+        """Returns for how long this thread's last run slept."""
+        return getattr(self._thread, "slept", 0)
+
+    @contextmanager
     def run(self, shapes: Hashable) -> Iterator[None]:
         """A run by this thread on inputs of these shapes."""
         if not hasattr(self._thread, "address"):
@@ -156,6 +176,8 @@ class Pacer:
             shape = self._shape(shapes)
             item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
             memory, cap = shape.memory, shape.cap
+        if deadline := getattr(self._thread, "deadline", 0):
+            cap = max(1, deadline - time.monotonic_ns())
         item.take(memory)
         self._thread.address = item.address
         self._library.begin(item.address, 0, cap)
@@ -206,10 +228,12 @@ class Pacer:
     def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
         did, latency = item.workers[0], item.latency
         record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest)
+        self._thread.slept = record.slept
         with self._lock:
             self.records.append(record)
             shape.times.append(item.times.copy())
             shape.latencies.append(latency)
+            shape.caps.append(cap)
             if not cap:
                 shape.order = item.order.copy()
             self._free.append(item)
@@ -229,10 +253,16 @@ class Pacer:
             shape.reserve = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
-            shape.errors.extend(latency - (shape.cap - shape.reserve) for latency in shape.latencies)
+            calm = max(shape.calm, float(amounts.sum()))  # whose cap is shorter was late when it began
+            shape.errors.extend(
+                latency - max(cap - shape.reserve, calm)
+                for latency, cap in zip(shape.latencies, shape.caps, strict=True)
+            )
+            if in_time := [cap for cap in shape.caps if cap > calm]:
+                shape.cap = statistics.median_low(in_time)
             needed = float(np.quantile(shape.errors, 0.99, method="higher"))
             shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
-        shape.times, shape.latencies = [], []
+        shape.times, shape.latencies, shape.caps = [], [], []
         _, plan = self._in_order(shape)
         shape.memory = PlanMemory(plan, shape.order)
 
