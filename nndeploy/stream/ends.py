@@ -53,8 +53,6 @@ class Source:
     def take(self) -> list[Record]:
         """Counts a record that is still to be read."""
         self._schedule.let_in()
-        if self._pacing is not None:
-            self._pacing.let_in()
         return []
 
     def _read(self, _: list[Record]) -> None:

@@ -39,12 +39,20 @@ class ItemPlan:
 class PacedItem:
     """An item that is under way: when it began (CLOCK_MONOTONIC), and the work that stages did on it and its parts.
 
-    Without a plan it is only measured.
+    Without a plan it is only measured. `done` are the runners that are through with it.
     """
 
     began_ns: int
     plan: ItemPlan | None
     work: list[tuple[str, int]] = field(default_factory=list)  # appended to by several threads
+    done: list[str] = field(default_factory=list)
+
+    def is_late(self, now_ns: int) -> bool:
+        """Returns whether a stage has it for longer than was planned."""
+        if self.plan is None:
+            return False
+        left = (window.end for stage, window in self.plan.windows.items() if stage not in self.done)
+        return now_ns - self.began_ns > min(left, default=self.plan.total)
 
 
 def amounts_of(plan: StreamPlan, work: Sequence[tuple[str, int]]) -> dict[str, float]:

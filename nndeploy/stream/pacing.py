@@ -6,7 +6,7 @@ runner has a planned end, counted from the item's begin, and is paced to it: wha
 what they saved more, and who is late does not sleep. Items since then keep correcting the plan.
 
 Delays must not become waiting in front of a stage. So an item is let in one interval behind the one before it, the
-longest time that any stage keeps a worker for, and only as many are on their way as fit into their time.
+longest time that any stage keeps a worker for, and not while one that is under way is late.
 """
 
 import math
@@ -80,6 +80,8 @@ class RunnerDue:
         with self.pacer.until(self._deadline_ns(item, record) if self.is_by_item else 0):
             yield
         item.work.append((self.stage, time.monotonic_ns() - began_ns - self.pacer.slept_ns()))
+        if not self.has_parts or sum(stage == self.stage for stage, _ in item.work) == record.num_places:
+            item.done.append(self.stage)
 
     def _deadline_ns(self, item: PacedItem, record: Record) -> int:
         if item.plan is None:
@@ -107,8 +109,8 @@ class StreamPacing:
             maxlen=KEPT_ERRORS
         )  # behind the end that was planned; first what calm ones took
         self._latencies: deque[int] = deque(maxlen=KEPT_LATENCIES)
-        self._num_new = self._num_in_flight = 0
-        self._last_begin_ns = 0
+        self._under_way = set[PacedItem]()
+        self._num_new = self._next_begin_ns = 0
         self._cpu_ns = list[int]()
         self._paced_since = self._marks = _Marks()
 
@@ -126,22 +128,19 @@ class StreamPacing:
             if not self.cap_ns:
                 return 0
             if self._item_plan is None:
-                return None if self._num_in_flight else 0
-            most = max(1, math.ceil(self.cap_ns / self.interval_ns))
-            return None if self._num_in_flight >= most else self._last_begin_ns + round(self.interval_ns)
-
-    def let_in(self) -> None:
-        """Counts an item that is still to be read."""
-        with self._lock:
-            self._num_in_flight += 1
+                return None if self._under_way else 0
+            now = time.monotonic_ns()
+            return None if any(item.is_late(now) for item in self._under_way) else self._next_begin_ns
 
     def begin(self, record: Record) -> None:
         """Says that an item was read and goes to its first stage."""
         with self._lock:
-            self._last_begin_ns = time.monotonic_ns()
+            now = time.monotonic_ns()
+            self._next_begin_ns = now + round(self.interval_ns)
             if self._item_plan is None:
                 self._marks = _Marks()
-            record.paced = PacedItem(self._last_begin_ns, self._item_plan)
+            record.paced = PacedItem(now, self._item_plan)
+            self._under_way.add(record.paced)
 
     def end(self, record: Record) -> None:
         """Says that the last stage of an item is done.
@@ -152,7 +151,7 @@ class StreamPacing:
         item, now = record.paced, time.monotonic_ns()
         assert item is not None
         with self._lock:
-            self._num_in_flight -= 1
+            self._under_way.remove(item)
             if record.error is None:
                 self._learn(item, now - item.began_ns)
 
@@ -189,7 +188,7 @@ class StreamPacing:
                 self._begin_pacing()
         elif item.plan is not None:
             self._latencies.append(latency)
-            self._late.append(latency - item.plan.total)
+            self._late.append(latency - max(item.plan.total, calm_ns(self._plan, self._amounts[-1])))
             if self._num_new >= ITEMS_OF_A_PLAN:
                 self._plan_anew()
 
