@@ -19,7 +19,10 @@ from nndeploy.stream.workers import Clock
 
 
 class Source:
-    """Lets items in, one after the other, as long as there is room and no stop is asked for."""
+    """Lets items in, one after the other, as long as there is room and no stop is asked for.
+
+    Where the stream is paced, an item that was read is held until its time has come.
+    """
 
     def __init__(
         self,
@@ -38,34 +41,46 @@ class Source:
         self._stop = stop
         self._clock = clock
         self._pacing = pacing
+        self._held: Record | None = None
 
     def is_ready(self) -> bool:
-        """Returns whether one more record may be on its way now."""
-        if self._pacing is None:
+        """Returns whether one more record may be on its way."""
+        if self._held is None:
             return self._schedule.has_room()
         deadline_ns = self.deadline_ns()
         return deadline_ns is not None and deadline_ns <= time.perf_counter_ns()
 
     def deadline_ns(self) -> int | None:
-        """Returns when a paced stream takes its next record, None where that waits for others or nothing is paced."""
-        return self._pacing.next_begin_ns() if self._pacing is not None and self._schedule.has_room() else None
+        """Returns when the record that is held may go on, None where there is none or it waits for others."""
+        return self._pacing.next_begin_ns() if self._pacing is not None and self._held is not None else None
 
     def take(self) -> list[Record]:
         """Counts a record that is still to be read."""
-        self._schedule.let_in()
+        if self._held is None:
+            self._schedule.let_in()
         return []
 
     def _read(self, _: list[Record]) -> None:
-        began_ns = time.perf_counter_ns()
-        item = None if self._stop.is_requested else next(self._items, None)
-        if item is None or self._stop.is_requested:
+        record = self._held or self._next()
+        if record is None or self._stop.is_requested:
+            self._held = None
             self._schedule.end()
             return
-        record = Record(item.index, item.origin, item.stem, item)
-        self._clock.add(began_ns, (item.index,))
+        self._held = record
         if self._pacing is not None:
+            if not self.is_ready():
+                return
             self._pacing.begin(record)
+        self._held = None
         self._entry.put(record)
+
+    def _next(self) -> Record | None:
+        began_ns = time.perf_counter_ns()
+        item = None if self._stop.is_requested else next(self._items, None)
+        if item is None:
+            return None
+        self._clock.add(began_ns, (item.index,))
+        return Record(item.index, item.origin, item.stem, item)
 
 
 class Exit:
