@@ -202,7 +202,9 @@ class StreamPacing:
                 hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
             )
         outside = max(0.0, self.calm_ns - calm_ns(self._plan, self._medians()))
-        self._reserve = LEAST_RESERVE_NS + outside + FIRST_RESERVE * self.cap_ns
+        spread = sorted(self._late)[-2] - self.calm_ns  # the slowest is the first one, to which all is new
+        reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.cap_ns
+        self._reserve = min(reserve, MOST_RESERVE * self.cap_ns)
         self._late.clear()
         for pacers in self.pacers.values():
             for pacer in pacers:
