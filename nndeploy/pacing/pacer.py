@@ -188,6 +188,7 @@ class Pacer:
         finally:
             self._library.end()
             self._thread.address = 0
+            self._thread.slept = item.workers[0].slept
             if is_done:
                 self._learn(shape, item, cap if memory is not None else 0)
 
@@ -228,7 +229,6 @@ class Pacer:
     def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
         did, latency = item.workers[0], item.latency
         record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest)
-        self._thread.slept = record.slept
         with self._lock:
             self.records.append(record)
             shape.times.append(item.times.copy())

@@ -6,7 +6,7 @@
 The source is files, so it is faster than the stages: without pacing items wait for each other. Each stream is a process
 of its own; an item's time is from where its file is read until its outcome is written. First the calm time of an item
 is measured; caps are multiples of it. Then the ways take turns, and the medians of the rounds are told. The first
-items, which are calm, are left out of the figures; outcomes of all are compared with those of a stream that was not paced.
+items, which are calm, are left out of the figures; outcomes of all are compared with those of one that was not paced.
 """
 
 import argparse
