@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-pacing: setup ## paced runs beside nice, SCHED_IDLE, quota and SIGSTOP: lo
 bench-pacing-stream: setup ## pipelines with and without pacing: latency of items against the cap, load, same outputs; ARGS="..."
 	$(BIN)/python tests/bench/bench_pacing_stream.py $(ARGS)
 
+bench-pace-solver: setup ## delays of 2,000 pairs: seconds of every policy on serial, inception, residual and crossed graphs; ARGS="..."
+	$(BIN)/python tests/bench/bench_pace_solver.py $(ARGS)
+
 bench-loadgen: setup ## real models under MLPerf's LoadGen, every scenario: its verdicts; ARGS="..."
 	$(BIN)/python tests/bench/bench_loadgen.py $(ARGS)
 
@@ -122,13 +125,13 @@ wheel: setup ## build dist/*.whl and the source archive, offline
 
 lock: ## write requirements.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra dev \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra pacing --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
 
 lowest: ## run the tests with the oldest versions that pyproject.toml allows
 	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv
 	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
-		-e '.[cpu,openvino,tensorrt-rtx,cudnn,triton,native,vision,video,loadgen,dev]' 'hatchling>=1.27'
+		-e '.[cpu,openvino,tensorrt-rtx,cudnn,triton,native,vision,video,loadgen,pacing,dev]' 'hatchling>=1.27'
 	build/lowest/bin/pytest -n 2
 
 digits: ## train the demo's network again, in an environment of its own

@@ -9,6 +9,7 @@ import click
 
 from nndeploy.errors import UsageError
 from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.policy import PacePolicy
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -17,7 +18,12 @@ _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lo
 _GOAL = (
     click.option("--max-latency", metavar="40ms", help="To pace by: how long a run of the bundle may take."),
     click.option("--cpu-limit", metavar="50%", help="To pace by: how much of its time a run's thread may work."),
-)
+    click.option(
+        "--policy", type=click.Choice([policy.value for policy in PacePolicy]),
+        help="How to share what is slept: the same behind each operator, proportional to how long it takes "
+        "(the default), or that and in branches all that they have left.",
+    ),
+)  # fmt: skip
 
 
 def goal_options(command: _Command) -> _Command:
@@ -39,11 +45,11 @@ def pace_goal(options: Mapping[str, Any]) -> PaceGoal | None:
         UsageError: the options contradict each other or have no meaning.
     """
     latency, limit = options["max_latency"], options["cpu_limit"]
-    if options["pace"]:
-        if latency is None and limit is None:
-            raise UsageError("--pace needs one of --max-latency and --cpu-limit", hint="for example --max-latency 40ms")
-    elif latency is not None or limit is not None:
-        raise UsageError(f"{'--cpu-limit' if latency is None else '--max-latency'} is for --pace", hint="add --pace")
+    if options["pace"] and latency is None and limit is None:
+        raise UsageError("--pace needs one of --max-latency and --cpu-limit", hint="for example --max-latency 40ms")
+    for option in ("max_latency", "cpu_limit", "policy"):
+        if options[option] is not None and not options["pace"]:
+            raise UsageError(f"--{option.replace('_', '-')} is for --pace", hint="add --pace")
     return goal_of(options)
 
 
@@ -58,12 +64,13 @@ def goal_of(options: Mapping[str, Any]) -> PaceGoal | None:
         return None
     if latency is not None and limit is not None:
         raise UsageError("--max-latency and --cpu-limit exclude each other: either follows from the other")
+    policy = PacePolicy(options["policy"] or PacePolicy.PROPORTIONAL)
     if latency is not None:
-        return PaceGoal(max_latency_ns=nanoseconds(latency))
+        return PaceGoal(max_latency_ns=nanoseconds(latency), policy=policy)
     found = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*", limit)
     if not found or not 0 < float(found[1]) < 100:
         raise UsageError(f"--cpu-limit: {limit!r:.80} is not a share between 0% and 100%", hint="for example 50%")
-    return PaceGoal(cpu_limit=float(found[1]) / 100)
+    return PaceGoal(cpu_limit=float(found[1]) / 100, policy=policy)
 
 
 def nanoseconds(text: str) -> int:

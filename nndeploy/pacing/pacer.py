@@ -20,7 +20,8 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import PacePlan, proportional
+from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.pacing.policy import PacePolicy
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -52,6 +53,7 @@ class PaceGoal:
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
+    policy: PacePolicy = PacePolicy.PROPORTIONAL
     is_of_item: bool = False
 
     def __post_init__(self) -> None:
@@ -269,4 +271,5 @@ class Pacer:
     def _in_order(self, shape: _Shape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
-        return passed, proportional(shape.amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)
+        amounts, is_cut = shape.amounts[passed], np.array(self._is_cut)[passed]
+        return passed, serial_plan(amounts, is_cut, shape.cap, shape.reserve, self.goal.policy)

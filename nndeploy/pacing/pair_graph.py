@@ -7,13 +7,24 @@ b. The length of a graph is its longest way: delays add up along a way, and wher
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nndeploy.errors import UsageError
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Chains(NamedTuple):
+    """Chains of pairs: those in a row with nothing else before or behind the operators between them.
+
+    `of` is the number of each pair's chain, `first` and `last` are the operators at the ends of each chain.
+    """
+
+    of: _Array
+    first: _Array
+    last: _Array
 
 
 class PairGraph:
@@ -44,6 +55,8 @@ class PairGraph:
         self._passed = sorted(range(len(self.pairs)), key=lambda pair: rank[self.pairs[pair][0]])
         self.sources: _Array = np.array([a for a, _ in self.pairs], np.intp)
         """The operator before each pair."""
+        self.targets: _Array = np.array([b for _, b in self.pairs], np.intp)
+        """The operator behind it."""
 
     def _check(self) -> None:
         amounts, bounds, size = self.amounts, self.bounds, len(self.amounts)
@@ -86,6 +99,33 @@ class PairGraph:
         """Returns when the last operator ends."""
         return float((self.starts_ns(delays) + self.amounts).max(initial=0.0))
 
+    def latest_starts_ns(self, delays: _Array, total_ns: float) -> _Array:
+        """Returns how late each operator may start for the last one to end at `total_ns`."""
+        after, pairs = [0.0] * len(self.amounts), self.pairs
+        amounts, delays = self.amounts.tolist(), delays.tolist()
+        for pair in reversed(self._passed):
+            a, b = pairs[pair]
+            after[a] = max(after[a], delays[pair] + amounts[b] + after[b])
+        latest: _Array = total_ns - self.amounts - np.array(after)
+        return latest
+
+    def chains(self) -> Chains:
+        """Returns the chains in an order in which none comes before one that ends where it begins."""
+        fan_in, fan_out = (np.bincount(ends, minlength=len(self.amounts)) for ends in (self.targets, self.sources))
+        of, first, last = [0] * len(self.pairs), list[int](), list[int]()
+        chain_to = dict[int, int]()
+        for pair in self._passed:
+            a, b = self.pairs[pair]
+            if fan_in[a] == fan_out[a] == 1:
+                chain = chain_to[a]
+                last[chain] = b
+            else:
+                chain = len(first)
+                first.append(a)
+                last.append(b)
+            of[pair] = chain_to[b] = chain
+        return Chains(*(np.array(column, np.intp) for column in (of, first, last)))
+
     def longest_way(self, delays: _Array) -> list[int]:
         """Returns the pairs of a longest way through the graph, the last one first."""
         starts, before = self._starts(delays)
@@ -95,6 +135,15 @@ class PairGraph:
             way.append(pair)
             pair = before[self.pairs[pair][0]]
         return way
+
+    def length_of_way(self, way: Sequence[int], delays: _Array) -> float:
+        """Returns how long the operators and delays of a way from `longest_way` take."""
+        last = int(self.targets[way[0]])
+        return float(self.amounts[self.sources[way]].sum() + self.amounts[last] + delays[way].sum())
+
+    def without_amounts(self) -> "PairGraph":
+        """Returns the same graph of operators that take no time."""
+        return PairGraph(np.zeros(len(self.amounts)), self.pairs)
 
     def _starts(self, delays: _Array) -> tuple[list[float], list[int]]:
         """Returns when each operator starts, and the pair that it waited for, -1 where there is none."""

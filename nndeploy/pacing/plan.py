@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.pacing.policy import PacePolicy
+
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 BURST_NS = 1.2e6
@@ -60,15 +62,17 @@ def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
-def proportional(amounts: _Array, is_cut: _Array, cap: float, reserve: float) -> PacePlan:
-    """Returns the plan of a run of `cap` nanoseconds whose delays are proportional to the amounts.
+def serial_plan(
+    amounts: _Array, is_cut: _Array, cap: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+) -> PacePlan:
+    """Returns the plan of a run of `cap` nanoseconds whose operators run one after another.
 
-    In a serial program this makes the largest load of any stretch the least: all have the same. Behind the last
-    operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to sleep
-    in, operators are not cut, for that costs a little.
+    Delays proportional to the amounts make the largest load of any stretch the least: all have the same. Behind the
+    last operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to
+    sleep in, operators are not cut, for that costs a little.
     """
     is_cut = is_cut & (cap - reserve - amounts.sum() >= LEAST_DELAY_NS)
     parts = np.where(is_cut, np.maximum(1, np.ceil(amounts / PART_NS)), 1).astype(np.int64)
-    weights = amounts.copy()
+    weights = policy.units(amounts).copy()
     weights[-1] *= 1.0 - 1.0 / parts[-1]
     return PacePlan(amounts, weights / (float(weights.sum()) or 1.0), parts, reserve)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nndeploy.pacing.pair_graph import PairGraph
-from nndeploy.pacing.solving import PacePolicy, solve
+from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.solving import solve
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
 
 
@@ -75,11 +76,15 @@ def calm_ns(plan: StreamPlan, amounts: Mapping[str, float]) -> float:
     return _Graph(plan, amounts).graph.calm_ns
 
 
-def planned(plan: StreamPlan, amounts: Mapping[str, float], total: float) -> ItemPlan:
+def planned(
+    plan: StreamPlan, amounts: Mapping[str, float], total: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+) -> ItemPlan:
     """Returns the plan of items that may take `total` nanoseconds; what takes longer anyway has no delays."""
+    if policy is PacePolicy.SOLVED:  # slack beside the longest ways is used below in any case
+        policy = PacePolicy.PROPORTIONAL
     made = _Graph(plan, amounts)
     total = max(total, made.graph.calm_ns)
-    starts = made.graph.starts_ns(solve(made.graph, total, PacePolicy.PROPORTIONAL))
+    starts = made.graph.starts_ns(solve(made.graph, total, policy))
     windows = dict[str, Window]()
     for (before, after), level in zip(made.joins, plan.levels, strict=True):
         for pipeline in level:

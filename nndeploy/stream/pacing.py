@@ -97,6 +97,7 @@ class StreamPacing:
         """`pacers` are those of each pipeline's programs, one for each device."""
         self.pacers = pacers
         self.cap_ns = goal.max_latency_ns
+        self._policy = goal.policy
         self.calm_ns = 0.0
         self.interval_ns = 0.0
         self._plan = plan
@@ -220,7 +221,7 @@ class StreamPacing:
     def _make_plan(self, cpu_ns: float) -> None:
         """Makes the plan of the items that follow, each of which needs so much processor time."""
         amounts = self._medians()
-        made = planned(self._plan, amounts, self.cap_ns - self._reserve)
+        made = planned(self._plan, amounts, self.cap_ns - self._reserve, self._policy)
         windows = (
             (window.end - window.begin) / len(pipeline.runner.devices) + self._reserve
             for pipeline in self._plan.pipelines

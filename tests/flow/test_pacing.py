@@ -155,6 +155,7 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
         (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "exclude each other"),
         (["--max-latency", "5ms"], "is for --pace"),
         (["--cpu-limit", "50%"], "is for --pace"),
+        (["--policy", "equal"], "--policy is for --pace"),
         (["--pace", "--max-latency", "5"], "is not a time"),
         (["--pace", "--max-latency", "0ms"], "is not a time"),
         (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
@@ -183,6 +184,15 @@ def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     said = capsys.readouterr().out
     assert "ms of sleep in" in said
     assert "paced: load" in said
+
+
+def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, backends="onnxruntime")
+    arguments = ["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--policy", "equal", "--json"]
+    assert run_command(arguments) == 0
+    *delays, last = (point["delay_us"] for point in json.loads(capsys.readouterr().out)["points"])
+    np.testing.assert_allclose(delays, delays[0], rtol=1e-9)
+    assert delays[0] > 0 == last
 
 
 def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

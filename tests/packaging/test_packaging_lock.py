@@ -11,7 +11,19 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
-EXTRAS_INSTALLED = ("cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "native", "vision", "video", "loadgen", "dev")
+EXTRAS_INSTALLED = (
+    "cpu",
+    "openvino",
+    "tensorrt-rtx",
+    "cudnn",
+    "triton",
+    "native",
+    "vision",
+    "video",
+    "loadgen",
+    "pacing",
+    "dev",
+)
 
 
 def pinned_versions() -> dict[str, str]:

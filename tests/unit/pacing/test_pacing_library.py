@@ -18,7 +18,7 @@ from nndeploy.errors import BundleError
 from nndeploy.pacing import item as items
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import PacePlan, proportional
+from nndeploy.pacing.plan import PacePlan, serial_plan
 from nndeploy.shared_object import library_from_bytes
 from nndeploy.target import host_target
 
@@ -91,7 +91,7 @@ def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
-    item = item_of(proportional(np.full(4, 10.0 * MS), WHOLE, SECOND, 0.0))
+    item = item_of(serial_plan(np.full(4, 10.0 * MS), WHOLE, SECOND, 0.0))
     passed(pace_library, item, MS)
     assert item.workers[0].sleeps == 0
     passed(pace_library, item, SECOND, begin=time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 2 * SECOND)
@@ -120,7 +120,7 @@ def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibra
 
 
 def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:
-    item = item_of(proportional(np.full(4, 1000.0), WHOLE, SECOND, 0.0))
+    item = item_of(serial_plan(np.full(4, 1000.0), WHOLE, SECOND, 0.0))
     passed(pace_library, item, 10 * MS)
     assert item.workers[0].sleeps <= 1  # a microsecond an operator: none of them is worth a sleep but by hold-ups
 

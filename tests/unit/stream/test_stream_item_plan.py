@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streaming import Make, pipeline, plan_of, x_to_y
 
+from nndeploy.pacing.policy import PacePolicy
 from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, amounts_of, calm_ns, planned
 
 STEP = Make(("x",), ("y",), lambda x: x)
@@ -23,6 +24,13 @@ def test_levels_follow_each_other_and_the_total_is_shared_by_their_runners() -> 
     made = planned(plan, amounts, 90)  # 50 without delays: the runners get as much again as they take
     assert calm_ns(plan, amounts) == 50
     assert made.windows == {"a: runner": Window(5, 65), "b: runner": Window(68, 88)}
+
+
+def test_the_policy_says_how_runners_share_it() -> None:
+    plan = plan_of(stages("a", 0, 0), stages("b", 0, 0))
+    amounts = {"a: runner": 30, "b: runner": 10}
+    ends = {policy: planned(plan, amounts, 80, policy).windows["a: runner"].end for policy in PacePolicy}
+    assert ends == {PacePolicy.EQUAL: 50, PacePolicy.PROPORTIONAL: 60, PacePolicy.SOLVED: 60}
 
 
 def test_of_pipelines_beside_each_other_the_longest_counts_and_others_have_its_time() -> None:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a total of delays is shared among operators."""
+
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+_Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class PacePolicy(StrEnum):
+    """`EQUAL`: all delays are the same; `PROPORTIONAL`: each to the amount before it; `SOLVED`: slack is used too.
+
+    With `SOLVED` no delay is less than with `PROPORTIONAL`, and branches that have time left sleep more. Where all runs
+    one after another nothing has, and both are the same.
+    """
+
+    EQUAL = "equal"
+    PROPORTIONAL = "proportional"
+    SOLVED = "solved"
+
+    def units(self, amounts: _Array) -> _Array:
+        """Returns what the delay behind each operator is a multiple of, the same multiple everywhere in a row."""
+        return np.ones(len(amounts)) if self is PacePolicy.EQUAL else amounts
