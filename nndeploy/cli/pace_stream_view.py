@@ -16,7 +16,7 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
     lines = [
         f"nndeploy: paced: runner of {name!r}: load {one.load:.0%}, peak in 10 ms {one.p50_peak_load:.0%}, "
         f"most {one.peak_load:.0%}; p50 {one.p50_ms:.3g} ms, p99 {one.p99_ms:.3g} ms; {one.sleeps_a_run:.1f} sleeps "
-        f"a run, {one.mean_late_us:.0f} us late"
+        f"a run, wrong by {one.p50_delay_error_us:.0f} us"
         for name, one in _runners(pacing).items()
         if one is not None
     ]
@@ -43,6 +43,5 @@ def stream_pace_to_json(pacing: StreamPacing) -> dict[str, Any]:
 
 def _runners(pacing: StreamPacing) -> dict[str, Achieved | None]:
     return {
-        name: achieved(record for pacer in pacers for record in list(pacer.records))
-        for name, pacers in pacing.pacers.items()
+        name: achieved(record for pacer in pacers for record in pacer.records) for name, pacers in pacing.pacers.items()
     }

@@ -201,8 +201,8 @@ def pace_text(pacer: Pacer) -> str:
     return (
         f"nndeploy: paced: load {found.load:.0%}, peak in 10 ms {found.p50_peak_load:.0%}, most {found.peak_load:.0%}; "
         f"p50 {found.p50_ms:.3g} ms, p99 {found.p99_ms:.3g} ms of {found.cap_ms:.3g} ms, {found.over_cap:.1%} over; "
-        f"{found.sleeps_a_run:.1f} sleeps a run, {found.mean_late_us:.0f} us late, "
-        f"longest run {found.longest_run_ms:.2g} ms"
+        f"{found.sleeps_a_run:.1f} sleeps a run, wrong by {found.p50_delay_error_us:.0f} us, which took "
+        f"{found.waiting:.1%} of the processor time; longest run {found.longest_run_ms:.2g} ms"
         + ("" if pacer.has_slice else "; this kernel gives no longer slices")
     )
 

@@ -14,8 +14,10 @@ from nndeploy.pacing.pacer import PaceRecord
 class Achieved:
     """Times in milliseconds, shares 0..1.
 
-    `peak_load` is that of the busiest 10 ms of any run, `p50_peak_load` that of the median run; `over_cap` is the
-    share of runs that took longer than they might.
+    `load` is the processor time of the runs over their time, `p50_peak_load` that of the busiest 10 ms of the median
+    run, `peak_load` of any; `over_cap` is the share of runs that took longer than they might; `waiting` the share of
+    the processor time that went into sleeping. `p99_delay_error_us` is how much longer or shorter sleeps were than
+    planned.
     """
 
     runs: int
@@ -26,10 +28,12 @@ class Achieved:
     load: float
     p50_peak_load: float
     peak_load: float
+    waiting: float
+    p99_longest_run_ms: float
     longest_run_ms: float
     sleeps_a_run: float
-    mean_late_us: float
-    most_late_us: float
+    p50_delay_error_us: float
+    p99_delay_error_us: float
 
 
 def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
@@ -37,20 +41,25 @@ def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
     paced = [record for record in records if record.cap]
     if not paced:
         return None
-    latency, slept, cap = (np.array([getattr(one, name) for one in paced]) for name in ("latency", "slept", "cap"))
+    latency, cap, used, waiting, longest = (
+        np.array([getattr(one, name) for one in paced])
+        for name in ("latency", "cap", "used", "waiting_used", "longest_run")
+    )
     peaks = np.array([one.busiest / min(WINDOW_NS, one.latency) for one in paced])
-    sleeps = sum(one.sleeps for one in paced)
+    errors = np.abs([late for one in paced for late in one.late] or [0])
     return Achieved(
         runs=len(paced),
         cap_ms=float(cap[-1]) / 1e6,
         p50_ms=float(np.median(latency)) / 1e6,
         p99_ms=float(np.quantile(latency, 0.99)) / 1e6,
         over_cap=float(np.mean(latency > cap)),
-        load=float(1 - slept.sum() / latency.sum()),
+        load=float(used.sum() / latency.sum()),
         p50_peak_load=float(np.median(peaks)),
         peak_load=float(peaks.max()),
-        longest_run_ms=max(one.longest_run for one in paced) / 1e6,
-        sleeps_a_run=sleeps / len(paced),
-        mean_late_us=sum(one.late for one in paced) / max(1, sleeps) / 1e3,
-        most_late_us=max(one.most_late for one in paced) / 1e3,
+        waiting=float(waiting.sum() / used.sum()),
+        p99_longest_run_ms=float(np.quantile(longest, 0.99)) / 1e6,
+        longest_run_ms=float(longest.max()) / 1e6,
+        sleeps_a_run=sum(len(one.late) for one in paced) / len(paced),
+        p50_delay_error_us=float(np.median(errors)) / 1e3,
+        p99_delay_error_us=float(np.quantile(errors, 0.99)) / 1e3,
     )

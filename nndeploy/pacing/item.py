@@ -12,7 +12,7 @@ import numpy as np
 from nndeploy.pacing.plan import PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
-PACE_VERSION = 1
+PACE_VERSION = 2
 """NND_PACE_VERSION: of these structures."""
 _WORKER_ALIGNMENT = 64
 _LOG = 256  # NND_PACE_LOG
@@ -39,8 +39,8 @@ class _Worker(ctypes.Structure):
     """struct nnd_pace_worker."""
 
     _fields_ = (
-        ("last", ctypes.c_int64), ("wake", ctypes.c_int64), ("spent", ctypes.c_double), ("slept", ctypes.c_int64),
-        ("sleeps", ctypes.c_int64), ("late", ctypes.c_int64), ("most_late", ctypes.c_int64),
+        ("last", ctypes.c_int64), ("wake", ctypes.c_int64), ("wake_used", ctypes.c_int64), ("spent", ctypes.c_double),
+        ("slept", ctypes.c_int64), ("sleeps", ctypes.c_int64), ("waiting_used", ctypes.c_int64),
         ("longest_run", ctypes.c_int64),
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ class _Item(ctypes.Structure):
         ("deadline", ctypes.c_int64), ("times", ctypes.c_void_p), ("order", ctypes.c_void_p),
         ("num_points", ctypes.c_int64), ("num_passed", ctypes.c_int64), ("num_workers", ctypes.c_int64),
         ("first", ctypes.c_int64), ("workers", ctypes.c_void_p), ("end", ctypes.c_int64), ("busiest", ctypes.c_int64),
-        ("log", ctypes.c_int64 * (2 * _LOG)),
+        ("used", ctypes.c_int64), ("log", ctypes.c_int64 * (2 * _LOG)), ("late", ctypes.c_int64 * _LOG),
     )  # fmt: skip
 
 
@@ -93,6 +93,17 @@ class Item:
     def latency(self) -> int:
         """Nanoseconds from begin to end."""
         return int(self._struct.end - self._struct.begin)
+
+    @property
+    def used(self) -> int:
+        """Nanoseconds of processor time of the thread that began the item."""
+        return int(self._struct.used)
+
+    @property
+    def late(self) -> list[int]:
+        """By how many nanoseconds its sleeps ended later than planned; negative: earlier."""
+        late: list[int] = self._struct.late[: min(self.workers[0].sleeps, _LOG)]
+        return late
 
     @property
     def busiest(self) -> int:

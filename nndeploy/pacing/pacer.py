@@ -9,6 +9,7 @@ import math
 import statistics
 import threading
 import time
+from bisect import insort
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,12 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 CALM_RUNS = 5
 RUNS_OF_A_PLAN = 8
-"""After so many runs the plan is made anew from what they took."""
+PLAN_SECONDS = 0.2
+"""A plan is made anew from the last so many runs, and no sooner than after this time: making one takes 0.4 ms."""
+MOST_WAITING = 8
+WAITING_SECONDS = 0.1
+"""What runs did is looked at once so many have ended, or one so long ago: it takes 0.1 ms behind a run whose operators
+left nothing of Python in the caches, and hardly more for several."""
 KEPT_ERRORS = 200
 """Runs from whose ends the reserve follows."""
 LEAST_RESERVE_NS = 0.15e6
@@ -40,7 +46,7 @@ LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
-KEPT_RECORDS = 100_000
+KEPT_RECORDS = 10_000
 """Figures are those of the last runs where there are more."""
 
 
@@ -81,19 +87,21 @@ class PaceGoal:
 
 @dataclass(frozen=True, slots=True)
 class PaceRecord:
-    """What one run did, in nanoseconds: `cap` is 0 for a calm one, `late` the sum by which sleeps ended too late.
+    """What one run did, in nanoseconds and on the thread that called it: `cap` is 0 for a calm one.
 
-    `busiest` is the most work in any window of 10 ms; all is that of the calling thread.
+    `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
+    two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
+    than planned.
     """
 
     cap: int
     latency: int
     slept: int
-    sleeps: int
-    late: int
-    most_late: int
+    used: int
+    waiting_used: int
     longest_run: int
     busiest: int
+    late: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +122,29 @@ def _nothing() -> _Array:
 class _Shape:
     """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`)."""
 
-    times: list[_Array] = field(default_factory=list)
+    times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     latencies: list[int] = field(default_factory=list)
-    caps: list[int] = field(default_factory=list)
+    caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
     calm: float = 0.0
     reserve: float = 0.0
-    errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ERRORS))
+    errors: deque[float] = field(default_factory=deque)
+    sorted_errors: list[float] = field(default_factory=list)
+    planned_at: float = 0.0
     cap: int = 0
     memory: PlanMemory | None = None
+
+    def keep_back(self, error: float) -> None:
+        """Sets the reserve: what 99 of 100 runs needed beyond the end planned for them; `error` is the last one's."""
+        if len(self.errors) == KEPT_ERRORS:
+            self.sorted_errors.remove(self.errors.popleft())
+        self.errors.append(error)
+        insort(self.sorted_errors, error)
+        needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
+        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap)
+        if self.memory is not None:
+            self.memory.struct.reserve = self.reserve
 
 
 class Pacer:
@@ -134,12 +155,14 @@ class Pacer:
         self.goal = goal
         self.points: list[str] = []
         self._is_cut: list[bool] = []
-        self.records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self.has_slice = True
         self._library = library
         self._num_threads = num_threads
         self._lock = threading.Lock()
         self._free: list[Item] = []
+        self._ended: list[tuple[_Shape, Item, int, float]] = []
+        self._looked_at = time.monotonic()
+        self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
         self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
 
@@ -177,7 +200,7 @@ class Pacer:
         with self._lock:
             shape = self._shape(shapes)
             item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
-            memory, cap = shape.memory, shape.cap
+            memory, cap, reserve = shape.memory, shape.cap, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
             cap = max(1, deadline - time.monotonic_ns())
         item.take(memory)
@@ -192,7 +215,24 @@ class Pacer:
             self._thread.address = 0
             self._thread.slept = item.workers[0].slept
             if is_done:
-                self._learn(shape, item, cap if memory is not None else 0)
+                with self._lock:
+                    self._ended.append((shape, item, cap if memory is not None else 0, reserve))
+                    is_enough = memory is None or len(self._ended) == MOST_WAITING
+                    if is_enough or time.monotonic() > self._looked_at + WAITING_SECONDS:
+                        self._look()
+
+    @property
+    def records(self) -> list[PaceRecord]:
+        """What the last runs did."""
+        with self._lock:
+            self._look()
+            return list(self._records)
+
+    def forget(self) -> None:
+        """Forgets what runs did, not how they are planned."""
+        with self._lock:
+            self._look()
+            self._records.clear()
 
     def known(self) -> "tuple[float, _Array]":
         """Returns the nanoseconds of a calm run at the shape that ran last, and of its operators; 0: not known yet."""
@@ -217,6 +257,7 @@ class Pacer:
 
     def _planned(self) -> _Shape | None:
         """Returns the shape that ran last of those that have a plan."""
+        self._look()
         return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
 
     def _shape(self, key: Hashable) -> _Shape:
@@ -228,43 +269,49 @@ class Pacer:
                 self._shapes.popitem(last=False)
         return self._shapes[key]
 
-    def _learn(self, shape: _Shape, item: Item, cap: int) -> None:
-        did, latency = item.workers[0], item.latency
-        record = PaceRecord(cap, latency, did.slept, did.sleeps, did.late, did.most_late, did.longest_run, item.busiest)
-        with self._lock:
-            self.records.append(record)
-            shape.times.append(item.times.copy())
-            shape.latencies.append(latency)
-            shape.caps.append(cap)
-            if not cap:
-                shape.order = item.order.copy()
+    def _look(self) -> None:
+        """Learns from the runs that have ended."""
+        for shape, item, cap, reserve in self._ended:
+            self._learn(shape, item, cap, reserve)
             self._free.append(item)
-            if len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
-                self._plan(shape)
+        self._ended.clear()
+        self._looked_at = time.monotonic()
+
+    def _learn(self, shape: _Shape, item: Item, cap: int, reserve: float) -> None:
+        did, latency = item.workers[0], item.latency
+        self._records.append(
+            PaceRecord(
+                cap, latency, did.slept, item.used, did.waiting_used, did.longest_run, item.busiest, tuple(item.late)
+            )
+        )
+        shape.times.append(item.times.copy())
+        if cap:
+            calm = max(shape.calm, float(item.times.sum()))  # whose cap is shorter was late when it began
+            shape.keep_back(latency - max(cap - reserve, calm))
+            shape.caps.append(cap)
+            is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
+        else:
+            shape.latencies.append(latency)
+            shape.order = item.order.copy()
+            is_time = len(shape.times) == CALM_RUNS
+        if is_time:
+            self._plan(shape)
 
     def _plan(self, shape: _Shape) -> None:
-        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made.
-
-        The reserve is what 99 of 100 runs needed beyond the end that was planned for them.
-        """
+        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made."""
         amounts = np.median(shape.times, 0)
         if shape.memory is None:
             shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
             shape.cap = self.goal.cap_ns(shape.calm)
             outside = max(0.0, shape.calm - float(amounts.sum()))
-            shape.reserve = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap
+            shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap)
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
-            calm = max(shape.calm, float(amounts.sum()))  # whose cap is shorter was late when it began
-            shape.errors.extend(
-                latency - max(cap - shape.reserve, calm)
-                for latency, cap in zip(shape.latencies, shape.caps, strict=True)
-            )
-            if in_time := [cap for cap in shape.caps if cap > calm]:
+            if in_time := [cap for cap in shape.caps if cap > shape.calm]:
                 shape.cap = statistics.median_low(in_time)
-            needed = float(np.quantile(shape.errors, 0.99, method="higher"))
-            shape.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * shape.cap)
-        shape.times, shape.latencies, shape.caps = [], [], []
+        shape.times.clear()
+        shape.latencies = []
+        shape.planned_at = time.monotonic()
         _, plan = self._in_order(shape)
         shape.memory = PlanMemory(plan, shape.order)
 

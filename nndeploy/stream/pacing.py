@@ -209,7 +209,7 @@ class StreamPacing:
         self._late.clear()
         for pacers in self.pacers.values():
             for pacer in pacers:
-                pacer.records.clear()
+                pacer.forget()
         self._make_plan(statistics.median(self._cpu_ns))
         self._paced_since = self._marks
 

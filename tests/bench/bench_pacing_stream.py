@@ -130,7 +130,7 @@ def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
     case, cap, began = CASES[name], float(cap_ms), dict[int, float]()
     options = {
         "threads": case.threads(), "device": "cpu", "strict": False, "custom_ops": (), "no_native_code": False,
-        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None,
+        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None, "policy": None,
     }  # fmt: skip
     paths = [path for _ in range(-(-int(count) // len(case.paths))) for path in case.paths]
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
         "calm_ms": achieved.calm_ms if achieved else 0.0, "digest": sink.digest.hexdigest(),
         "latency_ms": took.tolist(),
         "runners": {
-            key: 1 - sum(one.slept for one in made) / sum(one.latency for one in made)
+            key: sum(one.used for one in made) / sum(one.latency for one in made)
             for key, made in records.items() if made
         },
     }))  # fmt: skip

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define NND_PACE_VERSION 1 /* of these structures: who was compiled with another does not take part */
+#define NND_PACE_VERSION 2 /* of these structures: who was compiled with another does not take part */
 
 /* What is planned for one point. `before`, `amount`: nanoseconds of calm work until its operator, and of it;
  * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: the calm work until the next point;
@@ -27,12 +27,15 @@ struct nnd_pace_plan {
   double total, reserve, burst, least;
 };
 
-/* What a thread that works on an item remembers, and what it did. */
+/* What a thread that works on an item remembers, and what it did. `late` may be negative: a sleep that ended early. */
 struct nnd_pace_worker {
   _Alignas(64) int64_t last; /* the last point, or the end of the last sleep */
   int64_t wake;              /* the end of the last sleep */
-  double spent;                    /* the weight until which delays were slept */
-  int64_t slept, sleeps, late, most_late, longest_run;
+  int64_t wake_used;         /* what this thread's processor clock said then; 0: not known */
+  double spent;              /* the weight until which delays were slept */
+  int64_t slept, sleeps;
+  int64_t waiting_used; /* processor time that sleeping took */
+  int64_t longest_run;  /* the most processor time between two sleeps */
 };
 
 #define NND_PACE_WINDOW 10000000 /* nanoseconds over which the load is told */
@@ -47,8 +50,10 @@ struct nnd_pace_item {
   int64_t num_points, num_passed, num_workers;
   int64_t first; /* the number of the first point of the submodel that runs; each counts its own from 0 */
   struct nnd_pace_worker *workers;
-  int64_t end, busiest;           /* when the item was done; the most work of worker 0 in any NND_PACE_WINDOW */
+  int64_t end, busiest;          /* when the item was done; the most work of worker 0 in any NND_PACE_WINDOW */
+  int64_t used;                  /* processor time of worker 0 */
   int64_t log[2 * NND_PACE_LOG]; /* from when until when worker 0 slept */
+  int64_t late[NND_PACE_LOG];    /* by how much each of them ended later than planned, negative where earlier */
 };
 
 #endif

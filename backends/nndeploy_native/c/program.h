@@ -53,21 +53,21 @@ static void nnd_paced_chunk(const void *context, struct nnd_part part) {
   if (done < step->each) item->pass(item, step->worker, step->point, done, step->each);
 }
 
-static void nnd_run_paced(struct nnd_pool *pool, int step, int worker, int each,
-                          void (*run)(const void *context, struct nnd_part part), const struct nnd_call *call,
-                          char *scratch) {
-  struct nnd_pace_item *item = call->pace;
-  const int workers = pool ? pool->workers : 1;
+/* In how many chunks a worker does its share of a step. */
+static int nnd_paced_chunks(const struct nnd_pace_item *item, int step, int workers, int each) {
   const nnd_size point = item->first + step;
   const nnd_size parts = item->plan && point < item->num_points ? item->plan->points[point].parts : 1;
   const nnd_size wanted = nnd_ceil_div(parts, workers);
-  if (!pool) each = 1;
-  if (wanted > each) each = (int)wanted;
+  return wanted > each ? (int)wanted : each;
+}
+
+static void nnd_run_in_chunks(struct nnd_pool *pool, int step, int worker, int each,
+                              void (*run)(const void *context, struct nnd_part part), const struct nnd_call *call,
+                              char *scratch) {
   const struct nnd_paced_step paced = {run, call, step, worker, each};
   if (pool) nnd_pool_step(pool, step, worker, each, nnd_paced_chunk, &paced, scratch);
   else
     for (int i = 0; i < each; i++) nnd_paced_chunk(&paced, (struct nnd_part){i, each, scratch});
-  item->pass(item, worker, step, 1, 1);
 }
 
 #ifndef NND_BEFORE_STEP /* what measures steps defines these before it includes this */
@@ -80,10 +80,13 @@ NND_INLINE void nnd_run_step(struct nnd_pool *pool, int step, int worker, int ea
                              void (*run)(const void *context, struct nnd_part part), const void *context) {
   const struct nnd_call *call = context;
   char *scratch = call->scratch + worker * call->scratch_bytes;
+  struct nnd_pace_item *pace = call->pace;
   NND_BEFORE_STEP(step, worker)
-  if (call->pace) nnd_run_paced(pool, step, worker, each, run, call, scratch);
+  if (pace) each = nnd_paced_chunks(pace, step, pool ? pool->workers : 1, pool ? each : 1);
+  if (pace && each > 1) nnd_run_in_chunks(pool, step, worker, each, run, call, scratch);
   else if (pool) nnd_pool_step(pool, step, worker, each, run, context, scratch);
-  else run(context, (struct nnd_part){0, 1, scratch});
+  else run(context, (struct nnd_part){0, 1, scratch}); /* a whole step is compiled by itself: faster than a chunk */
+  if (pace) pace->pass(pace, worker, step, 1, 1);
   NND_AFTER_STEP(step, worker)
 }
 

@@ -78,7 +78,8 @@ def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibr
     assert (item.times >= 2 * MS).all()
     assert item.latency >= item.times.sum()
     assert item.order.tolist() == [1, 3, 0, 2]
-    assert item.workers[0].longest_run == pytest.approx(item.latency, rel=0.01)
+    assert item.used < item.latency  # others slept for it, which is no work of this thread
+    assert item.workers[0].longest_run >= item.used
 
 
 def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None:
@@ -87,7 +88,7 @@ def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None
     passed(pace_library, item, 100 * MS)
     assert item.workers[0].sleeps == 3  # behind the last operator nothing follows
     assert item.workers[0].slept >= 80 * MS
-    assert item.workers[0].slept - item.workers[0].late <= 90 * MS  # 100 less the last operator's 10
+    assert item.workers[0].slept - sum(item.late) <= 90 * MS  # 100 less the last operator's 10
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
@@ -107,7 +108,7 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
     slept = item.workers[0].slept
     pace_library.end()
     assert slept >= 50 * MS
-    assert slept - item.workers[0].late <= 51 * MS  # 150 less the 99 that are to come
+    assert slept - sum(item.late) <= 51 * MS  # 150 less the 99 that are to come
 
 
 def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
@@ -157,7 +158,6 @@ def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(pace_library:
         pace_library.passes(point)
     pace_library.end()
     assert 2 * MS <= item.busiest <= 10 * MS
-    assert item.busiest >= item.workers[0].longest_run or item.workers[0].longest_run > 10 * MS
 
 
 def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:

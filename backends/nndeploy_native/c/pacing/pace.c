@@ -9,6 +9,9 @@
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
  * have taken goes into the next one. The stretch is how much longer the work took so far than it does calm, at least 1.
+ * The last sleep takes all the slack. A sleep is asked to end earlier by what sleeps of this thread are usually late.
+ *
+ * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
  * Linux only.
  */
 #define _GNU_SOURCE
@@ -24,18 +27,27 @@
 #define NND_EXPORT __attribute__((visibility("default")))
 
 #define NND_KNOWN 0.1 /* of the work is done before the stretch is believed */
+#define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
+#define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
+#define NND_BLOCKED 300000    /* nanoseconds between two items in which the thread did not run: it has rested */
 
 NND_EXPORT const int nnd_pace_version = NND_PACE_VERSION;
 
 /* The item that this thread works on. */
 static _Thread_local struct nnd_pace_item *nnd_current;
 static _Thread_local int nnd_is_prompt;
+static _Thread_local double nnd_usually_late; /* the median of its sleeps, followed in small steps */
+/* This thread's last sleep and the end of its last item, by its processor clock, and the latter by time. */
+static _Thread_local int64_t nnd_rested_used, nnd_ended_used, nnd_ended;
 
-static int64_t nnd_now(void) {
+static int64_t nnd_clock(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+static int64_t nnd_now(void) { return nnd_clock(CLOCK_MONOTONIC); }
+static int64_t nnd_used(void) { return nnd_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 /* struct sched_attr of linux/sched/types.h, which older headers lack. */
 struct nnd_scheduling {
@@ -68,17 +80,44 @@ static void nnd_sleep_until(int64_t until) {
   }
 }
 
-/* How long to sleep at a point behind which `next` nanoseconds of work stand until another one; 0: not now. */
+/* How long to sleep at a point where `done` nanoseconds of work and `weight` of all delays are over, and behind which
+ * `next` nanoseconds of work stand until another one; 0: not now. */
 static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_worker *worker, int64_t now,
                         double done, double weight, double next) {
   const struct nnd_pace_plan *plan = item->plan;
-  const double left = 1.0 - worker->spent;
-  if ((double)(now - worker->wake) + next <= plan->burst || left <= 0.0 || next <= 0.0) return 0.0;
+  const double left = 1.0 - worker->spent, remaining = plan->total - done;
+  const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
+  const int is_due = (double)(now - worker->wake) + next > plan->burst || (is_last && worker->sleeps == 0);
+  if (!is_due || left <= 0.0 || next <= 0.0) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept);
   const double stretch = done > plan->total * NND_KNOWN && worked > done ? worked / done : 1.0;
-  const double slack = (double)(item->deadline - now) - (plan->total - done) * stretch - plan->reserve;
-  const double delay = slack * (weight - worker->spent) / left;
+  const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve;
+  const double delay = is_last || remaining <= plan->burst ? slack : slack * (weight - worker->spent) / left;
   return delay < plan->least ? 0.0 : delay;
+}
+
+/* Sleeps for `delay` nanoseconds from `now` on. */
+static void nnd_sleep(struct nnd_pace_item *item, int64_t number, int64_t now, double delay) {
+  struct nnd_pace_worker *worker = &item->workers[number];
+  const int64_t until = now + (int64_t)delay, used = nnd_used();
+  const int64_t ran = worker->wake_used ? used - worker->wake_used : now - worker->wake;
+  if (ran > worker->longest_run) worker->longest_run = ran;
+  nnd_sleep_until(until - (int64_t)nnd_usually_late);
+  const int64_t awake = nnd_now(), late = awake - until;
+  nnd_usually_late += late > 0 ? NND_LATE_STEP : -NND_LATE_STEP;
+  if (nnd_usually_late < 0.0) nnd_usually_late = 0.0;
+  if (nnd_usually_late > NND_MOST_LATE) nnd_usually_late = NND_MOST_LATE;
+  nnd_rested_used = nnd_used();
+  worker->waiting_used += nnd_rested_used - used;
+  worker->wake_used = nnd_rested_used;
+  worker->wake = worker->last = awake;
+  worker->slept += awake - now;
+  if (number == 0 && worker->sleeps < NND_PACE_LOG) {
+    item->log[2 * worker->sleeps] = now;
+    item->log[2 * worker->sleeps + 1] = awake;
+    item->late[worker->sleeps] = late;
+  }
+  worker->sleeps++;
 }
 
 static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_submodel, int64_t part, int64_t parts) {
@@ -88,39 +127,33 @@ static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_subm
   if (number == 0 && item->times) item->times[point] += now - worker->last;
   if (number == 0 && item->order && part == parts) item->order[point] = item->num_passed++;
   worker->last = now;
-  if (now - worker->wake > worker->longest_run) worker->longest_run = now - worker->wake;
   if (!item->plan) return;
   const struct nnd_pace_point *at = &item->plan->points[point];
   const double share = (double)part / (double)parts, weight = at->weight_before + at->weight * share;
   const double next = part < parts ? at->amount / (double)parts : at->next;
   const double delay = nnd_delay(item, worker, now, at->before + at->amount * share, weight, next);
   if (delay <= 0.0) return;
-  const int64_t until = now + (int64_t)delay;
-  nnd_sleep_until(until);
-  const int64_t awake = nnd_now(), late = awake - until;
+  nnd_sleep(item, number, now, delay);
   worker->spent = weight;
-  worker->wake = worker->last = awake;
-  worker->slept += awake - now;
-  if (number == 0 && worker->sleeps < NND_PACE_LOG) {
-    item->log[2 * worker->sleeps] = now;
-    item->log[2 * worker->sleeps + 1] = awake;
-  }
-  worker->sleeps++;
-  worker->late += late;
-  if (late > worker->most_late) worker->most_late = late;
 }
 
 /* Begins an item: what its threads remember is cleared, and this thread works on it until nnd_pace_end(). The deadline
- * is `cap` nanoseconds from `begin` on, which is now where it is 0. */
+ * is `cap` nanoseconds from `begin` on, which is now where it is 0. What this thread has worked since it last slept
+ * counts, unless that was for an item without a plan, or the thread has rested since its last item. */
 NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_t cap) {
-  const int64_t now = nnd_now();
+  const int64_t now = nnd_now(), used = nnd_used();
+  const int has_rested = !nnd_ended || (now - nnd_ended) - (used - nnd_ended_used) > NND_BLOCKED;
+  if (has_rested) nnd_rested_used = used;
   item->pass = nnd_pass;
   item->begin = begin ? begin : now;
   item->deadline = item->begin + cap;
   item->num_passed = item->first = 0;
+  item->used = -used;
   for (int64_t i = 0; item->times && i < item->num_points; i++) item->times[i] = 0;
   for (int64_t i = 0; i < item->num_workers; i++)
     item->workers[i] = (struct nnd_pace_worker){.last = now, .wake = now};
+  item->workers[0].wake_used = nnd_rested_used;
+  item->workers[0].wake = now - (used - nnd_rested_used);
   nnd_current = item;
 }
 
@@ -141,8 +174,12 @@ NND_EXPORT void nnd_pace_end(void) {
   struct nnd_pace_item *item = nnd_current;
   struct nnd_pace_worker *worker = item->workers;
   nnd_current = NULL;
-  item->end = nnd_now();
-  if (item->end - worker->wake > worker->longest_run) worker->longest_run = item->end - worker->wake;
+  nnd_ended = item->end = nnd_now();
+  nnd_ended_used = nnd_used();
+  item->used += nnd_ended_used;
+  const int64_t ran = nnd_ended_used - worker->wake_used;
+  if (ran > worker->longest_run) worker->longest_run = ran;
+  if (!item->plan) nnd_rested_used = nnd_ended_used;
   item->busiest = nnd_busy_after(item, item->begin);
   for (int64_t i = 0; i < worker->sleeps && i < NND_PACE_LOG; i++) {
     const int64_t busy = nnd_busy_after(item, item->log[2 * i + 1]);
