@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-units-images: setup ## convolution, separable pairs, pooling of any first 
 
 bench-pacing: setup ## paced runs beside nice, SCHED_IDLE, quota and SIGSTOP: load, latency, a neighbour's latency
 	$(BIN)/python tests/bench/bench_pacing.py $(ARGS)
+
+bench-pacing-stream: setup ## pipelines with and without pacing: latency of items against the cap, load, same outputs; ARGS="..."
+	$(BIN)/python tests/bench/bench_pacing_stream.py $(ARGS)
 
 bench-pace-solver: setup ## delays of 2,000 pairs: seconds of every policy on serial, inception, residual and crossed graphs; ARGS="..."
 	$(BIN)/python tests/bench/bench_pace_solver.py $(ARGS)

@@ -140,8 +140,6 @@ def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "
     if file is not None:
         if options["batch"] > 1:
             raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
-        if options["pace"]:
-            raise UsageError("--pace is for a bundle alone", hint="add --no-pipeline where the bundle has one")
         return load_pipeline(stack, file, bundle, models, options)
     if bundle is None:
         raise UsageError("Missing argument 'BUNDLE'", hint="see nndeploy run --help")
@@ -167,7 +165,7 @@ def _stream(
     trace = Trace(options["trace"]) if options["trace"] is not None else None
     if trace is not None:
         stack.callback(trace.discard)
-    stream = Stream(loaded.plan, loaded.programs, how, stop, trace)
+    stream = Stream(loaded.plan, loaded.programs, how, stop, trace, loaded.pacing)
     if options["metrics"] is None and options["metrics_port"] is None:
         return stream
     from nndeploy.stream.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text

@@ -13,9 +13,11 @@ from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.cli.load_options import load
 from nndeploy.cli.pace_options import pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
+from nndeploy.pacing.pacer import PaceGoal
 from nndeploy.runtime.program import Program
 from nndeploy.stream.checked_plan import checked_plan
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.pacing import StreamPacing
 from nndeploy.stream.pipeline_file import PipelineFile, last_fields
 from nndeploy.stream.resume import digest, digest_of_files
 from nndeploy.stream.sources import Source
@@ -32,6 +34,8 @@ class Loaded:
     file: PipelineFile | None
     types: Mapping[str, ValueType]
     """The types of the fields that the first models take, where the source's items are those fields."""
+    pacing: StreamPacing | None = None
+    """Of a pipeline; a bundle that runs alone is paced run by run."""
 
     @property
     def last_fields(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ def load_pipeline(
     """Returns a pipeline with its programs open, one for each runner; `models` overrides bundles by pipeline.
 
     Raises:
-        UsageError: a pipeline has no bundle, or `models` names no pipeline.
+        UsageError: a pipeline has no bundle, `models` names no pipeline, or it cannot be paced.
         DataError: the pipeline does not fit its models.
         MissingInputError, UnavailableError, BundleError: a bundle cannot be loaded.
     """
@@ -70,14 +74,32 @@ def load_pipeline(
     for name in models:
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
+    goal = _item_goal(with_runner, options)
     options = {**options, "threads": options["threads"] or _threads_of_each(list(with_runner.values()))}
     programs = {
-        name: _opened(stack, runner, models.get(name) or _path_of(file, name, runner, bundle), options)
+        name: _opened(stack, runner, models.get(name) or _path_of(file, name, runner, bundle), options, goal)
         for name, runner in with_runner.items()
     }
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
     plan, types = checked_plan(file, manifests)
-    return Loaded(plan, programs, file, types)
+    if goal is None:
+        return Loaded(plan, programs, file, types)
+    pacers = {name: [one.pacer for one in opened if one.pacer is not None] for name, opened in programs.items()}
+    return Loaded(plan, programs, file, types, StreamPacing(plan, pacers, goal))
+
+
+def _item_goal(runners: Mapping[str, RunnerPlan], options: Mapping[str, Any]) -> PaceGoal | None:
+    """Returns what the user grants to each item of a pipeline, None where nothing is paced."""
+    goal = pace_goal(options)
+    if goal is None or not goal.max_latency_ns:
+        return goal
+    for name, runner in runners.items():
+        if runner.batch > 1:
+            raise UsageError(
+                f"the pipeline {name!r} runs batches, in which items wait for others: no latency can be kept",
+                hint="leave out batch, or pace by --cpu-limit",
+            )
+    return replace(goal, is_of_item=True)
 
 
 def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:
@@ -90,9 +112,12 @@ def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:
     return max(1, host_target().num_cores // count) if count > 1 else None
 
 
-def _opened(stack: ExitStack, runner: RunnerPlan, path: Path, options: Mapping[str, Any]) -> list[Program]:
+def _opened(
+    stack: ExitStack, runner: RunnerPlan, path: Path, options: Mapping[str, Any], goal: PaceGoal | None
+) -> list[Program]:
     return [
-        stack.enter_context(load(path, {**options, "device": device or options["device"]})) for device in runner.devices
+        stack.enter_context(load(path, {**options, "device": device or options["device"]}, goal))
+        for device in runner.devices
     ]
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nndeploy.cli.console import err, ms_text, print_line
+from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
@@ -95,7 +96,10 @@ class RunView:
         figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
-        if self._pacer is not None:
+        if self._stream.pacing is not None:
+            for line in pace_lines(self._stream.pacing):
+                self._say(line)
+        elif self._pacer is not None:
             self._say(pace_text(self._pacer))
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
@@ -116,13 +120,18 @@ class RunView:
             "records": self._records,
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
             **({"stopped": True} if summary.is_stopped else {}),
-            **({"pacing": pace_to_json(self._pacer)} if self._pacer is not None else {}),
+            **self._pacing_to_json(),
         }
 
     @property
     def _pacer(self) -> Pacer | None:
         """The pacer of the bundle that runs alone, None where nothing is paced."""
         return next((one.pacer for programs in self._programs.values() for one in programs), None)
+
+    def _pacing_to_json(self) -> dict[str, Any]:
+        if self._stream.pacing is not None:
+            return {"pacing": stream_pace_to_json(self._stream.pacing)}
+        return {"pacing": pace_to_json(self._pacer)} if self._pacer is not None else {}
 
     def _programs_to_json(self) -> dict[str, Any]:
         if self._manifest is not None:

@@ -6,6 +6,7 @@ correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
 import math
+import statistics
 import threading
 import time
 from bisect import insort
@@ -54,11 +55,15 @@ KEPT_TIMELINES = 31
 
 @dataclass(frozen=True, slots=True)
 class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work."""
+    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
+
+    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say.
+    """
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
     policy: PacePolicy = PacePolicy.PROPORTIONAL
+    is_of_item: bool = False
 
     def __post_init__(self) -> None:
         if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1:
@@ -75,7 +80,7 @@ class PaceGoal:
             UsageError: it cannot.
         """
         least = calm_ns * LEAST_SLACK
-        if self.cap_ns(calm_ns) < least:
+        if self.cap_ns(calm_ns) < least and not self.is_of_item:
             granted = self.max_latency_ns / 1e6
             raise UsageError(
                 f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
@@ -122,6 +127,7 @@ class _Shape:
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     latencies: list[int] = field(default_factory=list)
+    caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
     calm: float = 0.0
@@ -180,6 +186,19 @@ class Pacer:
         return getattr(self._thread, "address", 0)
 
     @contextmanager
+    def until(self, deadline_ns: int) -> Iterator[None]:
+        """The runs of this thread may take until then (CLOCK_MONOTONIC), whatever the goal says; 0: as it says."""
+        self._thread.deadline = deadline_ns
+        try:
+            yield
+        finally:
+            self._thread.deadline = 0
+
+    def slept_ns(self) -> int:
+        """Returns for how long this thread's last run slept."""
+        return getattr(self._thread, "slept", 0)
+
+    @contextmanager
     def run(self, shapes: Hashable) -> Iterator[None]:
         """A run by this thread on inputs of these shapes."""
         if not hasattr(self._thread, "address"):
@@ -188,6 +207,8 @@ class Pacer:
             shape = self._shape(shapes)
             item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
             memory, cap, reserve = shape.memory, shape.cap, shape.reserve
+        if deadline := getattr(self._thread, "deadline", 0):
+            cap = max(1, deadline - time.monotonic_ns())
         item.take(memory)
         self._thread.address = item.address
         self._library.begin(item.address, 0, cap)
@@ -198,6 +219,7 @@ class Pacer:
         finally:
             self._library.end()
             self._thread.address = 0
+            self._thread.slept = item.workers[0].slept
             if is_done:
                 with self._lock:
                     self._ended.append((shape, item, cap if memory is not None else 0, reserve))
@@ -280,7 +302,9 @@ class Pacer:
         )
         shape.times.append(item.times.copy())
         if cap:
-            shape.keep_back(latency - (cap - reserve))
+            calm = max(shape.calm, float(item.times.sum()))  # whose cap is shorter was late when it began
+            shape.keep_back(latency - max(cap - reserve, calm))
+            shape.caps.append(cap)
             shape.timelines.append(item.timeline())
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
@@ -300,6 +324,8 @@ class Pacer:
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap)
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
+            if in_time := [cap for cap in shape.caps if cap > shape.calm]:
+                shape.cap = statistics.median_low(in_time)
         shape.times.clear()
         shape.latencies = []
         shape.planned_at = time.monotonic()

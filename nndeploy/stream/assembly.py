@@ -14,9 +14,18 @@ from collections.abc import Mapping, Sequence
 
 from nndeploy.runtime.batching import Proof, Runs
 from nndeploy.stream.carry import Carry
-from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan, default_in_flight
+from nndeploy.stream.description import (
+    PipelinePlan,
+    RunnerPlan,
+    StagePlan,
+    StreamPlan,
+    default_in_flight,
+    runner_name,
+    stage_names,
+)
 from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.non_finite import NanPolicy
+from nndeploy.stream.pacing import StreamPacing
 from nndeploy.stream.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
 from nndeploy.stream.runner import Runner
@@ -38,6 +47,7 @@ class Assembly:
         outlet: Outlet,
         nan: NanPolicy,
         tracer: Tracer | None = None,
+        pacing: StreamPacing | None = None,
     ) -> None:
         """Builds everything; nothing runs before the schedule is started.
 
@@ -48,6 +58,7 @@ class Assembly:
         self._schedule = schedule
         self._nan = nan
         self._tracer = tracer
+        self._pacing = pacing
         self._most = schedule.in_flight  # that can come into what is being built
         self._queues: list[BasicQueue | CopyQueue | SyncQueue] = []
         self._stages: list[Stage] = []
@@ -77,21 +88,22 @@ class Assembly:
 
     def _stages_of(self, plan: PipelinePlan, outlet: Outlet) -> Outlet:
         if plan.posts:
-            outlet = self._kinds(plan.posts, f"{plan.name}: post", outlet, None)
+            outlet = self._kinds(plan.posts, stage_names(plan, "post"), f"{plan.name}: post", outlet, None)
         runners: list[Runner] = []
         if plan.runner is not None:
             outlet, runners = self._runners(plan, plan.runner, outlet)
         if plan.loaders:
             prepare = runners[0] if runners and len(plan.loaders) == 1 else None
-            outlet = self._kinds(plan.loaders, f"{plan.name}: loader", outlet, prepare)
+            outlet = self._kinds(plan.loaders, stage_names(plan, "loader"), f"{plan.name}: loader", outlet, prepare)
         return outlet
 
-    def _kinds(self, kinds: Sequence[StagePlan], name: str, outlet: Outlet, prepare: Runner | None) -> Outlet:
+    def _kinds(
+        self, kinds: Sequence[StagePlan], names: Sequence[str], name: str, outlet: Outlet, prepare: Runner | None
+    ) -> Outlet:
         """Returns the entry of different workers that each get every record; `outlet` gets their results together."""
         if len(kinds) == 1:
             return self._workers(kinds[0], name, outlet, prepare)
         joined = self._sync(name, outlet)
-        names = [f"{name} {i}" for i in range(1, len(kinds) + 1)]
         entries = [self._workers(kind, one, joined, None) for kind, one in zip(kinds, names, strict=True)]
         return self._copy(name, entries)
 
@@ -102,12 +114,15 @@ class Assembly:
 
     def _runners(self, plan: PipelinePlan, how: RunnerPlan, outlet: Outlet) -> tuple[Outlet, list[Runner]]:
         """Returns the queue of the runners of a pipeline, and the runners."""
-        programs, name = self._programs[plan.name], f"{plan.name}: runner"
+        programs, name = self._programs[plan.name], runner_name(plan)
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
         carry = Carry(how, programs[0].manifest) if how.carry else None
         proof = Proof()
-        runners = [Runner(program, how, self._nan, name, proof) for program in programs]
+        due = self._pacing.due(plan) if self._pacing is not None else [None] * len(programs)
+        runners = [
+            Runner(program, how, self._nan, name, proof, one) for program, one in zip(programs, due, strict=True)
+        ]
         clocks, is_prepared = self._stage(name, len(runners)).clocks(), len(plan.loaders) == 1
         workers = [
             RunnerWorker(runner, outlet, clock, is_prepared, carry)

@@ -108,6 +108,17 @@ class StreamPlan:
         return tuple(pipeline for level in self.levels for pipeline in level)
 
 
+def stage_names(pipeline: PipelinePlan, kind: str) -> list[str]:
+    """Returns the names of the different workers of a `kind` of stage: "loader" or "post"."""
+    stages, name = pipeline.loaders if kind == "loader" else pipeline.posts, f"{pipeline.name}: {kind}"
+    return [name] if len(stages) == 1 else [f"{name} {i}" for i in range(1, len(stages) + 1)]
+
+
+def runner_name(pipeline: PipelinePlan) -> str:
+    """Returns the name of the stage that runs the model of a pipeline."""
+    return f"{pipeline.name}: runner"
+
+
 def only_the_model(manifest: Manifest, loaders: int = DEFAULT_LOADERS) -> StreamPlan:
     """Returns the plan of a bundle without a pipeline: read, run, and all outputs are the outcome."""
     outputs = tuple(output.name for output in manifest.outputs)

@@ -10,6 +10,7 @@ from threading import Lock
 
 from nndeploy.stream.habits import Habits
 from nndeploy.stream.items import Item
+from nndeploy.stream.pacing import StreamPacing
 from nndeploy.stream.queues import Outlet, QueueFigures
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import AbortedError, Schedule, Worker
@@ -18,9 +19,20 @@ from nndeploy.stream.workers import Clock
 
 
 class Source:
-    """Lets items in, one after the other, as long as there is room and no stop is asked for."""
+    """Lets items in, one after the other, as long as there is room and no stop is asked for.
 
-    def __init__(self, items: Iterable[Item], schedule: Schedule, entry: Outlet, stop: Stop, clock: Clock) -> None:
+    Where the stream is paced, an item that was read is held until its time has come.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Item],
+        schedule: Schedule,
+        entry: Outlet,
+        stop: Stop,
+        clock: Clock,
+        pacing: StreamPacing | None = None,
+    ) -> None:
         self.idle: list[Worker] = [self._read]
         self.habits = Habits(1, may_wait=True)
         self._items = iter(items)
@@ -28,28 +40,47 @@ class Source:
         self._entry = entry
         self._stop = stop
         self._clock = clock
+        self._pacing = pacing
+        self._held: Record | None = None
 
     def is_ready(self) -> bool:
         """Returns whether one more record may be on its way."""
-        return self._schedule.has_room()
+        if self._held is None:
+            return self._schedule.has_room()
+        deadline_ns = self.deadline_ns()
+        return deadline_ns is not None and deadline_ns <= time.perf_counter_ns()
 
-    def deadline_ns(self) -> None:
-        """Nothing waits here."""
+    def deadline_ns(self) -> int | None:
+        """Returns when the record that is held may go on, None where there is none or it waits for others."""
+        return self._pacing.next_begin_ns() if self._pacing is not None and self._held is not None else None
 
     def take(self) -> list[Record]:
         """Counts a record that is still to be read."""
-        self._schedule.let_in()
+        if self._held is None:
+            self._schedule.let_in()
         return []
 
     def _read(self, _: list[Record]) -> None:
-        began_ns = time.perf_counter_ns()
-        item = None if self._stop.is_requested else next(self._items, None)
-        if item is None or self._stop.is_requested:
+        record = self._held or self._next()
+        if record is None or self._stop.is_requested:
+            self._held = None
             self._schedule.end()
             return
-        record = Record(item.index, item.origin, item.stem, item)
-        self._clock.add(began_ns, (item.index,))
+        self._held = record
+        if self._pacing is not None:
+            if not self.is_ready():
+                return
+            self._pacing.begin(record)
+        self._held = None
         self._entry.put(record)
+
+    def _next(self) -> Record | None:
+        began_ns = time.perf_counter_ns()
+        item = None if self._stop.is_requested else next(self._items, None)
+        if item is None:
+            return None
+        self._clock.add(began_ns, (item.index,))
+        return Record(item.index, item.origin, item.stem, item)
 
 
 class Exit:
@@ -57,7 +88,7 @@ class Exit:
 
     write: Callable[[Record], None]
 
-    def __init__(self, schedule: Schedule, first_index: int | None) -> None:
+    def __init__(self, schedule: Schedule, first_index: int | None, pacing: StreamPacing | None = None) -> None:
         """The first index is the one that is written first; None where order does not matter."""
         self.idle: list[Worker] = [self._write]
         self.habits = Habits(1)
@@ -66,9 +97,12 @@ class Exit:
         self._waiting: dict[int, Record] = {}  # never more than are let in
         self._max_depth = self._num_passed = 0
         self._is_writing = Lock()
+        self._pacing = pacing
 
     def put(self, record: Record) -> None:
         """Takes a record that is done."""
+        if self._pacing is not None:
+            self._pacing.end(record)
         with self._schedule.lock:
             if self._schedule.is_aborted:
                 raise AbortedError

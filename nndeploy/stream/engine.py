@@ -18,6 +18,7 @@ from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.ends import Exit, Source
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.non_finite import NanPolicy
+from nndeploy.stream.pacing import StreamPacing
 from nndeploy.stream.queues import QueueFigures
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import Schedule
@@ -75,6 +76,7 @@ class Stream:
         options: StreamOptions = StreamOptions(),
         stop: Stop | None = None,
         tracer: Tracer | None = None,
+        pacing: StreamPacing | None = None,
     ) -> None:
         """Builds queues and workers; nothing runs yet.
 
@@ -86,12 +88,13 @@ class Stream:
         self._options = options
         self._stop = stop or Stop()
         self._tracer = tracer
+        self.pacing = pacing
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
-        self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None)
+        self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None, pacing)
         self._schedule.add(self._exit)
-        self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer)
+        self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer, pacing)
 
     def queues(self) -> list[QueueFigures]:
         """Returns what the queues did so far, from the source to the sink."""
@@ -128,7 +131,8 @@ class Stream:
                 schedule.stop()
 
         self._exit.write = write
-        schedule.add(Source(items, schedule, self._assembly.entry, self._stop, self._reading.clocks()[0]))
+        reading = self._reading.clocks()[0]
+        schedule.add(Source(items, schedule, self._assembly.entry, self._stop, reading, self.pacing))
         try:
             schedule.run()
             self._end(sink)

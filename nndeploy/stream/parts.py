@@ -100,7 +100,10 @@ class Splitter:
     def _made_part(self, record: Record, place: int, count: int, value: Value) -> Record:
         fields = {**record.fields, self._part: value}
         origin = f"{record.origin}, part {place}"
-        return Record(record.index, origin, record.stem, None, fields, parent=record, place=place, num_places=count)
+        return Record(
+            record.index, origin, record.stem, None, fields, parent=record, place=place, num_places=count,
+            paced=record.paced,
+        )  # fmt: skip
 
 
 class Keeper:

@@ -16,6 +16,7 @@ from nndeploy.errors import (
     MissingInputError,
     NndeployError,
 )
+from nndeploy.stream.item_plan import PacedItem
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.value_types import Value
 
@@ -27,7 +28,8 @@ class Record:
     """One record, or one branch or part of one.
 
     `fields` holds all values by name, `made` those that were made since the record was branched off. `item` is what
-    the fields are still to be read from. `num_places` says how many siblings there are.
+    the fields are still to be read from. `num_places` says how many siblings there are. Where the stream is paced,
+    a record and all its branches and parts share `paced`.
     """
 
     index: int
@@ -43,6 +45,7 @@ class Record:
     parent: "Record | None" = None
     place: int = 0
     num_places: int = 1
+    paced: PacedItem | None = None
 
     def load(self) -> None:
         """Reads the fields from the item, the first time."""
@@ -74,7 +77,7 @@ class Record:
         """Returns a record of its own with the same fields, for one of several different workers."""
         return Record(
             self.index, self.origin, self.stem, None, dict(self.fields), {}, self.error, self.stage,
-            parent=self, place=place, num_places=num_places,
+            parent=self, place=place, num_places=num_places, paced=self.paced,
         )  # fmt: skip
 
     def join(self, branches: Iterable["Record"]) -> None:

@@ -68,13 +68,14 @@ class Clock:
         self.stage = stage.name
         self._tracer = tracer
 
-    def add(self, began_ns: int, indices: Sequence[int]) -> None:
-        """Adds a piece of work on the records of these indices that ends now."""
+    def add(self, began_ns: int, indices: Sequence[int]) -> int:
+        """Adds a piece of work on the records of these indices that ends now; returns how long it took."""
         ended_ns = time.perf_counter_ns()
         self.busy_ns += ended_ns - began_ns
         self.num_done += len(indices)
         if self._tracer is not None:
             self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
+        return ended_ns - began_ns
 
 
 def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
@@ -110,7 +111,9 @@ class StepsWorker:
         do_steps(record, self.steps, self.clock.stage)
         if self.prepare is not None:
             self.prepare.prepare(record)
-        self.clock.add(began_ns, (record.index,))
+        took_ns = self.clock.add(began_ns, (record.index,))
+        if record.paced is not None:
+            record.paced.work.append((self.clock.stage, took_ns))
         self.outlet.put(record)
 
 

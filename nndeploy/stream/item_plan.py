@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When each runner of a pipeline should be done with an item, out of the time that the item may take in all.
+
+The stages of a pipeline are operators of the solver's graph: processors are rigid, runners may be delayed. Levels
+follow each other and add up; what stands beside each other in a level is joined, so the longest counts, and a runner
+that has time until the others are done gets it. Of a pipeline with `each` the parts follow each other through the
+runner, while the processors before and behind it work beside it: they count for one part.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nndeploy.pacing.pair_graph import PairGraph
+from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.solving import solve
+from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From when until when a runner has an item, in nanoseconds from the item's begin."""
+
+    begin: float
+    end: float
+
+    def due(self, done: float) -> float:
+        """Returns until when that share of its work should be done."""
+        return self.begin + (self.end - self.begin) * done
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPlan:
+    """The windows of the runners, by stage; the last stage ends `total` nanoseconds after the item's begin."""
+
+    windows: Mapping[str, Window]
+    total: float
+
+
+@dataclass(slots=True, eq=False)
+class PacedItem:
+    """An item that is under way: when it began (CLOCK_MONOTONIC), and the work that stages did on it and its parts.
+
+    Without a plan it is only measured. `done` are the runners that are through with it.
+    """
+
+    began_ns: int
+    plan: ItemPlan | None
+    work: list[tuple[str, int]] = field(default_factory=list)  # appended to by several threads
+    done: list[str] = field(default_factory=list)
+
+    def is_late(self, now_ns: int) -> bool:
+        """Returns whether a stage has it for longer than was planned."""
+        if self.plan is None:
+            return False
+        left = (window.end for stage, window in self.plan.windows.items() if stage not in self.done)
+        return now_ns - self.began_ns > min(left, default=self.plan.total)
+
+
+def amounts_of(plan: StreamPlan, work: Sequence[tuple[str, int]]) -> dict[str, float]:
+    """Returns what each stage adds to the time of an item on which that work was done."""
+    times = dict[str, list[int]]()
+    for stage, took in work:
+        times.setdefault(stage, []).append(took)
+    amounts = dict[str, float]()
+    for pipeline in plan.pipelines:
+        for stage in _rigid(pipeline):
+            amounts[stage] = sum(parts) / len(parts) if (parts := times.get(stage)) else 0.0
+        if pipeline.runner is not None:
+            parts = times.get(runner_name(pipeline), [])
+            amounts[runner_name(pipeline)] = sum(parts) / max(1, min(len(parts), len(pipeline.runner.devices)))
+    return amounts
+
+
+def calm_ns(plan: StreamPlan, amounts: Mapping[str, float]) -> float:
+    """Returns how long the stages of an item take without delays."""
+    return _Graph(plan, amounts).graph.calm_ns
+
+
+def planned(
+    plan: StreamPlan, amounts: Mapping[str, float], total: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+) -> ItemPlan:
+    """Returns the plan of items that may take `total` nanoseconds; what takes longer anyway has no delays."""
+    if policy is PacePolicy.SOLVED:  # slack beside the longest ways is used below in any case
+        policy = PacePolicy.PROPORTIONAL
+    made = _Graph(plan, amounts)
+    total = max(total, made.graph.calm_ns)
+    starts = made.graph.starts_ns(solve(made.graph, total, policy))
+    windows = dict[str, Window]()
+    for (before, after), level in zip(made.joins, plan.levels, strict=True):
+        for pipeline in level:
+            if pipeline.runner is not None:
+                begin = starts[before] + _longest(pipeline, "loader", amounts)
+                windows[runner_name(pipeline)] = Window(begin, starts[after] - _longest(pipeline, "post", amounts))
+    return ItemPlan(windows, total)
+
+
+def _rigid(pipeline: PipelinePlan) -> list[str]:
+    return [*stage_names(pipeline, "loader"), *stage_names(pipeline, "post")]
+
+
+def _longest(pipeline: PipelinePlan, kind: str, amounts: Mapping[str, float]) -> float:
+    return max((amounts[stage] for stage in stage_names(pipeline, kind)), default=0.0)
+
+
+class _Graph:
+    """The stages of a plan as operators, with one of no amount before and behind each level: its joins."""
+
+    def __init__(self, plan: StreamPlan, amounts: Mapping[str, float]) -> None:
+        self._amounts, self._bounds = list[float](), list[float]()
+        self._pairs = list[tuple[int, int]]()
+        self.joins = list[tuple[int, int]]()
+        join = self._operator(0.0, [])
+        for level in plan.levels:
+            ends = list[int]()
+            for pipeline in level:
+                ends += self._pipeline(pipeline, amounts, join)
+            after = self._operator(0.0, ends)
+            self.joins.append((join, after))
+            join = after
+        self.graph = PairGraph(self._amounts, self._pairs, self._bounds)
+
+    def _operator(self, amount: float, before: Sequence[int], bound: float = 0.0) -> int:
+        self._amounts.append(amount)
+        self._bounds.append(bound)
+        number = len(self._amounts) - 1
+        self._pairs += [(one, number) for one in before]
+        return number
+
+    def _pipeline(self, pipeline: PipelinePlan, amounts: Mapping[str, float], join: int) -> list[int]:
+        """Adds the stages of a pipeline; returns those behind which nothing of it follows."""
+        ends = [self._operator(amounts[stage], [join]) for stage in stage_names(pipeline, "loader")] or [join]
+        if pipeline.runner is not None:
+            ends = [self._operator(amounts[runner_name(pipeline)], ends, float("inf"))]
+        return [self._operator(amounts[stage], ends) for stage in stage_names(pipeline, "post")] or ends

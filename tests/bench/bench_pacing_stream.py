@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines with and without pacing: latency of the items against what was granted, load of the process, same outputs.
+
+    python tests/bench/bench_pacing_stream.py [faces text] [--caps 2,4] [--items 120] [--rounds 3] [--json out.json]
+
+The source is files, so it is faster than the stages: without pacing items wait for each other. Each stream is a process
+of its own; an item's time is from where its file is read until its outcome is written. First the calm time of an item
+is measured; caps are multiples of it. Then the ways take turns, and the medians of the rounds are told. The first
+items, which are calm, are left out of the figures; outcomes of all are compared with those of one that was not paced.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+from bench_stream import CASES, REPOSITORY
+from native_engines import machine_line
+from real_models import MODELS
+
+import nndeploy
+from nndeploy.cli.run_models import load_pipeline
+from nndeploy.stream.bundled_pipeline import pipeline_of_path
+from nndeploy.stream.engine import Stream
+from nndeploy.stream.items import Item, Outcome
+from nndeploy.stream.json_lines import line_from_outcome
+from nndeploy.stream.pacing import CALM_ITEMS
+from nndeploy.stream.pipeline_sources import pipeline_source
+
+WIDE_MS = 2000.0
+"""A cap that no item comes near to, to learn what one takes calm."""
+
+
+def main() -> None:
+    """Prints a table for each pipeline."""
+    options = _options()
+    if options.child:
+        _child(*options.child)
+        return
+    if not MODELS.exists():
+        sys.exit("this needs ../shared/models")
+    print(machine_line(), end="\n\n")
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.cases:
+            case = CASES[name]
+            for model in case.models.values():
+                bundle = Path(folder) / f"{model}.nnd"
+                nndeploy.compile_model(MODELS / f"{model}.onnx", bundle, backends=options.backends, pace=True)
+            found[name] = _race(name, folder, options)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="pipelines with and without pacing")
+    parser.add_argument("cases", nargs="*", default=["faces", "text"])
+    parser.add_argument("--backends", default="native,onnxruntime")
+    parser.add_argument("--caps", default="2,4", help="multiples of what an item takes calm")
+    parser.add_argument("--items", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _race(name: str, folder: str, options: argparse.Namespace) -> dict[str, Any]:
+    calm_ms = _measured(name, folder, WIDE_MS, CALM_ITEMS + 1)["calm_ms"]
+    caps = [0.0, *(calm_ms * float(times) for times in options.caps.split(","))]
+    rows: dict[float, list[dict[str, Any]]] = {cap: [] for cap in caps}
+    for _ in range(options.rounds):
+        for cap, rounds in rows.items():
+            rounds.append(_measured(name, folder, cap, options.items))
+    if len({one["digest"] for rounds in rows.values() for one in rounds}) > 1:
+        sys.exit(f"{name}: the outputs differ")
+    print(f"### {name}: an item takes {calm_ms:.1f} ms calm, {options.items} items, outputs equal\n")
+    print("| granted | item p50 / p99 ms | over | items a second | process load | load of runners |")
+    print("| --- | --- | ---: | ---: | ---: | --- |")
+    for cap, rounds in rows.items():
+        median = {key: float(np.median([one[key] for one in rounds])) for key in ("p50", "p99", "over", "rate", "load")}
+        runners = ", ".join(f"{key} {share:.0%}" for key, share in rounds[-1]["runners"].items())
+        print(
+            f"| {f'{cap:.0f} ms' if cap else 'not paced'} | {median['p50']:.1f} / {median['p99']:.1f} "
+            f"| {format(median['over'], '.1%') if cap else '-'} | {median['rate']:.1f} | {median['load']:.0%} "
+            f"| {runners or '-'} |",
+            flush=True,
+        )
+    print()
+    return {"calm_ms": calm_ms, "rounds": {f"{cap:g}": rounds for cap, rounds in rows.items()}}
+
+
+def _measured(name: str, folder: str, cap_ms: float, count: int) -> dict[str, Any]:
+    arguments = [sys.executable, __file__, "--child", name, folder, str(cap_ms), str(count)]
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+class _Outcomes:
+    """Takes outcomes, and notes when."""
+
+    def __init__(self) -> None:
+        self.ended: dict[int, float] = {}
+        self.digest = hashlib.sha256()
+
+    def write(self, outcome: Outcome) -> None:
+        self.ended[outcome.index] = time.perf_counter()
+        self.digest.update(line_from_outcome(outcome).encode())
+
+    def finish(self) -> None:
+        pass
+
+    discard = finish
+
+
+def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
+    """One stream: its figures as JSON on standard output."""
+    case, cap, began = CASES[name], float(cap_ms), dict[int, float]()
+    options = {
+        "threads": case.threads(), "device": "cpu", "strict": False, "custom_ops": (), "no_native_code": False,
+        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None, "policy": None,
+    }  # fmt: skip
+    paths = [path for _ in range(-(-int(count) // len(case.paths))) for path in case.paths]
+    with ExitStack() as stack:
+        file = pipeline_of_path(REPOSITORY / "configs" / "pipelines" / f"{case.toml}.toml")
+        models = {pipeline: Path(folder) / f"{model}.nnd" for pipeline, model in case.models.items()}
+        loaded = load_pipeline(stack, file, None, models, options)
+        items = pipeline_source(file.source, paths, loaded.types, lambda: sys.stdin.buffer, allow_nan=False).items
+
+        def noted() -> Iterator[Item]:
+            for item in islice(items, int(count)):
+                yield replace(item, load=lambda item=item: _noted(item, began))
+
+        sink, stream = _Outcomes(), Stream(loaded.plan, loaded.programs, pacing=loaded.pacing)
+        cpu, wall = time.process_time(), time.perf_counter()
+        stream.run(noted(), sink)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        achieved = loaded.pacing.achieved() if loaded.pacing is not None else None
+        pacers = loaded.pacing.pacers.items() if loaded.pacing is not None else ()
+        records = {key: [record for one in several for record in one.records if record.cap] for key, several in pacers}
+    took = np.array([(sink.ended[index] - began[index]) * 1e3 for index in sorted(began)][CALM_ITEMS:])
+    print(json.dumps({
+        "p50": float(np.median(took)), "p99": float(np.quantile(took, 0.99)), "over": float(np.mean(took > cap)),
+        "rate": int(count) / wall, "load": achieved.process_load if achieved else cpu / wall,
+        "calm_ms": achieved.calm_ms if achieved else 0.0, "digest": sink.digest.hexdigest(),
+        "latency_ms": took.tolist(),
+        "runners": {
+            key: sum(one.used for one in made) / sum(one.latency for one in made)
+            for key, made in records.items() if made
+        },
+    }))  # fmt: skip
+
+
+def _noted(item: Item, began: dict[int, float]) -> dict[str, Any]:
+    began[item.index] = time.perf_counter()
+    return item.load()
+
+
+if __name__ == "__main__":
+    main()

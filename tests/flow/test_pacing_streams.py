@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines that are paced: the same bytes, a latency of the item, what is told at the end, what is refused."""
+
+import json
+from pathlib import Path
+
+import onnx.parser
+import pytest
+from separable_model import needs_native
+
+import nndeploy
+from nndeploy.cli.main import run_command
+from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.stream.pacing import CALM_ITEMS
+
+TWICE = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() a = Mul(x, two) y = Neg(a) }"""
+PIPELINE = """
+[source]
+kind = "json-lines"
+[[level]]
+[[level.pipeline]]
+name = "one"
+model = "m.nnd"
+outputs = { y = "twice" }
+[[level]]
+[[level.pipeline]]
+name = "two"
+model = "m.nnd"
+inputs = { x = "twice" }
+outputs = { y = "four" }
+[[level.pipeline]]
+name = "three"
+model = "m.nnd"
+runners = 2
+inputs = { x = "twice" }
+outputs = { y = "other" }
+"""
+COUNT, BROKEN = 10, 7
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a small bundle with pace points."""
+    needs_native()
+    folder = tmp_path_factory.mktemp("paced")
+    onnx.save(onnx.parser.parse_model(TWICE), folder / "m.onnx")
+    nndeploy.compile_model(folder / "m.onnx", folder / "m.nnd", backends="onnxruntime", pace=True)
+    return folder / "m.nnd"
+
+
+@pytest.fixture
+def here(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.nnd").write_bytes(bundle.read_bytes())
+    (tmp_path / "p.toml").write_text(PIPELINE)
+    lines = [f'{{"x": [[{i}, 2, 3], [4, 5, 6]]}}\n' for i in range(COUNT)]
+    (tmp_path / "x.jsonl").write_text("".join(lines))
+    lines[BROKEN] = '{"x": 3}\n'
+    (tmp_path / "broken.jsonl").write_text("".join(lines))
+    return tmp_path
+
+
+def run(*arguments: str, source: str = "x.jsonl", output: str = "y.jsonl") -> int:
+    return run_command(["run", "--pipeline", "p.toml", "--input", source, "--output", output, *arguments])
+
+
+@pytest.mark.parametrize("goal", [("--max-latency", "100ms"), ("--cpu-limit", "50%")])
+@pytest.mark.parametrize("order", [(), ("--resume",)])
+def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(
+    here: Path, goal: tuple[str, str], order: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(source="broken.jsonl", output="want.jsonl") == 1
+    capsys.readouterr()
+    assert run("--pace", *goal, *order, "--json", source="broken.jsonl") == 1
+    assert (here / "y.jsonl").read_bytes() == (here / "want.jsonl").read_bytes()
+    said = capsys.readouterr()
+    pacing = json.loads(said.out)["pacing"]
+    items = pacing["items"]
+    assert sorted(pacing["runners"]) == ["one", "three", "two"]
+    assert 0 < items["p50_ms"] <= items["p99_ms"]
+    assert items["process_load"] > 0
+    if "--max-latency" in goal:
+        assert items["items"] == COUNT - 1 - CALM_ITEMS
+        assert items["cap_ms"] == 100
+        assert 0 < items["calm_ms"] < 100
+        assert items["interval_ms"] > 0
+        assert all(runner["runs"] == COUNT - 1 - CALM_ITEMS for runner in pacing["runners"].values())
+    else:
+        assert (items["items"], items["cap_ms"]) == (COUNT - 1, 0)
+    lines = [line for line in said.err.splitlines() if line.startswith("nndeploy: paced: ")]
+    assert [line.split(": ")[2].split(" ")[0] for line in lines] == ["runner", "runner", "runner", "items"]
+
+
+def test_a_bundle_s_own_pipeline_is_paced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "own.toml").write_text('[source]\nkind = "json-lines"\n[[level]]\n[[level.pipeline]]\nname = "own"\n')
+    onnx.save(onnx.parser.parse_model(TWICE), here / "own.onnx")
+    compile_own = ["compile", "own.onnx", "-o", "own.nnd", "--backends", "onnxruntime", "--pace"]
+    assert run_command([*compile_own, "--pipeline", "own.toml"]) == 0
+    capsys.readouterr()
+    arguments = ["run", "own.nnd", "--input", "x.jsonl", "--output", "y.jsonl", "--pace", "--max-latency", "100ms"]
+    assert run_command(arguments) == 0
+    assert "paced: items: p50" in capsys.readouterr().err
+
+
+def test_a_cap_below_the_calm_time_is_refused_and_nothing_is_left(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--pace", "--max-latency", "1us") == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "an item takes" in line
+    assert "is the least that works" in line
+    assert not (here / "y.jsonl").exists()
+
+
+def test_few_items_are_too_few(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "x.jsonl").write_text("".join((here / "x.jsonl").read_text().splitlines(keepends=True)[:CALM_ITEMS]))
+    assert run("--pace", "--max-latency", "100ms", "--json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["pacing"]["items"] == {}
+    assert f"fewer than {CALM_ITEMS + 1} items are too few" in said.err
+
+
+def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "p.toml").write_text(PIPELINE.replace('name = "two"', 'name = "two"\nbatch = 2', 1))
+    assert run("--pace", "--max-latency", "100ms") == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "'two' runs batches" in line
+    assert "--cpu-limit" in line
+    assert run("--pace", "--cpu-limit", "50%") == 0
+
+
+def test_the_bundle_that_has_no_points_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(TWICE), here / "plain.onnx")
+    nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", backends="onnxruntime")
+    assert run("--pace", "--max-latency", "100ms", "--model", "three=plain.nnd") == UnavailableError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "plain.nnd" in line
+    assert "no pace points" in line

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that others say the end of: until when they may take, and what is learnt of them."""
+
+import time
+
+from nndeploy.pacing.item import Item
+from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.pacer import CALM_RUNS, MOST_RESERVE, PaceGoal, Pacer, _Shape
+
+MS = 1_000_000
+CAP = 100 * MS
+
+
+def pacer_of(library: PaceLibrary) -> Pacer:
+    made = Pacer(library, PaceGoal(CAP, is_of_item=True), 1)
+    made.add_points([("first", False), ("second", False)])
+    return made
+
+
+def run(pacer: Pacer, library: PaceLibrary) -> None:
+    with pacer.run("shape"):
+        for point in range(2):
+            time.sleep(0.002)
+            library.passes(point)
+
+
+def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace_library: PaceLibrary) -> None:
+    pacer = pacer_of(pace_library)
+    for _ in range(CALM_RUNS):
+        run(pacer, pace_library)
+    with pacer.until(time.monotonic_ns() + 500 * MS):
+        run(pacer, pace_library)
+        assert pacer.slept_ns() == pacer.records[-1].slept > 0
+        assert CAP < pacer.records[-1].cap <= 500 * MS
+    for past in (1, time.monotonic_ns() - MS):
+        with pacer.until(past):
+            run(pacer, pace_library)
+        assert pacer.slept_ns() == pacer.records[-1].slept == 0
+    run(pacer, pace_library)
+    assert pacer.records[-1].cap == CAP
+
+
+def planned_after(latencies: list[int], caps: list[int]) -> _Shape:
+    """Returns what is known of runs of 40 ms, planned for a cap of 100 ms, after some of these latencies and caps."""
+    pacer = Pacer(None, PaceGoal(CAP), 1)  # type: ignore[arg-type]
+    pacer.add_points([("first", False), ("second", False)])
+    shape, item = _Shape(), Item(2, 1)
+    item.times[:] = 20 * MS
+    item.order[:] = range(2)
+    for latency, cap in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, caps, strict=True)):
+        item._struct.end = latency
+        pacer._learn(shape, item, cap, 2 * MS)
+    pacer._plan(shape)
+    return shape
+
+
+def test_each_run_is_held_against_its_own_cap() -> None:
+    shape = planned_after([78 * MS, 198 * MS, 79 * MS], [80 * MS, 200 * MS, 80 * MS])
+    assert shape.cap == 80 * MS
+    assert list(shape.errors)[1:] == [0, 0, MS]  # behind the first, what was kept back before there were runs
+
+
+def test_runs_that_began_too_late_keep_nothing_back_from_others() -> None:
+    shape = planned_after([40 * MS] * 3, [1, 10 * MS, 39 * MS])
+    assert list(shape.errors)[1:] == [0, 0, 0]
+    assert shape.cap == CAP
+    late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than they take calm
+    assert late.reserve == MOST_RESERVE * CAP

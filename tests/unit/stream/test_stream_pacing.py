@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A paced stream: who is let in when, until when runs may take, what is refused. The clock is the test's own."""
+
+from contextlib import contextmanager
+
+import pytest
+from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
+
+from nndeploy.errors import DataError, UsageError
+from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.stream import pacing as paced
+from nndeploy.stream.engine import Stream, StreamOptions
+from nndeploy.stream.pacing import AT_ONCE, CALM_ITEMS, ITEMS_OF_A_PLAN, StreamPacing
+from nndeploy.stream.records import Record
+from nndeploy.stream.stopping import Stop
+
+MS = 1_000_000
+STEP = Make(("x",), ("x",), lambda x: x)
+PLAN = plan_of(pipeline("p", [([STEP], 1)], x_to_y(), [([STEP], 1)]))
+
+
+class Pacer:
+    """Remembers until when runs might take."""
+
+    def __init__(self) -> None:
+        self.deadlines: list[int] = []
+        self.has_slice = True
+
+    @contextmanager
+    def until(self, deadline_ns: int):
+        self.deadlines.append(deadline_ns)
+        yield
+
+    def forget(self) -> None:
+        pass
+
+    def slept_ns(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Returns a clock that stands still; `clock.now` sets it."""
+
+    class Clock:
+        now = 10**12
+
+        def monotonic_ns(self) -> int:
+            return self.now
+
+        def process_time_ns(self) -> int:
+            return 0
+
+    clock = Clock()
+    monkeypatch.setattr(paced, "time", clock)
+    return clock
+
+
+def pacing_of(plan=PLAN, cap_ms=100, num=1, **goal) -> StreamPacing:
+    names = [one.name for one in plan.pipelines if one.runner is not None]
+    goal = PaceGoal(**goal) if goal else PaceGoal(cap_ms * MS, is_of_item=True)
+    return StreamPacing(plan, {name: [Pacer() for _ in range(num)] for name in names}, goal)
+
+
+def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None) -> Record:
+    """Lets an item go through the pipeline p, each stage taking so many milliseconds."""
+    record = Record(index, "item", "item")
+    pacing.begin(record)
+    clock.now += loader * MS
+    (due,) = pacing.due(PLAN.pipelines[0])
+    with due(record):
+        clock.now += run * MS
+    clock.now += post * MS
+    record.paced.work += [("p: loader", loader * MS), ("p: post", post * MS)]
+    record.error = error
+    pacing.end(record)
+    return record
+
+
+def test_first_items_are_alone_and_without_delays(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        assert pacing.next_begin_ns() == 0
+        record = Record(0, "item", "item")
+        pacing.begin(record)
+        assert pacing.next_begin_ns() is None
+        pacing.end(record)
+    assert pacing_of().achieved() is None
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    assert pacing.pacers["p"][0].deadlines == [AT_ONCE] * CALM_ITEMS
+    assert pacing.achieved() is None
+
+
+def test_runs_end_so_that_what_follows_is_done_within_the_cap(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    (pacer,) = pacing.pacers["p"]
+    begin = clock.now
+    gone_through(pacing, clock, loader=1)  # what a stage saves or loses moves nothing: ends are the item's
+    gone_through(pacing, clock, loader=40)
+    first, second = pacer.deadlines[-2] - begin, pacer.deadlines[-1] - (begin + 26 * MS)
+    assert first == second
+    assert 80 * MS < first <= 95 * MS  # 5 ms of the post-processor and the reserve are kept back
+    found = pacing.achieved()
+    assert (found.items, found.cap_ms, found.calm_ms) == (2, 100, 30)
+    assert found.over_cap == 0
+
+
+def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    record = Record(0, "item", "item")
+    begin = clock.now
+    pacing.begin(record)
+    window = record.paced.plan.windows["p: runner"]
+    assert pacing.next_begin_ns() >= begin + window.end - window.begin  # until then the runner has this one
+    clock.now = begin + int(window.end)
+    assert pacing.next_begin_ns() <= clock.now
+    clock.now += 1
+    assert pacing.next_begin_ns() is None
+    record.paced.done.append("p: runner")
+    assert pacing.next_begin_ns() <= clock.now
+    pacing.end(record)
+    assert pacing.next_begin_ns() <= clock.now
+
+
+def test_slow_processors_hold_the_next_item_back_too(clock) -> None:
+    pacing = pacing_of(cap_ms=200)
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock, post=150)
+    pacing.begin(Record(0, "item", "item"))
+    assert pacing.next_begin_ns() >= clock.now + 150 * MS
+
+
+def test_parts_are_due_one_after_the_other(clock) -> None:
+    plan = plan_of(pipeline("p", [], x_to_y(), [], each="list", part="x"))
+    pacing = pacing_of(plan)
+    (due,) = pacing.due(plan.pipelines[0])
+
+    def run() -> tuple[Record, list[int]]:
+        whole = Record(0, "item", "item")
+        pacing.begin(whole)
+        begin = clock.now
+        for place in range(4):
+            with due(Record(0, "item", "item", parent=whole, place=place, num_places=4, paced=whole.paced)):
+                clock.now += 10 * MS
+            assert ("p: runner" in whole.paced.done) == (place == 3)
+        pacing.end(whole)
+        return whole, [deadline - begin for deadline in due.pacer.deadlines[-4:]]
+
+    for _ in range(CALM_ITEMS):
+        run()
+    whole, ends = run()
+    assert ends == pytest.approx([whole.paced.plan.windows["p: runner"].end * k / 4 for k in (1, 2, 3, 4)], abs=2)
+    assert ends[-1] > 90 * MS
+
+
+def test_of_several_runners_each_may_take_the_longer_for_a_part(clock) -> None:
+    plan = plan_of(pipeline("p", [], x_to_y(devices=("", "")), [], each="list", part="x"))
+    pacing = pacing_of(plan, num=2)
+    for _ in range(CALM_ITEMS):
+        whole = Record(0, "item", "item")
+        pacing.begin(whole)
+        clock.now += 10 * MS
+        whole.paced.work += [("p: runner", 5 * MS)] * 4
+        pacing.end(whole)
+    whole = Record(0, "item", "item")
+    pacing.begin(whole)
+    ends = []
+    for place, due in enumerate(pacing.due(plan.pipelines[0]) * 2):
+        with due(Record(0, "item", "item", parent=whole, place=place, num_places=4, paced=whole.paced)):
+            ends.append(due.pacer.deadlines[-1] - clock.now)
+    assert ends == pytest.approx([ends[-1] * k for k in (0.5, 0.75, 1, 1)], abs=2)
+
+
+def test_a_cap_below_the_calm_time_names_the_least_that_works(clock) -> None:
+    pacing = pacing_of(cap_ms=20)
+    for _ in range(CALM_ITEMS - 1):
+        gone_through(pacing, clock)
+    with pytest.raises(UsageError, match=r"an item takes 30 ms without delays: 20 ms leave nothing") as caught:
+        gone_through(pacing, clock)
+    assert "--max-latency 30.6ms is the least that works" in caught.value.hint
+    pacing = pacing_of(cap_ms=30.6)
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+
+
+def test_items_that_failed_teach_nothing(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(2 * CALM_ITEMS):
+        gone_through(pacing, clock, run=0, error=DataError("no image"))
+    assert pacing.next_begin_ns() == 0
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    assert pacing.calm_ns == 30 * MS
+    gone_through(pacing, clock, run=1000, error=DataError("no image"))
+    assert pacing.achieved() is None
+
+
+def test_what_items_needed_behind_the_planned_end_is_kept_back(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    ends = []
+    for _ in range(2 * ITEMS_OF_A_PLAN):
+        record = Record(0, "item", "item")
+        pacing.begin(record)
+        ends.append(record.paced.plan.windows["p: runner"].end)
+        clock.now += int(record.paced.plan.total) + 5 * MS  # always 5 ms later than planned
+        record.paced.work += [("p: loader", 5 * MS), ("p: runner", 20 * MS), ("p: post", 5 * MS)]
+        pacing.end(record)
+    assert ends[-1] == pytest.approx(100 * MS - 5 * MS - 5 * MS, abs=10)
+
+
+def test_items_that_could_not_be_in_time_take_nothing_from_others(clock) -> None:
+    pacing = pacing_of()
+    for _ in range(CALM_ITEMS):
+        gone_through(pacing, clock)
+    for _ in range(ITEMS_OF_A_PLAN):
+        gone_through(pacing, clock, run=20 if _ else 500)
+    record = Record(0, "item", "item")
+    pacing.begin(record)
+    assert record.paced.plan.total > 99 * MS
+
+
+def test_a_share_of_the_processor_leaves_items_alone(clock) -> None:
+    pacing = pacing_of(cpu_limit=0.5)
+    for _ in range(CALM_ITEMS):
+        record = Record(0, "item", "item")
+        pacing.begin(record)
+        assert pacing.next_begin_ns() == 0
+    gone_through(pacing, clock)
+    assert pacing.pacers["p"][0].deadlines == [0]
+    assert pacing.achieved().cap_ms == pacing.achieved().over_cap == 0
+
+
+@pytest.mark.parametrize("in_flight", [0, 1])
+def test_order_and_one_outcome_a_record_are_kept(in_flight: int) -> None:
+    level = (
+        pipeline("a", [([STEP], 2)], x_to_y()),
+        pipeline("b", [], x_to_y(devices=("", "")), [([Make(("y",), ("z",), lambda y: y)], 1)], keep=("z",)),
+    )
+    last = pipeline("c", [], x_to_y(), [], each="list", part="x")
+    plan = plan_of(level, last, fields=("y",), in_flight=in_flight)
+
+    def twice(x):
+        return {"y": 2 * x}
+
+    programs = {"a": [Program(twice)], "b": [Program(twice), Program(twice)], "c": [Program(twice)]}
+    pacers = {name: [Pacer() for _ in made] for name, made in programs.items()}
+    pacing = StreamPacing(plan, pacers, PaceGoal(60_000 * MS, is_of_item=True))
+    values = [{"x": 1, "list": list(range(i % 4))} for i in range(CALM_ITEMS)]
+    values[2:2] = [DataError("broken")]
+    values += [{"x": 1, "list": [5, 6]}]
+    sink = Sink()
+    stream = Stream(plan, programs, StreamOptions(), pacing=pacing)
+    summary = within_limit(lambda: stream.run(items_of(values), sink))
+    assert [outcome.index for outcome in sink.outcomes] == list(range(CALM_ITEMS + 2))
+    assert sink.outcomes[2].error is not None
+    assert sink.outcomes[-1].outputs == {"y": [10, 12]}
+    assert (summary.num_items, summary.num_failed, sink.ending) == (CALM_ITEMS + 2, 1, "finished")
+    assert pacing.achieved().items == 1
+
+
+def test_the_end_of_the_source_and_a_stop_are_not_waited_for() -> None:
+    def values():
+        yield from range(CALM_ITEMS + 1)
+        stop.request()
+        yield 0
+
+    for items in (iter(range(CALM_ITEMS + 1)), values()):
+        stop, sink = Stop(), Sink()
+        stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, stop=stop, pacing=pacing_of(cap_ms=3_600_000))
+        within_limit(lambda items=items, sink=sink, stream=stream: stream.run(items_of(items), sink))
+        assert len(sink.outcomes) == CALM_ITEMS + 1
+
+
+def test_a_stream_that_cannot_be_paced_ends_with_the_reason() -> None:
+    pacing = pacing_of(cap_ms=1e-6)
+    sink = Sink()
+    stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, pacing=pacing)
+    with pytest.raises(UsageError, match="without delays"):
+        within_limit(lambda: stream.run(items_of(range(20)), sink))
+    assert sink.ending == "discarded"
