@@ -77,6 +77,7 @@ class PacedSession:
     def _opened(self, model: bytes, *libraries: str, profile: str = "") -> Any:
         """Returns the library's session over a model that is run as it is; with `profile` it writes what it does."""
         wanted = session_options(self._options.threads, (*self._options.custom_op_libraries, *libraries))
+        wanted.add_session_config_entry("session.intra_op.allow_spinning", "0")  # nor while another thread sleeps
         wanted.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
         if profile:
             wanted.enable_profiling, wanted.profile_file_prefix = True, profile
