@@ -29,7 +29,8 @@ class _Plan(ctypes.Structure):
 
     _fields_ = (
         ("points", ctypes.c_void_p), ("num_points", ctypes.c_int64), ("total", ctypes.c_double),
-        ("reserve", ctypes.c_double), ("burst", ctypes.c_double), ("least", ctypes.c_double),
+        ("stretch", ctypes.c_double), ("reserve", ctypes.c_double), ("burst", ctypes.c_double),
+        ("least", ctypes.c_double),
     )  # fmt: skip
 
 
@@ -58,14 +59,17 @@ class _Item(ctypes.Structure):
 class PlanMemory:
     """A plan as kernels read it; whoever has an item of it keeps it."""
 
-    def __init__(self, plan: PacePlan, order: _Array) -> None:
-        """Copies a plan; `order` tells of each point as which one it is passed."""
+    def __init__(self, plan: PacePlan, order: _Array, stretch: float = 1.0) -> None:
+        """Copies a plan; `order` tells of each point as which one it is passed.
+
+        `stretch` is how many times as long as planned the work took in earlier runs.
+        """
         columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
         self._points = np.zeros(len(order), _POINT)
         for name, column in zip(_POINT.names or (), columns, strict=True):
             self._points[name] = column[order]
         self.struct = _Plan(
-            self._points.ctypes.data, len(order), plan.total, plan.reserve, plan.burst, plan.least_delay
+            self._points.ctypes.data, len(order), plan.total, stretch, plan.reserve, plan.burst, plan.least_delay
         )
 
 

@@ -40,8 +40,10 @@ KEPT_ERRORS = 200
 LEAST_RESERVE_NS = 0.15e6
 FIRST_RESERVE = 0.02
 """Of the cap, before there were runs."""
-MOST_RESERVE = 0.25
-"""Of the cap: what is later than that is no matter of reserves."""
+MOST_RESERVE = 0.06
+"""Of the cap: rare hold-ups that are longer would cost every run a load that is so much higher."""
+STRETCH_LEARNT = 0.3
+"""Of how much longer than planned the last run's work took, for the next one."""
 MOST_SHAPES = 64
 LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
@@ -149,6 +151,12 @@ class _Shape:
         self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap)
         if self.memory is not None:
             self.memory.struct.reserve = self.reserve
+
+    def stretch(self, worked: float) -> None:
+        """Keeps how long the last run's work took beside what is planned, for the runs to come."""
+        assert self.memory is not None
+        plan = self.memory.struct
+        plan.stretch = max(1.0, plan.stretch + STRETCH_LEARNT * (worked / max(1.0, plan.total) - plan.stretch))
 
 
 class Pacer:
@@ -305,6 +313,7 @@ class Pacer:
             calm = max(shape.calm, float(item.times.sum()))  # whose cap is shorter was late when it began
             shape.keep_back(latency - max(cap - reserve, calm))
             shape.caps.append(cap)
+            shape.stretch(latency - did.slept)
             shape.timelines.append(item.timeline())
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
@@ -330,7 +339,8 @@ class Pacer:
         shape.latencies = []
         shape.planned_at = time.monotonic()
         _, plan = self._in_order(shape)
-        shape.memory = PlanMemory(plan, shape.order)
+        stretch = 1.0 if shape.memory is None else shape.memory.struct.stretch
+        shape.memory = PlanMemory(plan, shape.order, stretch)
 
     def _in_order(self, shape: _Shape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""

@@ -20,11 +20,13 @@ struct nnd_pace_point {
   int64_t parts;
 };
 
-/* `total`: nanoseconds of all calm work; `reserve`: those that are kept back until the deadline; no sleep before `burst` nanoseconds of work were done, if the next point is not beyond; none under `least`. */
+/* `total`: nanoseconds of all calm work; `stretch`: how many times as long it took in earlier runs; `reserve`:
+ * nanoseconds that are kept back until the deadline; no sleep before `burst` nanoseconds of work were done, if the next
+ * point is not beyond; none under `least`. */
 struct nnd_pace_plan {
   const struct nnd_pace_point *points;
   int64_t num_points;
-  double total, reserve, burst, least;
+  double total, stretch, reserve, burst, least;
 };
 
 /* What a thread that works on an item remembers, and what it did. `late` may be negative: a sleep that ended early. */

@@ -114,10 +114,26 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
 def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
     plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
-    pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 200 * MS)
-    pace_library.passes(0)  # 40 ms for what takes 20: the other 80 will take 160, which is all that is left
+    pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 170 * MS)
+    pace_library.passes(
+        0
+    )  # 40 ms for what takes 20, after runs that took as planned: the other 80 will take 133 of 130
     pace_library.end()
     assert item.workers[0].sleeps == 0
+
+
+def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(pace_library: PaceLibrary) -> None:
+    plan = PacePlan(np.full(4, 25.0 * MS), np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
+    for stretch, sleeps in ((1.0, 1), (3.0, 0)):
+        item = Item(4, 1)
+        memory = PlanMemory(plan, np.arange(4), stretch)
+        item.take(memory)
+        pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 25 * MS, 140 * MS)
+        pace_library.passes(
+            0
+        )  # the other 75 take 75 or, at (0.1 * 3 + 0.25) / (0.1 + 0.25), 118 of the 115 that are left
+        pace_library.end()
+        assert item.workers[0].sleeps == sleeps
 
 
 def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:

@@ -8,7 +8,7 @@
  *   delay = slack * (weight since the last sleep) / (weight from there to the end)
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
- * have taken goes into the next one. The stretch is how much longer the work took so far than it does calm, at least 1.
+ * have taken goes into the next one. The stretch is how much longer the work took so far than it does calm, at least 1, and in earlier runs.
  * The last sleep takes all the slack. A sleep is asked to end earlier by what sleeps of this thread are usually late.
  *
  * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
@@ -26,7 +26,7 @@
 
 #define NND_EXPORT __attribute__((visibility("default")))
 
-#define NND_KNOWN 0.1 /* of the work is done before the stretch is believed */
+#define NND_KNOWN 0.1 /* of the work must be done for the stretch to count as much as that of earlier runs */
 #define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
 #define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
 #define NND_BLOCKED 300000    /* nanoseconds between two items in which the thread did not run: it has rested */
@@ -39,6 +39,8 @@ static _Thread_local int nnd_is_prompt;
 static _Thread_local double nnd_usually_late; /* the median of its sleeps, followed in small steps */
 /* This thread's last sleep and the end of its last item, by its processor clock, and the latter by time. */
 static _Thread_local int64_t nnd_rested_used, nnd_ended_used, nnd_ended;
+
+static double nnd_max(double a, double b) { return a > b ? a : b; }
 
 static int64_t nnd_clock(clockid_t clock) {
   struct timespec now;
@@ -89,8 +91,8 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
   const int is_due = (double)(now - worker->wake) + next > plan->burst || (is_last && worker->sleeps == 0);
   if (!is_due || left <= 0.0 || next <= 0.0) return 0.0;
-  const double worked = (double)(now - item->begin - worker->slept);
-  const double stretch = done > plan->total * NND_KNOWN && worked > done ? worked / done : 1.0;
+  const double worked = (double)(now - item->begin - worker->slept), known = plan->total * NND_KNOWN;
+  const double stretch = (plan->stretch * known + nnd_max(worked, done)) / (known + done);
   const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve;
   const double delay = is_last || remaining <= plan->burst ? slack : slack * (weight - worker->spent) / left;
   return delay < plan->least ? 0.0 : delay;
