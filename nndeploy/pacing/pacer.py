@@ -38,8 +38,11 @@ left nothing of Python in the caches, and hardly more for several."""
 KEPT_ERRORS = 200
 """Runs from whose ends the reserve follows."""
 LEAST_RESERVE_NS = 0.15e6
-FIRST_RESERVE = 0.02
+FIRST_RESERVE = 0.03
 """Of the cap, before there were runs."""
+END_NS = 0.4e6
+MOST_END = 0.03
+"""What a run still does behind its last operator, and at most which share of the cap is kept for that."""
 MOST_RESERVE = 0.06
 """Of the cap: rare hold-ups that are longer would cost every run a load that is so much higher."""
 STRETCH_LEARNT = 0.3
@@ -148,7 +151,7 @@ class _Shape:
         self.errors.append(error)
         insort(self.sorted_errors, error)
         needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
-        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap)
+        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap) + min(END_NS, MOST_END * self.cap)
         if self.memory is not None:
             self.memory.struct.reserve = self.reserve
 
