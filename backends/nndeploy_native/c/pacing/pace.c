@@ -60,9 +60,12 @@ struct nnd_scheduling {
   uint64_t runtime, deadline, period;
 };
 
-/* Asks for scheduling slices of `nanoseconds` for this thread: since Linux 6.12 others that wake then interrupt it at
- * once, and its share stays what it was. Returns whether the kernel took it. */
+static _Atomic int64_t nnd_wanted_slice;
+
+/* Asks for scheduling slices of `nanoseconds` for this thread, and for every other one once it sleeps: since Linux 6.12
+ * others that wake then interrupt it at once, and its share stays what it was. Returns whether the kernel took it. */
 NND_EXPORT int nnd_pace_slice(int64_t nanoseconds) {
+  nnd_wanted_slice = nanoseconds;
   struct nnd_scheduling wanted = {0}, got = {0};
   if (syscall(SYS_sched_getattr, 0, &wanted, sizeof wanted, 0) || wanted.policy != SCHED_OTHER) return 0;
   wanted.size = sizeof wanted;
@@ -76,6 +79,7 @@ static void nnd_sleep_until(int64_t until) {
   const struct timespec at = {until / 1000000000, until % 1000000000};
   if (!nnd_is_prompt) {
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    if (nnd_wanted_slice) nnd_pace_slice(nnd_wanted_slice);
     nnd_is_prompt = 1;
   }
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
