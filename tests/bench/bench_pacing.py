@@ -175,7 +175,9 @@ class Measured:
                     stack.enter_context(_stopped_and_continued(network.pid))
                 network.stdin.write("go\n")
                 network.stdin.flush()
-                result = json.loads(network.stdout.readline())
+                if network.stdout.readline() != "done\n":
+                    sys.exit(f"{self.name}, {way}: the network did not finish")
+                result = json.loads(_result_of(self.bundle).read_text(encoding="utf-8"))
                 if other:
                     waits = json.loads(beside.communicate()[0]) or waits
         if not result["is_right"]:
@@ -316,7 +318,12 @@ def _child(name: str, bundle: str, probe: str, cap_ms: str, seconds: str, where:
     at, used = watcher.readings()
     figures = {} if found is None else {key: getattr(found, key) for key in found.__dataclass_fields__}
     result = {"latency_ms": latency, "is_right": is_right, "paced": figures, "at": at.tolist(), "used": used.tolist()}
-    print(json.dumps(result), flush=True)
+    _result_of(Path(bundle)).write_text(json.dumps(result), encoding="utf-8")
+    print("done", flush=True)
+
+
+def _result_of(bundle: Path) -> Path:
+    return bundle.with_suffix(".json")
 
 
 class _Watcher:
