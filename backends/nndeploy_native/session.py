@@ -125,7 +125,10 @@ class NativeSession:
         if not self._has_points:
             return []
         self._pace = item
-        return [PacePoint(str(step.get("what", step["kernel"])), is_cut=True) for step in self._plan.steps]
+        return [
+            PacePoint(str(step.get("what", step["kernel"])), is_cut=True, value=str(step.get("value", "")))
+            for step in self._plan.steps
+        ]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.

@@ -8,25 +8,29 @@ node of the graph reads, and everybody reads the point's output from there on, s
 Source: protobuf.dev, "Encoding"; field numbers of onnx.proto3.
 """
 
+import re
 from collections.abc import Iterator
 
 DOMAIN = "nndeploy"
 _LENGTH = 2
 _GRAPH, _OPSET_IMPORT = 7, 8
 _NODE, _GRAPH_OUTPUT = 1, 12
-_INPUT, _OUTPUT, _OP_TYPE, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7
+_INPUT, _OUTPUT, _NODE_NAME, _OP_TYPE, _ATTRIBUTE, _DOMAIN = 1, 2, 3, 4, 5, 7
 _NAME = 1  # of an output of a graph
 _GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _INT_ATTRIBUTE = 2
+_IN_BLOCKS = re.compile(r"(.+)_nchwc(?:_token_[0-9]+)?")  # what NchwcTransformer calls a node
 
 
-def with_points(model: bytes) -> tuple[bytes, list[str]]:
-    """Returns the model with points, and for each point the operator before it and its output.
+def with_points(model: bytes) -> tuple[bytes, list[tuple[str, str]]]:
+    """Returns the model with points, and for each point the operator before it with its output, and the model's value.
+
+    The library gives the output of a convolution in blocks a new name; its node is then called after the old one.
 
     Raises:
         ValueError: these are not the bytes of a model.
     """
-    out, names = bytearray(), list[str]()
+    out, names = bytearray(), list[tuple[str, str]]()
     for number, raw, content in _fields(model):
         if number == _GRAPH:
             graph, names = _graph_with_points(content)
@@ -37,9 +41,9 @@ def with_points(model: bytes) -> tuple[bytes, list[str]]:
     return bytes(out), names
 
 
-def _graph_with_points(graph: bytes) -> tuple[bytes, list[str]]:
+def _graph_with_points(graph: bytes) -> tuple[bytes, list[tuple[str, str]]]:
     read, kept = _names(graph)
-    out, names, renamed = bytearray(), list[str](), dict[bytes, bytes]()
+    out, names, renamed = bytearray(), list[tuple[str, str]](), dict[bytes, bytes]()
     for number, raw, content in _fields(graph):
         if number != _NODE:
             out += raw
@@ -49,7 +53,9 @@ def _graph_with_points(graph: bytes) -> tuple[bytes, list[str]]:
         if made in read and made not in kept:
             renamed[made] = made + b"/paced"
             out += _message(_NODE, _point(made, renamed[made], len(names)))
-            names.append(f"{_first(content, _OP_TYPE).decode()} {made.decode()}")
+            in_blocks = _IN_BLOCKS.fullmatch(_first(content, _NODE_NAME).decode())
+            value = in_blocks[1] if in_blocks else made.decode()
+            names.append((f"{_first(content, _OP_TYPE).decode()} {value}", value))
     return bytes(out), names
 
 

@@ -106,14 +106,14 @@ class PlainSession:
 class PacedSession(PlainSession):
     """A session that passes points; their operator finds the item by itself."""
 
-    def __init__(self, session: Any, names: Sequence[str]) -> None:
-        """Takes over a library's session; `names` tells what stands before each point."""
+    def __init__(self, session: Any, names: Sequence[tuple[str, str]]) -> None:
+        """Takes over a library's session; `names` tells what stands before each point, and the value there."""
         super().__init__(session, None)
         self._names = names
 
     def pace(self, item: Callable[[], int]) -> list[PacePoint]:  # noqa: ARG002
         """Returns the points."""
-        return [PacePoint(name, is_cut=False) for name in self._names]
+        return [PacePoint(name, is_cut=False, value=value) for name, value in self._names]
 
 
 class RawMemorySession:

@@ -126,10 +126,14 @@ class Session(Protocol):
 
 
 class PacePoint(NamedTuple):
-    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between."""
+    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between.
+
+    `value` is the value of the submodel that was made there, by its name, "" where it is one of the backend's own.
+    """
 
     name: str
     is_cut: bool
+    value: str = ""
 
 
 @runtime_checkable

@@ -7,13 +7,15 @@ Submodels of backends that can stop between operators pass points of their own; 
 import platform
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.reader import Bundle
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint, Session
 from nndeploy.runtime.chain import Runnable
@@ -27,12 +29,22 @@ if TYPE_CHECKING:
 HINT = "compile it with --pace, and --target for this machine"
 
 
+class ProgramPoint(NamedTuple):
+    """A point of a program: its submodel, the operator before it, and what that computes, None where nobody says."""
+
+    submodel: str
+    name: str
+    amount: Amount | None
+
+
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The library of delays of a bundle, and what the user grants."""
+    """The library of delays of a bundle, what the user grants, and what the operators compute."""
 
     library: PaceLibrary
     goal: PaceGoal
+    operators: Mapping[str, Operators]
+    """By submodel; empty where the bundle does not say."""
 
 
 def pacing_of(bundle: Bundle, goal: PaceGoal) -> Pacing:
@@ -46,21 +58,48 @@ def pacing_of(bundle: Bundle, goal: PaceGoal) -> Pacing:
     if arch not in libraries:
         has = f"for {', '.join(libraries)} only" if libraries else "no pace points"
         raise UnavailableError(f"the bundle has {has}: it cannot be paced on {arch}", hint=HINT)
-    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal)
+    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels)
+
+
+def counted_operators(bundle: Bundle) -> CountedOperators:
+    """Returns what the operators of a bundle compute, none where it does not say.
+
+    Raises:
+        BundleError: it is damaged.
+    """
+    member = bundle.manifest.pace_operators
+    if not member:
+        return CountedOperators()
+    try:
+        return operators_from_json(bundle.member(member))
+    except BundleError as err:
+        err.within(member)
+        raise
 
 
 def paced(
     steps: Sequence[Runnable], sessions: Sequence[Session], choices: Sequence[Choice], pacing: Pacing
-) -> tuple[Pacer, list[Runnable]]:
-    """Returns the pacer of a chain, and its steps with their points."""
+) -> tuple[Pacer, list[Runnable], list[ProgramPoint]]:
+    """Returns the pacer of a chain, its steps with their points, and these points."""
     pacer = Pacer(pacing.library, pacing.goal, host_target().num_cores)
+    points = list[ProgramPoint]()
     with_points = list[Runnable]()
     for step, session, choice in zip(steps, sessions, choices, strict=True):
         own = session.pace(pacer.address) if isinstance(session, PacedSession) else ()
         whole = PacePoint(f"submodel {choice.submodel} ({choice.backend})", is_cut=False)
-        first = pacer.add_points(own or [whole])
+        added = own or [whole]
+        first = pacer.add_points([(point.name, point.is_cut) for point in added])
+        amounts = _amounts(pacing.operators.get(choice.submodel), own)
+        points += [ProgramPoint(choice.submodel, one.name, amount) for one, amount in zip(added, amounts, strict=True)]
         with_points.append(_PacedStep(step, pacing.library, first, passes=not own))
-    return pacer, with_points
+    return pacer, with_points, points
+
+
+def _amounts(operators: Operators | None, own: Sequence[PacePoint]) -> list[Amount | None]:
+    """Returns what is computed before each point of a submodel, before its end where it has none of its own."""
+    if operators is None:
+        return [None] * max(1, len(own))
+    return list(operators.between([point.value for point in own])) if own else [operators.whole()]
 
 
 def times_calm_runs(program: "Program", bundle: Bundle) -> None:

@@ -26,7 +26,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
-from nndeploy.runtime.paced import Pacing, paced, pacing_of, shapes_of, times_calm_runs
+from nndeploy.runtime.paced import Pacing, ProgramPoint, paced, pacing_of, shapes_of, times_calm_runs
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
@@ -48,8 +48,9 @@ class Program:
         self._output_names = tuple(output.name for output in manifest.outputs)
         steps = _steps(chain, opened)
         self.pacer: Pacer | None = None
+        self.points: Sequence[ProgramPoint] = ()
         if pacing is not None:
-            self.pacer, steps = paced(steps, opened.sessions, opened.choices, pacing)
+            self.pacer, steps, self.points = paced(steps, opened.sessions, opened.choices, pacing)
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         self._has_only_produced = not manifest.aliases and not self._constants
         self._idle = threading.Condition()
