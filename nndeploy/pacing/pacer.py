@@ -10,12 +10,12 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import UsageError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, proportional
@@ -37,20 +37,30 @@ LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
+KEPT_TIMES = 1000
+"""Runs of which the times of every operator are kept where runs are only timed."""
 KEPT_RECORDS = 100_000
 """Figures are those of the last runs where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work."""
+    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
+
+    With all of its time nothing is slept: operators are timed, nothing else.
+    """
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1:
+        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit <= 1:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
+
+    @property
+    def only_times(self) -> bool:
+        """Whether no run is to sleep."""
+        return not self.max_latency_ns and self.cpu_limit == 1
 
     def cap_ns(self, calm_ns: float) -> int:
         """Returns how long a run may take that takes `calm_ns` without delays."""
@@ -69,6 +79,25 @@ class PaceGoal:
                 f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
                 hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
             )
+
+
+ONLY_TIMES = PaceGoal(cpu_limit=1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntShape:
+    """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
+
+    `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
+    """
+
+    shapes: Hashable
+    order: _Array
+    amounts: _Array
+    weights: _Array
+    parts: _Array
+    calm: float
+    reserve: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +144,7 @@ class _Shape:
     errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ERRORS))
     cap: int = 0
     memory: PlanMemory | None = None
+    given: LearntShape | None = None
 
 
 class Pacer:
@@ -175,6 +205,49 @@ class Pacer:
             shape = self._planned()
         return (0.0, np.zeros(len(self.points))) if shape is None else (shape.calm, shape.amounts)
 
+    def timed(self) -> "tuple[float, _Array]":
+        """Returns the medians of a run and of its operators at the shape that ran last, where runs are only timed."""
+        with self._lock:
+            shape = next(reversed(self._shapes.values()))
+            return float(np.median(shape.latencies)), np.median(shape.times, 0)
+
+    def forget(self) -> None:
+        """Forgets all runs before."""
+        with self._lock:
+            self._shapes.clear()
+            self.records.clear()
+
+    def start(self, learnt: LearntShape) -> None:
+        """Paces runs at a shape from the first on: by what is known of it, and by the weights and parts given.
+
+        Raises:
+            DataError: an operator is to be done in parts that cannot be.
+            UsageError: the time that was granted is less than a run takes.
+        """
+        for name, is_cut, parts in zip(self.points, self._is_cut, learnt.parts.tolist(), strict=True):
+            if parts > 1 and not is_cut:
+                raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
+        self.goal.check(learnt.calm)
+        cap = self.goal.cap_ns(learnt.calm)
+        shape = _Shape(
+            order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, reserve=learnt.reserve, cap=cap, given=learnt
+        )
+        with self._lock:
+            _, plan = self._in_order(shape)
+            shape.memory = PlanMemory(plan, shape.order)
+            self._shapes[learnt.shapes] = shape
+
+    def learnt(self) -> LearntShape | None:
+        """Returns what is known of the shape that ran last, None where there is no plan."""
+        with self._lock:
+            shape = self._planned()
+            if shape is None:
+                return None
+            key = next(key for key, one in self._shapes.items() if one is shape)
+            _, plan = self._in_order(shape)
+            weights, parts = plan.weights[shape.order], plan.parts[shape.order]
+            return LearntShape(key, shape.order, shape.amounts, weights, parts, shape.calm, shape.reserve)
+
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
         with self._lock:
@@ -213,7 +286,9 @@ class Pacer:
             if not cap:
                 shape.order = item.order.copy()
             self._free.append(item)
-            if len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
+            if self.goal.only_times:
+                del shape.times[:-KEPT_TIMES], shape.latencies[:-KEPT_TIMES]
+            elif len(shape.times) >= (RUNS_OF_A_PLAN if cap else CALM_RUNS):
                 self._plan(shape)
 
     def _plan(self, shape: _Shape) -> None:
@@ -239,4 +314,7 @@ class Pacer:
     def _in_order(self, shape: _Shape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
-        return passed, proportional(shape.amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)
+        plan = proportional(shape.amounts[passed], np.array(self._is_cut)[passed], shape.cap, shape.reserve)
+        if shape.given is not None:
+            plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
+        return passed, plan

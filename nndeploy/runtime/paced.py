@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
+from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
-from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.errors import BundleError, DataError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
@@ -45,20 +46,26 @@ class Pacing:
     goal: PaceGoal
     operators: Mapping[str, Operators]
     """By submodel; empty where the bundle does not say."""
+    plan: PacePlanFile | None = None
 
 
-def pacing_of(bundle: Bundle, goal: PaceGoal) -> Pacing:
-    """Returns the library of delays for this machine.
+def pacing_of(bundle: Bundle, by: PaceGoal | PacePlanFile) -> Pacing:
+    """Returns the library of delays for this machine, and what runs are paced by.
 
     Raises:
         UnavailableError: the bundle has none, or it cannot be loaded.
         BundleError: it is damaged.
+        DataError: the plan was made for another bundle.
     """
+    plan = by if isinstance(by, PacePlanFile) else None
+    if plan is not None:
+        check_made_for(plan, bundle.manifest)
     libraries, arch = bundle.manifest.pace_libraries, platform.machine()
     if arch not in libraries:
         has = f"for {', '.join(libraries)} only" if libraries else "no pace points"
         raise UnavailableError(f"the bundle has {has}: it cannot be paced on {arch}", hint=HINT)
-    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels)
+    goal = by.goal if isinstance(by, PacePlanFile) else by
+    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels, plan)
 
 
 def counted_operators(bundle: Bundle) -> CountedOperators:
@@ -102,20 +109,37 @@ def _amounts(operators: Operators | None, own: Sequence[PacePoint]) -> list[Amou
     return list(operators.between([point.value for point in own])) if own else [operators.whole()]
 
 
-def times_calm_runs(program: "Program", bundle: Bundle) -> None:
-    """Runs a sample that the bundle carries as often as it takes to know how long each operator is.
+def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
+    """Takes how long each operator is from a plan, or runs a sample that the bundle carries as often as it takes.
 
     A bundle without samples learns it from the first runs.
 
     Raises:
         UsageError: the time that was granted is less than a calm run takes.
+        DataError: the plan is not for the operators that there are here.
     """
-    if program.pacer is None or not bundle.manifest.goldens:
+    if program.pacer is None or pacing.goal.only_times:
+        return
+    if pacing.plan is not None:
+        names = tuple(point.name for point in program.points)
+        if names != pacing.plan.points:
+            raise DataError(_other_points(names, pacing.plan.points), hint=AGAIN)
+        program.pacer.start(pacing.plan.learnt)
+        return
+    if not bundle.manifest.goldens:
         return
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + CALM_RUNS):  # the first of all also makes pages and caches
         program.run(inputs)
     program.pacer.goal.check(program.pacer.known()[0])
+
+
+def _other_points(here: Sequence[str], planned: Sequence[str]) -> str:
+    """Says how the operators here differ from those of a plan: a library optimises for the CPU that it finds."""
+    if len(here) != len(planned):
+        return f"the plan has {len(planned)} operators, on this machine there are {len(here)}"
+    one, other = next((a, b) for a, b in zip(here, planned, strict=True) if a != b)
+    return f"the plan has the operator {other!r:.80} where this machine has {one!r:.80}"
 
 
 class _PacedStep:
