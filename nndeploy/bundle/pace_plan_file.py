@@ -71,7 +71,7 @@ def plan_file_to_json(plan: PacePlanFile) -> bytes:
         }
         for number in np.argsort(learnt.order).tolist()
     ]
-    shapes = [list(shape) for shape in learnt.shapes]  # type: ignore[attr-defined]
+    shapes = [list(shape) for shape in learnt.shapes]
     head = {
         "format": {"name": FORMAT_NAME, "major": FORMAT[0], "minor": FORMAT[1]},
         "bundle_sha256": plan.bundle,

@@ -8,7 +8,7 @@ correcting it. Law: pacing changes no value; a run that is late never waits.
 import math
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -21,6 +21,8 @@ from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, proportional
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of the inputs of a run."""
 
 CALM_RUNS = 5
 RUNS_OF_A_PLAN = 8
@@ -91,7 +93,7 @@ class LearntShape:
     `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
     """
 
-    shapes: Hashable
+    shapes: Shapes
     order: _Array
     amounts: _Array
     weights: _Array
@@ -162,7 +164,7 @@ class Pacer:
         self._lock = threading.Lock()
         self._free: list[Item] = []
         self._thread = threading.local()
-        self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
+        self._shapes: OrderedDict[Shapes, _Shape] = OrderedDict()
 
     def add_points(self, points: Sequence[tuple[str, bool]]) -> int:
         """Adds the points of a submodel: the operator before each, and whether it is done in parts.
@@ -178,7 +180,7 @@ class Pacer:
         return getattr(self._thread, "address", 0)
 
     @contextmanager
-    def run(self, shapes: Hashable) -> Iterator[None]:
+    def run(self, shapes: Shapes) -> Iterator[None]:
         """A run by this thread on inputs of these shapes."""
         if not hasattr(self._thread, "address"):
             self.has_slice &= bool(self._library.slice(SLICE_NS))
@@ -267,7 +269,7 @@ class Pacer:
         """Returns the shape that ran last of those that have a plan."""
         return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
 
-    def _shape(self, key: Hashable) -> _Shape:
+    def _shape(self, key: Shapes) -> _Shape:
         if key in self._shapes:
             self._shapes.move_to_end(key)
         else:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimated compute of nodes, from the shapes that one sample gives.
 
-    seconds(node) = max(operations / PEAK_OPS_PER_S, bytes read and written / BYTES_PER_S)
+    seconds(node) = max(operations / FLOPS_PER_S, bytes read and written / BYTES_PER_S)
 
 The two constants are those of one ordinary core; only the ratio between nodes matters (share of compute, and whether
 an island is worth its crossings). Multiply and add count as two operations.
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nndeploy.pacing.estimate import BYTES_PER_S, FLOPS_PER_S
 from nndeploy.partition.graph import bodies, node_name, values_read
 
-PEAK_OPS_PER_S = 100e9
-BYTES_PER_S = 10e9
 SECONDS_PER_CROSSING = 20e-6  # one more call of a session from Python; measured 3 to 40 us by backend
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
 UNKNOWN_DIM = 1
@@ -102,7 +101,7 @@ def _seconds(node: ir.Node, sizes: Sizes) -> float:
         return 0.0
     inside = sum(_seconds(inner, sizes) for body in bodies(node) for inner in body)
     moved = sum(sizes.bytes(value) for value in (*node.inputs, *node.outputs))
-    return inside + max(_operations(node, sizes) / PEAK_OPS_PER_S, moved / BYTES_PER_S)
+    return inside + max(_operations(node, sizes) / FLOPS_PER_S, moved / BYTES_PER_S)
 
 
 def _operations(node: ir.Node, sizes: Sizes) -> float:

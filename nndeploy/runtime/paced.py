@@ -5,7 +5,7 @@ Submodels of backends that can stop between operators pass points of their own; 
 """
 
 import platform
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError, DataError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
-from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
+from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer, Shapes
 from nndeploy.plugin.interface import PacedSession, PacePoint, Session
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.select import Choice
@@ -157,6 +157,6 @@ class _PacedStep:
         return results
 
 
-def shapes_of(values: Mapping[str, Value]) -> Hashable:
+def shapes_of(values: Mapping[str, Value]) -> Shapes:
     """Returns the shapes of a run's inputs: what its operators take depends on them."""
     return tuple(value.shape if isinstance(value, np.ndarray) else () for value in values.values())
