@@ -59,7 +59,8 @@ def pace(
     if estimate:
         if output is not None:
             raise UsageError("--estimate gives no plan to run by: nothing was timed", hint="leave out one of them")
-        return _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
+        _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
+        return
     if goal is None:
         raise UsageError("a plan needs one of --max-latency and --cpu-limit", hint="for example --cpu-limit 50%")
     with open_bundle(bundle) as opened:
@@ -77,14 +78,9 @@ def pace(
             write_plan(program, output)
     named = list(zip(pairs([point.name for point in plan]), plan, strict=True))
     if as_json:
-        print_json(
-            {
-                "bundle": str(bundle),
-                **achieved,
-                "points": [{"pair": pair} | dataclasses.asdict(point) for pair, point in named],
-            }
-        )
-        return None
+        points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
+        print_json({"bundle": str(bundle), **achieved, "points": points})
+        return
     work_ms, sleep_ms = (
         sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for one in plan), strict=True)
     )

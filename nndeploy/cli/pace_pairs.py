@@ -10,7 +10,7 @@ from nndeploy.runtime.program import Program
 
 
 def pairs(names: Sequence[str]) -> list[str]:
-    """Returns each operator with the one that runs behind it: between them, and between parts of the first, is slept."""
+    """Returns each operator with the one behind it: runs sleep between them, and between the parts of the first."""
     return [f"{one} -> {other}" for one, other in zip(names, [*names[1:], "end"], strict=True)]
 
 
