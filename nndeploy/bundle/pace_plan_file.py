@@ -106,7 +106,7 @@ def _plan(data: object) -> PacePlanFile:
     bundle, model_name = fields.sha256("bundle_sha256"), fields.text("model_name")
     goal = _goal(fields.fields("goal"))
     fields.choice("policy", (POLICY,))
-    shapes, calm, reserve = _shapes(fields), _us(fields, "calm_us"), _us(fields, "reserve_us")
+    shapes, calm, reserve = _shapes(fields), _us(fields, "calm_us", least_ns=1), _us(fields, "reserve_us")
     rows = [_Point.read(item) for item in fields.list_of_fields("points", least=1)]
     fields.end()
     numbers = np.array([row.number for row in rows])
@@ -124,7 +124,7 @@ def _plan(data: object) -> PacePlanFile:
 
 def _goal(fields: Fields) -> PaceGoal:
     if "max_latency_us" in fields.plain():
-        goal = PaceGoal(max_latency_ns=max(1, round(_us(fields, "max_latency_us"))))
+        goal = PaceGoal(max_latency_ns=round(_us(fields, "max_latency_us", least_ns=1)))
     else:
         limit = fields.number_from_zero("cpu_limit")
         if not 0 < limit < 1:
@@ -141,11 +141,13 @@ def _shapes(fields: Fields) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(item) for item in items)
 
 
-def _us(fields: Fields, key: str) -> float:
+def _us(fields: Fields, key: str, least_ns: int = 0) -> float:
     """Returns a time of the file in nanoseconds."""
     value = fields.number_from_zero(key)
     if value > MAX_US:
         raise fields.refuse(key, f"at most {MAX_US:g} microseconds")
+    if value * 1e3 < least_ns:
+        raise fields.refuse(key, "more than 0 microseconds")
     return value * 1e3
 
 

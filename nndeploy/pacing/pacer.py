@@ -49,20 +49,16 @@ KEPT_RECORDS = 100_000
 class PaceGoal:
     """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
 
-    With all of its time nothing is slept: operators are timed, nothing else.
+    With `only_times` nothing is slept: operators are timed, nothing else.
     """
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
+    only_times: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit <= 1:
+        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
-
-    @property
-    def only_times(self) -> bool:
-        """Whether no run is to sleep."""
-        return not self.max_latency_ns and self.cpu_limit == 1
 
     def cap_ns(self, calm_ns: float) -> int:
         """Returns how long a run may take that takes `calm_ns` without delays."""
@@ -83,7 +79,7 @@ class PaceGoal:
             )
 
 
-ONLY_TIMES = PaceGoal(cpu_limit=1.0)
+ONLY_TIMES = PaceGoal(only_times=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

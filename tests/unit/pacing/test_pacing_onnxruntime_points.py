@@ -26,14 +26,14 @@ g (float[2,3] x, bool c) => (float[2,3] y, float[2,3] r) {
 }"""
 
 
-def paced() -> tuple[onnx.ModelProto, list[str]]:
+def paced() -> tuple[onnx.ModelProto, list[tuple[str, str]]]:
     data, names = with_points(onnx.parser.parse_model(MODEL).SerializeToString())
     return onnx.load_from_string(data), names
 
 
 def test_points_stand_behind_operators_whose_results_may_be_renamed() -> None:
     model, names = paced()
-    assert names == ["If t", "Mul m"]  # a and s are read by bodies, r and y are outputs
+    assert names == [("If t", "t"), ("Mul m", "m")]  # a and s are read by bodies, r and y are outputs
     nodes = [(node.op_type, list(node.input), list(node.output)) for node in model.graph.node]
     assert nodes == [
         ("Exp", ["x"], ["a"]), ("Relu", ["a"], ["r"]), ("Add", ["a", "r"], ["s"]), ("If", ["c"], ["t"]),
