@@ -118,7 +118,9 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
         len(constants.data),
         inputs,
         outputs,
-        tuple({"kernel": call.kernel, **_shown(call.notes), "value": call.output.name} for call in calls),
+        tuple(
+            {"kernel": call.kernel, **_shown(call.notes), "value": lowered.value_of(call.output.name)} for call in calls
+        ),
         shapes,
     )
     library = library_from_source(sources_of(calls, steps_in_c, table), machine.isa, workdir)
