@@ -319,6 +319,7 @@ class Context:
         if moved is None or channels is None:
             return self.in_layout(replace(self.plain(value), shape=shape), Layout.BLOCKED)
         output = self.temporary("channels", shape, Layout.BLOCKED)
+        self.lowered.copies[output.name] = value.name or ""
         base = self.in_layout(moved.base, Layout.BLOCKED)
         self.emit(ChannelParts(output, (base,), tuple((0, channel) for channel in channels)))
         return output
