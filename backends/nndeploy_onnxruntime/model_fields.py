@@ -6,7 +6,8 @@ Only what is asked for is read; everything else stays as it is.
 Source: protobuf.dev, "Encoding"; field numbers of onnx.proto3.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 GRAPH, OPSET_IMPORT = 7, 8
 """Of a model."""
@@ -20,6 +21,8 @@ TENSOR_NAME, SPARSE_VALUES = 8, 1
 """Of a tensor; of a sparse one."""
 _GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _LENGTH = 2
+_BLOCKS_DOMAIN = b"com.microsoft.nchwc"
+_IN_BLOCKS = re.compile(rb"(.+)_nchwc(?:_token_[0-9]+)?")  # what NchwcTransformer calls a node
 
 
 def names_in(graph: bytes) -> tuple[set[bytes], set[bytes]]:
@@ -57,9 +60,31 @@ def outputs_of(node: bytes) -> list[bytes]:
 
 
 def operator_name(node: bytes) -> str:
-    """Returns what people call a node: its operator and its first output."""
-    made = next(filter(None, outputs_of(node)), b"")
-    return f"{first(node, OP_TYPE).decode()} {made.decode()}"
+    """Returns what people call a node: its operator and its value."""
+    return f"{first(node, OP_TYPE).decode()} {value_name(node)}"
+
+
+def value_name(node: bytes) -> str:
+    """Returns the value that a node makes, by the model's name: its first output.
+
+    The library gives what a convolution in blocks makes a name of its own, but calls the node after the old one.
+    """
+    if first(node, DOMAIN) == _BLOCKS_DOMAIN and (found := _IN_BLOCKS.fullmatch(first(node, NODE_NAME))):
+        return found[1].decode()
+    return next(filter(None, outputs_of(node)), b"").decode()
+
+
+def values_until(model: bytes, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns the values of the nodes until each of the operators `names` from the one before it; in all, every one.
+
+    `names` stand in the order of the nodes, the last is the model's last.
+    """
+    values, place = [list[str]() for _ in names], 0
+    for number, _, node in fields(first(model, GRAPH)):
+        if number == NODE:
+            values[place].append(value_name(node))
+            place += place + 1 < len(names) and operator_name(node) == names[place]
+    return [tuple(some) for some in values]
 
 
 def last_operator(model: bytes) -> str:

@@ -24,13 +24,17 @@ from nndeploy_onnxruntime.session import session_over
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def with_placed_points(optimised: bytes, opened: Callable[[bytes], Any], trial: Trial) -> Pointed:
+def with_placed_points(
+    optimised: bytes, opened: Callable[[bytes], Any], trial: Trial, wanted: Callable[[str], bool] | None = None
+) -> Pointed:
     """Returns the session of an optimised model with points; `opened` opens one that is run as it is.
+
+    Points are behind the operators `wanted`, None: thinned out.
 
     Raises:
         NoPointsError: such a session fails, or gives other results.
     """
-    return _Placing(optimised, opened, trial).done()
+    return _Placing(optimised, opened, trial).done(wanted)
 
 
 class _Placing:
@@ -41,12 +45,14 @@ class _Placing:
         self.left_out = set[str]()
         self._reasons = list[str]()
 
-    def done(self) -> Pointed:
+    def done(self, wanted: Callable[[str], bool] | None) -> Pointed:
         every = self._names()
-        session = self._accepted_session(every)
+        if wanted is not None:
+            self._leave_out({name for name in every if not wanted(name)}, "where none is wanted")
+        session = self._accepted_session(self._names())
         if self._trial.sample is not None:
             session = self._without_copies(session)
-            session = self._thinned(session)
+            session = self._thinned(session) if wanted is None else session
             if session is not self._trial.whole:
                 self._trial.check(session)
         names = self._names()
