@@ -65,14 +65,13 @@ def pacing_of(bundle: Bundle, by: PaceGoal | PacePlanFile) -> Pacing:
         BundleError: it is damaged.
         DataError: the plan was made for another bundle.
     """
-    plan = by if isinstance(by, PacePlanFile) else None
+    plan, goal = (by, by.goal) if isinstance(by, PacePlanFile) else (None, by)
     if plan is not None:
         check_made_for(plan, bundle.manifest)
     libraries, arch = bundle.manifest.pace_libraries, platform.machine()
     if arch not in libraries:
         has = f"for {', '.join(libraries)} only" if libraries else "no pace points"
         raise UnavailableError(f"the bundle has {has}: it cannot be paced on {arch}", hint=HINT)
-    goal = by.goal if isinstance(by, PacePlanFile) else by
     return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels, plan)
 
 
@@ -181,13 +180,15 @@ def _check_points(here: Sequence[tuple[str, str]], planned: Sequence[tuple[str, 
     Raises:
         DataError: they are not.
     """
-    missing = next((point for point in planned if point not in here), None)
-    if missing is not None:
-        raise DataError(
-            f"the plan has the operator {missing[1]!r:.80}, behind which there is no point here", hint=AGAIN
-        )
-    if list(here) != list(planned):
-        raise DataError(f"the plan is for {len(planned)} operators, here there are {len(here)}", hint=AGAIN)
+    if list(here) == list(planned):
+        return
+    has_point = set(here)
+    for point in planned:
+        if point not in has_point:
+            raise DataError(f"the plan has the operator {point[1]!r:.80}, behind which is no point here", hint=AGAIN)
+    raise DataError(
+        f"the plan has {len(planned)} points, which are not the {len(here)} that there are here", hint=AGAIN
+    )
 
 
 class _PacedStep:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from separable_model import needs_native, separable_model
 
@@ -15,7 +17,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import DataError, MissingInputError, UnavailableError, UsageError
 from nndeploy.pacing.operators import Amount
-from nndeploy.pacing.pacer import ONLY_TIMES
+from nndeploy.pacing.pacer import ONLY_TIMES, PaceGoal
 from nndeploy.runtime.paced import counted_operators
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
@@ -24,6 +26,21 @@ DEPTHWISE, POINTWISE = 2 * 32 * 9 * PIXELS, 2 * 48 * 32 * PIXELS
 FLOPS = DEPTHWISE + 32 * PIXELS + POINTWISE
 BYTES = 4 * (32 * PIXELS + 32 * 9 + 48 * 32 + 48 * PIXELS)
 """Of the block as one operator: what is between its parts is not moved."""
+
+
+CHAIN = """<ir_version: 8, opset_import: ["": 17]>
+g (float[8,8] x) => (float[8,8] y) { a = Exp(x) b = MatMul(a, x) c = Tanh(b) d = MatMul(c, b) e = Sin(d) y = Neg(e) }"""
+SEVERAL = ["Exp a", "MatMul b", "Tanh c", "MatMul d", "Sin e", "Neg y"]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of several operators in ONNX Runtime, none of which it fuses."""
+    needs_native()
+    folder = tmp_path_factory.mktemp("several")
+    onnx.save(onnx.parser.parse_model(CHAIN), folder / "chain.onnx")
+    nndeploy.compile_model(folder / "chain.onnx", folder / "chain.nnd", backends="onnxruntime", pace=True)
+    return folder / "chain.nnd"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +62,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def plan(models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def plan(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A plan that has a point behind every operator, however short."""
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
     path = tmp_path / "plan.json"
     arguments = ["pace", str(models["onnxruntime"]), "--max-latency", "50ms", "--runs", "1", "-o", str(path)]
     assert run_command(arguments) == 0
@@ -109,14 +130,29 @@ def test_operators_are_timed_without_delays(models: dict[str, Path], capsys: pyt
     assert "GFLOP/s" in capsys.readouterr().out
 
 
+def test_every_operator_is_timed_also_where_runs_have_fewer_points(several: Path) -> None:
+    with nndeploy.load_bundle(several, pace=ONLY_TIMES) as program:
+        assert [point.name for point in program.points] == SEVERAL
+        amounts = {point.name: point.amount for point in program.points}
+    with nndeploy.load_bundle(several, pace=PaceGoal(cpu_limit=0.5)) as program:
+        (point,) = program.points  # short ones together are not worth a point
+    assert amounts["MatMul b"] == Amount(2 * 8 * 8 * 8, 4 * 3 * 64)
+    assert point.amount is not None
+    assert point.amount.flops == sum(amount.flops for amount in amounts.values() if amount is not None)
+
+
 def test_timing_operators_makes_no_run_sleep(models: dict[str, Path]) -> None:
     with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=ONLY_TIMES) as program:
         for _ in range(12):
             program.run(INPUT)
         assert program.pacer is not None
         assert len(program.pacer.records) == 12
-        assert not any(record.cap or record.sleeps for record in program.pacer.records)
+        assert not any(record.cap or record.late for record in program.pacer.records)
         latency, times = program.pacer.timed()
+        program.pacer.forget()
+        assert program.pacer.records == []
+        program.run(INPUT)
+        assert program.pacer.timed()[0] == program.pacer.records[0].latency  # of what was not forgotten
     assert 0 < times.sum() <= latency * 1.5
 
 
@@ -146,6 +182,50 @@ def test_a_run_by_a_plan_is_paced_from_the_first_on(models: dict[str, Path], pla
     weights = loaded.learnt.weights[np.argsort(loaded.learnt.order)]
     for shown in (delays, later):
         np.testing.assert_allclose(shown / shown.sum(), weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("part_made_with", "part_run_with"), [(-1.0, 1e18), (1e18, -1.0), (-1.0, -1.0)])
+def test_points_are_those_of_the_plan_whatever_operators_take_now(
+    several: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    part_made_with: float,
+    part_run_with: float,
+) -> None:
+    path = tmp_path / "plan.json"
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", part_made_with)
+    assert run_command(["pace", str(several), "--max-latency", "50ms", "--runs", "1", "-o", str(path)]) == 0
+    names = [point["name"] for point in json.loads(path.read_bytes())["points"]]
+    assert names == (SEVERAL if part_made_with < 0 else SEVERAL[-1:])
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", part_run_with)
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    np.savez(tmp_path / "x.npz", x=x)
+    for _ in range(3):
+        capsys.readouterr()
+        assert run_command(run_with(several, path, "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 50
+    with nndeploy.load_bundle(several, pace=plan_file_from_json(path.read_bytes())) as program:
+        assert [point.name for point in program.points] == names
+        got = program.run({"x": x})["y"]
+    with nndeploy.load_bundle(several) as program:
+        np.testing.assert_array_equal(got, program.run({"x": x})["y"])
+
+
+def test_a_plan_has_the_policy_by_which_it_was_made(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.json"
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
+    made = ["pace", str(several), "--max-latency", "50ms", "--policy", "equal", "--runs", "1", "-o", str(path)]
+    assert run_command(made) == 0
+    data = json.loads(path.read_bytes())
+    assert data["policy"] == "equal"
+    weights = [point["weight"] for point in data["points"]]
+    assert weights[:-1] == pytest.approx([1 / (len(SEVERAL) - 1)] * (len(SEVERAL) - 1))
+    capsys.readouterr()
+    code, line = refused(run_with(several, path, "--policy", "solved"), capsys)
+    assert (code, "--policy has no meaning with --pace-plan" in line) == (UsageError.exit_code, True)
 
 
 def test_a_person_may_change_weights_and_they_stay(models: dict[str, Path], plan: Path) -> None:
@@ -201,13 +281,24 @@ def changed(plan: Path, change: dict[str, Any]) -> Path:
     return other
 
 
+def without_last_point(plan: Path) -> Path:
+    """Returns a plan without the last point: its weight is 0, and it is there whatever is wanted."""
+    data = json.loads(plan.read_bytes())
+    del data["points"][-1]
+    other = plan.with_name("fewer.json")
+    other.write_text(json.dumps(data))
+    return other
+
+
 def test_a_plan_of_other_operators_is_refused(
     models: dict[str, Path], plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = models["onnxruntime"]
     np.savez(plan.with_name("x.npz"), **INPUT)
     code, line = refused(run_with(bundle, changed(plan, {"name": "Sin q"})), capsys)
-    assert (code, "the plan has the operator 'Sin q' where" in line) == (DataError.exit_code, True)
+    assert (code, "'Sin q', behind which is no point here" in line) == (DataError.exit_code, True)
+    code, line = refused(run_with(bundle, without_last_point(plan)), capsys)
+    assert (code, "which are not the" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, changed(plan, {"parts": 3})), capsys)
     assert (code, "which is done in one" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, plan.with_name("none.json")), capsys)

@@ -16,7 +16,7 @@ from nndeploy.pacing.pacer import LearntShape, PaceGoal
 NUM_MUTANTS = 4000
 COUNT = 5
 PLAN = PacePlanFile(
-    "0" * 64, "m", PaceGoal(max_latency_ns=10**7), tuple(f"Op {number}" for number in range(COUNT)),
+    "0" * 64, "m", PaceGoal(max_latency_ns=10**7), tuple(("s0", f"Op {number}") for number in range(COUNT)),
     LearntShape(
         ((1, 3),), np.arange(COUNT), np.full(COUNT, 1e5), np.full(COUNT, 1 / COUNT), np.full(COUNT, 2), 6e5, 1e4
     ),

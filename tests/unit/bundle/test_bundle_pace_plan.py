@@ -11,6 +11,7 @@ import pytest
 from nndeploy.bundle.pace_plan_file import PacePlanFile, check_made_for, plan_file_from_json, plan_file_to_json
 from nndeploy.errors import DataError
 from nndeploy.pacing.pacer import LearntShape, PaceGoal
+from nndeploy.pacing.policy import PacePolicy
 
 LEARNT = LearntShape(
     shapes=((1, 3), ()),
@@ -21,14 +22,17 @@ LEARNT = LearntShape(
     calm=2e6,
     reserve=0.0,
 )
-NAMES = ("Conv a", "Relu b", "Conv a")
+NAMES = (("s0", "Conv a"), ("s1", "Relu b"), ("s1", "Conv a"))
 
 
 def plan(goal: PaceGoal | None = None) -> PacePlanFile:
     return PacePlanFile("a" * 64, "model", goal or PaceGoal(max_latency_ns=8_000_000), NAMES, LEARNT)
 
 
-@pytest.mark.parametrize("goal", [PaceGoal(max_latency_ns=8_000_000), PaceGoal(cpu_limit=0.25)])
+@pytest.mark.parametrize(
+    "goal",
+    [PaceGoal(max_latency_ns=8_000_000), *(PaceGoal(cpu_limit=0.25, policy=policy) for policy in PacePolicy)],
+)
 def test_comes_back(goal: PaceGoal) -> None:
     found = plan_file_from_json(plan_file_to_json(plan(goal)))
     assert (found.bundle, found.model_name, found.goal, found.points) == ("a" * 64, "model", goal, NAMES)
@@ -40,7 +44,9 @@ def test_comes_back(goal: PaceGoal) -> None:
 
 def test_points_stand_in_the_order_in_which_they_are_passed() -> None:
     data = json.loads(plan_file_to_json(plan()))
-    assert [(one["point"], one["name"]) for one in data["points"]] == [(1, "Relu b"), (0, "Conv a"), (2, "Conv a")]
+    assert [(one["point"], one["submodel"], one["name"]) for one in data["points"]] == [
+        (1, "s1", "Relu b"), (0, "s0", "Conv a"), (2, "s1", "Conv a"),
+    ]  # fmt: skip
 
 
 def test_any_spelling_is_read() -> None:
@@ -56,7 +62,7 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("goal",), {"cpu_limit": 1}, "between 0 and 1"),
     (("goal",), {"max_latency_us": 0}, "more than 0"),
     (("goal",), {"max_latency_us": 5, "cpu_limit": 0.5}, "unknown field"),
-    (("policy",), "random", "one of proportional"),
+    (("policy",), "random", "one of equal, proportional, solved"),
     (("shapes",), [[1.5]], "list of shapes"),
     (("calm_us",), -1, "not negative"),
     (("calm_us",), 0, "more than 0"),

@@ -57,6 +57,15 @@ def test_a_second_point_of_a_value_copies_it_and_an_unknown_one_is_nothing(count
     assert last.flops == 3200
 
 
+def test_a_point_stands_for_all_operators_since_the_one_before(counted: Operators) -> None:
+    conv, all_of_it = counted.between([["c"]])[0], counted.whole()
+    first, last = counted.between([["c"], ["r", "reorder", "y", "y"]])
+    assert (first, last.flops) == (conv, 3200)
+    assert counted.between([["c", "r", "y"]]) == [all_of_it]
+    with_copy = counted.between([["c", "c", "r", "y"]])
+    assert with_copy == [Amount(all_of_it.flops, all_of_it.bytes + 2 * MADE)]
+
+
 def test_a_sample_says_the_shapes_where_the_model_does_not() -> None:
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,4] y) { y = Neg(x) }"""
     model = ir.from_proto(onnx.parser.parse_model(text))
