@@ -74,17 +74,25 @@ def value_name(node: bytes) -> str:
     return next(filter(None, outputs_of(node)), b"").decode()
 
 
-def values_until(model: bytes, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the values of the nodes until each of the operators `names` from the one before it; in all, every one.
+def values_until(model: bytes, names: Sequence[str], running: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """Returns the values of the operators until each of those called `names` from the one before it; in all, every one.
 
-    `names` stand in the order of the nodes, the last is the model's last.
+    The last of `names` is the end of the model. `running` names operators in the order in which they run, where that is
+    not the order of the nodes; others run behind the node before them.
     """
-    values, place = [list[str]() for _ in names], 0
+    places, place, found = {name: place for place, name in enumerate(running)}, -1, list[tuple[int, str, str]]()
     for number, _, node in fields(first(model, GRAPH)):
         if number == NODE:
-            values[place].append(value_name(node))
-            place += place + 1 < len(names) and operator_name(node) == names[place]
-    return [tuple(some) for some in values]
+            name = operator_name(node)
+            place = places.get(name, place)
+            found.append((place, name, value_name(node)))
+    until, since = {name: list[str]() for name in names}, list[str]()
+    for _, name, value in sorted(found, key=lambda one: one[0]):
+        since.append(value)
+        if name in until and name != names[-1]:
+            until[name], since = since, []
+    until[names[-1]] = since
+    return [tuple(until[name]) for name in names]
 
 
 def last_operator(model: bytes) -> str:

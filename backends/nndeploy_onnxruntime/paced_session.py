@@ -48,7 +48,7 @@ class PacedSession:
         found = self._pointed(self._optimised, sample, wanted)
         if found.session is not self._session:
             self._session.close()
-        values = values_until(self._optimised, found.names)
+        values = values_until(self._optimised, found.names, found.running)
         self._session, self.pace_note, self._optimised = found.session, found.note, None
         self._last_point = len(found.names) - 1
         return [PacePoint(name, is_cut=False, values=some) for name, some in zip(found.names, values, strict=True)]

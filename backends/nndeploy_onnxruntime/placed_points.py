@@ -44,6 +44,7 @@ class _Placing:
         self._optimised, self._opened, self._trial = optimised, opened, trial
         self.left_out = set[str]()
         self._reasons = list[str]()
+        self._running = list[str]()
 
     def done(self, wanted: Callable[[str], bool] | None) -> Pointed:
         every = self._names()
@@ -57,7 +58,8 @@ class _Placing:
                 self._trial.check(session)
         names = self._names()
         note = f"points behind {len(names)} of {len(every)} operators"
-        return Pointed(session, [*names, last_operator(self._optimised)], "; ".join([note, *self._reasons]))
+        ends = [*names, last_operator(self._optimised)]
+        return Pointed(session, ends, "; ".join([note, *self._reasons]), self._running)
 
     def _names(self) -> list[str]:
         return with_points(self._optimised, self.left_out)[1]
@@ -117,6 +119,7 @@ class _Placing:
         names = self._names()
         amounts, order = self._trial.amounts(session, len(names) + 1)
         passed = np.argsort(order)
+        self._running = [names[point] for point in passed[:-1]]
         close = {names[point] for point, is_kept in zip(passed, spaced(amounts[passed]), strict=True) if not is_kept}
         if not close:
             return session
