@@ -112,6 +112,16 @@ class LearntShape:
     calm: float
     reserve: float
 
+    def renumbered(self, numbers: _Array) -> "LearntShape":
+        """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
+        return replace(
+            self,
+            order=self.order[numbers],
+            amounts=self.amounts[numbers],
+            weights=self.weights[numbers],
+            parts=self.parts[numbers],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PaceRecord:
@@ -374,6 +384,8 @@ class Pacer:
             shape.keep_back(latency - max(cap - reserve, calm))
             shape.caps.append(cap)
             shape.timelines.append(item.timeline())
+            if shape.given is not None:
+                shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
             shape.latencies.append(latency)

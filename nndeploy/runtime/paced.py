@@ -17,7 +17,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError, DataError, NndeployError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
-from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer, Shapes
+from nndeploy.pacing.pacer import CALM_RUNS, LearntShape, PaceGoal, Pacer, Shapes
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
@@ -163,8 +163,8 @@ def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
     if program.pacer is None or pacing.goal.only_times:
         return
     if pacing.plan is not None:
-        _check_points([(point.submodel, point.name) for point in program.points], pacing.plan.points)
-        program.pacer.start(pacing.plan.learnt)
+        here = [(point.submodel, point.name) for point in program.points]
+        program.pacer.start(_learnt_here(here, pacing.plan))
         return
     if not bundle.manifest.goldens:
         return
@@ -174,21 +174,21 @@ def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
     program.pacer.goal.check(program.pacer.known()[0])
 
 
-def _check_points(here: Sequence[tuple[str, str]], planned: Sequence[tuple[str, str]]) -> None:
-    """Checks that the operators here are those of a plan: a library optimises for the CPU that it finds.
+def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:
+    """Returns what a plan says of the points here, which a library may number in another order each time.
 
     Raises:
-        DataError: they are not.
+        DataError: they are not those of the plan: a library optimises for the CPU that it finds.
     """
-    if list(here) == list(planned):
-        return
-    has_point = set(here)
+    planned, has_point = plan.points, set(here)
     for point in planned:
         if point not in has_point:
             raise DataError(f"the plan has the operator {point[1]!r:.80}, behind which is no point here", hint=AGAIN)
-    raise DataError(
-        f"the plan has {len(planned)} points, which are not the {len(here)} that there are here", hint=AGAIN
-    )
+    if sorted(here) != sorted(planned):
+        raise DataError(f"the plan has {len(planned)} points, which are not the {len(here)} there are here", hint=AGAIN)
+    numbers = np.empty(len(here), np.int64)
+    numbers[sorted(range(len(here)), key=here.__getitem__)] = sorted(range(len(here)), key=planned.__getitem__)
+    return plan.learnt.renumbered(numbers)
 
 
 class _PacedStep:

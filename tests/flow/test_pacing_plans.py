@@ -212,6 +212,21 @@ def test_points_are_those_of_the_plan_whatever_operators_take_now(
         np.testing.assert_array_equal(got, program.run({"x": x})["y"])
 
 
+def test_points_may_have_other_numbers_when_a_plan_is_run(models: dict[str, Path], plan: Path) -> None:
+    data = json.loads(plan.read_bytes())
+    for place, point in enumerate(reversed(data["points"])):
+        point["point"] = place  # as if the library had numbered its operators the other way round
+    loaded = plan_file_from_json(json.dumps(data).encode())
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+        program.run(INPUT)
+        assert program.pacer is not None
+        found = program.pacer.plan()
+    assert [point.name for point in found] == [point["name"] for point in data["points"]]
+    weights = [point["weight"] for point in data["points"]]
+    delays = np.array([point.delay_us for point in found])
+    np.testing.assert_allclose(delays / delays.sum(), weights, rtol=1e-6)
+
+
 def test_a_plan_has_the_policy_by_which_it_was_made(
     several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
