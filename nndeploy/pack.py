@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
 import nndeploy
 from nndeploy.backend_order import TargetBackends
 from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled, precision_of
 from nndeploy.options import CompileOptions, options_to_json
+from nndeploy.partition.count_operators import counted_operators
 from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import (
@@ -115,6 +118,7 @@ def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manife
         pace_libraries={
             arch: members.add(f"pacing/{arch}/pace.so", library) for arch, library in packing.pace_libraries.items()
         },
+        pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.pace_libraries else "",
         provenance=_provenance(packing),
     )
     contents = {**members.contents, **packing.options.pipeline}
@@ -216,6 +220,19 @@ def _variant(submodel: str, index: int, variant: BuiltVariant, members: _Members
         native_code=variant.artifact.native_code,
         deterministic=variant.artifact.deterministic,
     )
+
+
+def _operators(packing: Packing, chains: Sequence[Settled]) -> bytes:
+    """Returns what the operators of each submodel compute at the shapes of the first sample."""
+    first = packing.original.samples[0] if packing.original.samples else {}
+    submodels = {
+        built.piece.id: counted_operators(built.piece.model, shapes)
+        for settled in chains
+        for shapes in [packing.setting.shapes_of(settled.plan.model)]
+        for built in settled.pieces
+    }
+    shapes = {name: value.shape for name, value in first.items() if isinstance(value, np.ndarray)}
+    return operators_to_json(CountedOperators(shapes, submodels))
 
 
 def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:

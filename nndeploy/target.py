@@ -29,6 +29,7 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 
 
 MAX_GPUS = 64
+MAX_RATE = 10**18
 _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
 
@@ -51,6 +52,8 @@ class Gpu:
 class Target:
     """A box: `arch` as `uname -m` says, `cpu_features` Linux flag names sorted, `caches` level -> bytes a core.
 
+    `flops_per_s` and `bytes_per_s` are what its operators reach at best on the threads that run them, 0: not known.
+
     `gpus` stand in the order of their CUDA device numbers. `libraries` gives backend -> version of its library there.
     """
 
@@ -62,6 +65,8 @@ class Target:
     is_host: bool = False
     gpus: tuple[Gpu, ...] = ()
     libraries: tuple[tuple[str, str], ...] = ()
+    flops_per_s: int = 0
+    bytes_per_s: int = 0
 
     @property
     def level(self) -> str:
@@ -194,7 +199,16 @@ def target_from_toml(path: Path) -> Target:
         num_cores=data.get("num_cores", 0),
         gpus=tuple(_gpu_from_table(gpu, f"{where}: gpus[{n}]") for n, gpu in enumerate(gpus)),
         libraries=tuple(sorted(libraries.items())),
+        flops_per_s=_rate(data, "flops_per_s", where),
+        bytes_per_s=_rate(data, "bytes_per_s", where),
     )
+
+
+def _rate(data: Mapping[str, Any], key: str, where: str) -> int:
+    rate = data.get(key, 0)
+    if key in data and not 0 < rate <= MAX_RATE:
+        raise DataError(f"{key} must be from 1 to {MAX_RATE}", where=where)
+    return int(rate)
 
 
 def target_to_toml(target: Target) -> str:
@@ -202,6 +216,7 @@ def target_to_toml(target: Target) -> str:
     lines = [f"name = {_toml_text(target.name)}", f"arch = {_toml_text(target.arch)}"]
     if target.num_cores:
         lines.append(f"num_cores = {target.num_cores}")
+    lines += [f"{key} = {rate}" for key in _RATES if (rate := getattr(target, key))]
     if target.cpu_features:
         lines += ["cpu_features = [", *(f"    {_toml_text(feature)}," for feature in target.cpu_features), "]"]
     if target.caches:
@@ -215,8 +230,9 @@ def target_to_toml(target: Target) -> str:
 
 _TARGET_KEYS: dict[str, type] = {
     "name": str, "arch": str, "level": str, "cpu_features": list, "caches": dict, "num_cores": int, "gpus": list,
-    "libraries": dict,
+    "libraries": dict, "flops_per_s": int, "bytes_per_s": int,
 }  # fmt: skip
+_RATES = ("flops_per_s", "bytes_per_s")
 _GPU_KEYS: dict[str, type] = {"name": str, "compute_capability": str, "memory_bytes": int, "cudnn": dict}
 
 

@@ -118,7 +118,9 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
         len(constants.data),
         inputs,
         outputs,
-        tuple({"kernel": call.kernel, **_shown(call.notes)} for call in calls),
+        tuple(
+            {"kernel": call.kernel, **_shown(call.notes), "value": lowered.value_of(call.output.name)} for call in calls
+        ),
         shapes,
     )
     library = library_from_source(sources_of(calls, steps_in_c, table), machine.isa, workdir)
@@ -191,6 +193,6 @@ def _log(steps: Sequence[Step], plan: Plan) -> str:
         f"constants {plan.constants_bytes} bytes"
     ]
     for step in plan.steps:
-        rest = ", ".join(f"{key} {value}" for key, value in step.items() if key not in ("kernel", "what"))
+        rest = ", ".join(f"{key} {value}" for key, value in step.items() if key not in ("kernel", "what", "value"))
         lines.append(f"{step['kernel']}: {step['what']}" + (f" ({rest})" if rest else ""))
     return "\n".join(lines)

@@ -121,12 +121,20 @@ class NativeSession:
         self._pace: Callable[[], int] | None = None
         self._is_open = True
 
-    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> list[PacePoint]:  # noqa: ARG002
+    def pace(
+        self,
+        item: Callable[[], int],
+        sample: Mapping[str, Value] | None,  # noqa: ARG002
+        wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
+    ) -> list[PacePoint]:
         """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
         if not self._has_points:
             return []
         self._pace = item
-        return [PacePoint(str(step.get("what", step["kernel"])), is_cut=True) for step in self._plan.steps]
+        return [
+            PacePoint(str(step.get("what", step["kernel"])), is_cut=True, values=(str(step.get("value", "")),))
+            for step in self._plan.steps
+        ]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.

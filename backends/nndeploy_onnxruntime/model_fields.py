@@ -6,7 +6,8 @@ Only what is asked for is read; everything else stays as it is.
 Source: protobuf.dev, "Encoding"; field numbers of onnx.proto3.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 GRAPH, OPSET_IMPORT = 7, 8
 """Of a model."""
@@ -20,6 +21,8 @@ TENSOR_NAME, SPARSE_VALUES = 8, 1
 """Of a tensor; of a sparse one."""
 _GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _LENGTH = 2
+_BLOCKS_DOMAIN = b"com.microsoft.nchwc"
+_IN_BLOCKS = re.compile(rb"(.+)_nchwc(?:_token_[0-9]+)?")  # what NchwcTransformer calls a node
 
 
 def names_in(graph: bytes) -> tuple[set[bytes], set[bytes]]:
@@ -57,9 +60,39 @@ def outputs_of(node: bytes) -> list[bytes]:
 
 
 def operator_name(node: bytes) -> str:
-    """Returns what people call a node: its operator and its first output."""
-    made = next(filter(None, outputs_of(node)), b"")
-    return f"{first(node, OP_TYPE).decode()} {made.decode()}"
+    """Returns what people call a node: its operator and its value."""
+    return f"{first(node, OP_TYPE).decode()} {value_name(node)}"
+
+
+def value_name(node: bytes) -> str:
+    """Returns the value that a node makes, by the model's name: its first output.
+
+    The library gives what a convolution in blocks makes a name of its own, but calls the node after the old one.
+    """
+    if first(node, DOMAIN) == _BLOCKS_DOMAIN and (found := _IN_BLOCKS.fullmatch(first(node, NODE_NAME))):
+        return found[1].decode()
+    return next(filter(None, outputs_of(node)), b"").decode()
+
+
+def values_until(model: bytes, names: Sequence[str], running: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """Returns the values of the operators until each of those called `names` from the one before it; in all, every one.
+
+    The last of `names` is the end of the model. `running` names operators in the order in which they run, where that is
+    not the order of the nodes; others run behind the node before them.
+    """
+    places, place, found = {name: place for place, name in enumerate(running)}, -1, list[tuple[int, str, str]]()
+    for number, _, node in fields(first(model, GRAPH)):
+        if number == NODE:
+            name = operator_name(node)
+            place = places.get(name, place)
+            found.append((place, name, value_name(node)))
+    until, since = {name: list[str]() for name in names}, list[str]()
+    for _, name, value in sorted(found, key=lambda one: one[0]):
+        since.append(value)
+        if name in until and name != names[-1]:
+            until[name], since = since, []
+    until[names[-1]] = since
+    return [tuple(until[name]) for name in names]
 
 
 def last_operator(model: bytes) -> str:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,8 +40,10 @@ class Opener(Protocol):
         """Returns the session."""
 
 
-def in_segments(optimised: bytes, opened: Opener, trial: Trial) -> Pointed:
+def in_segments(optimised: bytes, opened: Opener, trial: Trial, wanted: Callable[[str], bool] | None = None) -> Pointed:
     """Returns the session of an optimised model that is cut, in as many segments as are worth it.
+
+    Where no more are `wanted` than may be, by the operators before cuts, those are made, whatever they cost.
 
     Raises:
         NoPointsError: it is too short to be cut, there is no sample to measure it on, or its segments do not work.
@@ -49,6 +51,10 @@ def in_segments(optimised: bytes, opened: Opener, trial: Trial) -> Pointed:
     trial.run(trial.whole)
     try:
         parts = Parts(optimised)
+        if wanted is not None and 0 < len(cuts := parts.cuts_behind(wanted)) < MOST_SEGMENTS:
+            session = SegmentedSession(parts, cuts, opened, trial.library)
+            trial.check(session)
+            return Pointed(session, session.names, f"cut into {len(session.names)} segments, as wanted")
         times, sizes = _profiled(parts, opened, trial)
         count = min(MOST_SEGMENTS, int(times.sum() / SEGMENT_NS))
         found = "it takes too little time"

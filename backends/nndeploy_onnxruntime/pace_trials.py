@@ -2,7 +2,7 @@
 """Runs on a sample that tell whether a session with points is right, and what its operators take."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,12 +29,13 @@ class NoPointsError(Exception):
 class Pointed:
     """A session that passes a point behind each of the operators `names`, but for the last, which its caller passes.
 
-    `note` tells how it came to these.
+    `note` tells how it came to these. `running` are all operators in the order in which they run, where that is known.
     """
 
     session: Session
     names: list[str]
     note: str
+    running: Sequence[str] = ()
 
 
 class Trial:

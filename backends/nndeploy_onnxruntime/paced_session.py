@@ -13,6 +13,7 @@ from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
 from nndeploy.value_types import Value
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_operator import operator_problem
 from nndeploy_onnxruntime.pace_segments import in_segments
 from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
@@ -34,14 +35,23 @@ class PacedSession:
         self._library = PaceLibrary(Path(options.pace_library).read_bytes())
         self._last_point: int | None = None
 
-    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> list[PacePoint]:  # noqa: ARG002
-        """Puts points where they cost little; returns them. The operator finds the item by itself."""
-        found = self._pointed(sample)
+    def pace(
+        self,
+        item: Callable[[], int],  # noqa: ARG002
+        sample: Mapping[str, Value] | None,
+        wanted: Callable[[str], bool] | None = None,
+    ) -> list[PacePoint]:
+        """Puts points where they are wanted, or cost little; returns them. The operator finds the item by itself."""
+        if self._optimised is None:
+            self.pace_note = "one operator: its model is too large to be written again"
+            return []
+        found = self._pointed(self._optimised, sample, wanted)
         if found.session is not self._session:
             self._session.close()
+        values = values_until(self._optimised, found.names, found.running)
         self._session, self.pace_note, self._optimised = found.session, found.note, None
         self._last_point = len(found.names) - 1
-        return [PacePoint(name, is_cut=False) for name in found.names]
+        return [PacePoint(name, is_cut=False, values=some) for name, some in zip(found.names, values, strict=True)]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name."""
@@ -54,9 +64,9 @@ class PacedSession:
         """Frees the library's sessions; a second call does nothing."""
         self._session.close()
 
-    def _pointed(self, sample: Mapping[str, Value] | None) -> Pointed:
-        if self._optimised is None:
-            return Pointed(self._session, [_WHOLE], "one operator: its model is too large to be written again")
+    def _pointed(
+        self, optimised: bytes, sample: Mapping[str, Value] | None, wanted: Callable[[str], bool] | None
+    ) -> Pointed:
         trial = Trial(self._session, self._library, sample, has_fixed_shapes=self._has_fixed_shapes)
         reason = operator_problem(self._options.pace_library)
         if not reason:
@@ -65,11 +75,11 @@ class PacedSession:
                 return self._opened(model, self._options.pace_library)
 
             try:
-                return with_placed_points(self._optimised, opened, trial)
+                return with_placed_points(optimised, opened, trial, wanted)
             except NoPointsError as err:
                 reason = str(err)
         try:
-            found = in_segments(self._optimised, self._opened, trial)
+            found = in_segments(optimised, self._opened, trial, wanted)
         except NoPointsError as err:
             return Pointed(self._session, [_WHOLE], f"one operator: {reason}; not cut: {err}")
         return replace(found, note=f"{found.note}: {reason}")

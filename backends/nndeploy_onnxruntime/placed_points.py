@@ -24,13 +24,17 @@ from nndeploy_onnxruntime.session import session_over
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def with_placed_points(optimised: bytes, opened: Callable[[bytes], Any], trial: Trial) -> Pointed:
+def with_placed_points(
+    optimised: bytes, opened: Callable[[bytes], Any], trial: Trial, wanted: Callable[[str], bool] | None = None
+) -> Pointed:
     """Returns the session of an optimised model with points; `opened` opens one that is run as it is.
+
+    Points are behind the operators `wanted`, None: thinned out.
 
     Raises:
         NoPointsError: such a session fails, or gives other results.
     """
-    return _Placing(optimised, opened, trial).done()
+    return _Placing(optimised, opened, trial).done(wanted)
 
 
 class _Placing:
@@ -40,18 +44,22 @@ class _Placing:
         self._optimised, self._opened, self._trial = optimised, opened, trial
         self.left_out = set[str]()
         self._reasons = list[str]()
+        self._running = list[str]()
 
-    def done(self) -> Pointed:
+    def done(self, wanted: Callable[[str], bool] | None) -> Pointed:
         every = self._names()
-        session = self._accepted_session(every)
+        if wanted is not None:
+            self._leave_out({name for name in every if not wanted(name)}, "where none is wanted")
+        session = self._accepted_session(self._names())
         if self._trial.sample is not None:
             session = self._without_copies(session)
-            session = self._thinned(session)
+            session = self._thinned(session) if wanted is None else session
             if session is not self._trial.whole:
                 self._trial.check(session)
         names = self._names()
         note = f"points behind {len(names)} of {len(every)} operators"
-        return Pointed(session, [*names, last_operator(self._optimised)], "; ".join([note, *self._reasons]))
+        ends = [*names, last_operator(self._optimised)]
+        return Pointed(session, ends, "; ".join([note, *self._reasons]), self._running)
 
     def _names(self) -> list[str]:
         return with_points(self._optimised, self.left_out)[1]
@@ -111,6 +119,7 @@ class _Placing:
         names = self._names()
         amounts, order = self._trial.amounts(session, len(names) + 1)
         passed = np.argsort(order)
+        self._running = [names[point] for point in passed[:-1]]
         close = {names[point] for point, is_kept in zip(passed, spaced(amounts[passed]), strict=True) if not is_kept}
         if not close:
             return session

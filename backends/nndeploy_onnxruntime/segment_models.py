@@ -6,7 +6,7 @@ one is an output of the one and an input of the other, by the same name. A part 
 read, and all that is not of the graph (operator sets, functions).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -114,6 +114,10 @@ class Parts:
             places = range(low, max(low + 1, high))
             found.add(min(places, key=lambda cut: sum(sizes[self._producer[one]] for one in self.crossing(cut))))
         return sorted(found - {0})
+
+    def cuts_behind(self, wanted: Callable[[str], bool]) -> list[int]:
+        """Returns where to cut the model so that operators which are wanted, by name, stand before the cuts."""
+        return [node + 1 for node in range(self.num_nodes - 1) if wanted(self.name(node))]
 
     def segment(self, begin: int, end: int, types: Mapping[str, str]) -> bytes:
         """Returns the model of the nodes from `begin` to `end`; `types` are those of what was made before.

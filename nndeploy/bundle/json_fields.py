@@ -128,12 +128,16 @@ class Fields:
         return Fields(self.take(key), self.at(key), self._ignore_unknown)
 
     def list_of_fields(self, key: str, least: int = 0) -> "list[Fields]":
-        value = self.take(key)
-        if not isinstance(value, list):
-            raise self.refuse(key, "a list")
+        value = self.items(key)
         if len(value) < least:
             raise self.refuse(key, f"{least} item or more")
         return [Fields(item, f"{self.at(key)}[{i}]", self._ignore_unknown) for i, item in enumerate(value)]
+
+    def items(self, key: str) -> list[Any]:
+        value = self.take(key)
+        if not isinstance(value, list):
+            raise self.refuse(key, "a list")
+        return value
 
     def named(self, key: str) -> list[tuple[str, Any]]:
         value = self.take(key)
@@ -190,6 +194,11 @@ def member_name(name: str, where: str) -> str:
 def is_number(value: object) -> bool:
     """Returns whether a JSON number is one that a double can come near."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def is_integers(data: object, most: int) -> bool:
+    """Returns whether JSON data are a list of integers from 0 to `most`."""
+    return isinstance(data, list) and all(type(item) is int and 0 <= item <= most for item in data)
 
 
 def shown(data: object) -> str:

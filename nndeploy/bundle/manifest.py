@@ -17,7 +17,7 @@ from nndeploy.value_types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 3
+FORMAT_MINOR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,9 @@ class Manifest:
     `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
     values member of outputs that do not depend on any input, "" where there are none. `values` gives the type of
     every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_libraries` are the members
-    that hold the library of delays, by architecture (`uname -m`), where runs may be paced. `provenance` is plain data:
-    tool and library versions, options, the model's hash, passes. `members` lists every other member.
+    that hold the library of delays, by architecture (`uname -m`), where runs may be paced; `pace_operators` is the
+    member that says what operators compute, "" where there is none. `provenance` is plain data: tool and library
+    versions, options, the model's hash, passes. `members` lists every other member.
     """
 
     model_name: str
@@ -149,5 +150,6 @@ class Manifest:
     checks: tuple[Mapping[str, Any], ...] = ()
     image_input: ImageInput | None = None
     pace_libraries: Mapping[str, str] = field(default_factory=dict)
+    pace_operators: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)

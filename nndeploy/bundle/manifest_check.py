@@ -169,6 +169,8 @@ def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield "constants", manifest.constants
     for arch, name in manifest.pace_libraries.items():
         yield f"pace_libraries[{arch!r}]", name
+    if manifest.pace_operators:
+        yield "pace_operators", manifest.pace_operators
 
 
 def _check_ranges(manifest: Manifest) -> None:

@@ -50,6 +50,7 @@ LAYOUTS = ("NCHW", "NHWC")
 FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs in what a variant requires
 FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
 FIRST_WITH_PACING = 3  # the minor version that brought pace_libraries
+FIRST_WITH_OPERATORS = 4  # the minor version that brought pace_operators
 MAX_PIXELS = 65535  # of one side of an image
 
 _FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,128})?")
@@ -99,6 +100,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "checks": [dict(check) for check in manifest.checks],
         "image_input": None if image is None else _image_input_to_json(image),
         **({"pace_libraries": dict(manifest.pace_libraries)} if minor >= FIRST_WITH_PACING else {}),
+        **({"pace_operators": manifest.pace_operators} if minor >= FIRST_WITH_OPERATORS else {}),
         "provenance": dict(manifest.provenance),
         "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
     }
@@ -130,6 +132,7 @@ def manifest_from_json(data: object) -> Manifest:
         checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
         image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
         pace_libraries=_pace_libraries(fields) if minor >= FIRST_WITH_PACING else {},
+        pace_operators=fields.member_or_empty("pace_operators") if minor >= FIRST_WITH_OPERATORS else "",
         provenance=fields.fields("provenance").plain(),
         members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
     )
@@ -295,6 +298,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if manifest.pace_operators:
+        return FIRST_WITH_OPERATORS
     if manifest.pace_libraries:
         return FIRST_WITH_PACING
     if any(sizes.step != 1 for sizes in manifest.ranges.values()):

@@ -30,12 +30,13 @@ def canonical_json(data: object) -> bytes:
         raise BundleError(_unsayable(data, "") or f"this is no plain data: {err}") from err
 
 
-def parse_json(data: bytes | memoryview, max_bytes: int) -> object:
-    """Returns the plain data that a canonical JSON text says.
+def parse_json(data: bytes | memoryview, max_bytes: int, *, is_canonical: bool = True) -> object:
+    """Returns the plain data that a canonical JSON text says, or one in any spelling.
 
     Raises:
         BundleError: the text is longer than `max_bytes`, is no JSON, is nested deeper than `MAX_DEPTH`, is not
-            canonical, or holds a repeated key, a number that is not finite or text that is not Unicode.
+            canonical where it should be, or holds a repeated key, a number that is not finite or text that is not
+            Unicode.
     """
     if len(data) > max_bytes:
         raise BundleError(f"{len(data)} bytes of JSON; at most {max_bytes} are allowed")
@@ -48,7 +49,7 @@ def parse_json(data: bytes | memoryview, max_bytes: int) -> object:
         raise BundleError(f"the JSON text is nested deeper than {MAX_DEPTH}")
     if _SURROGATE.search(text):
         _check_unicode(parsed)
-    if _dump(parsed) != text:
+    if is_canonical and _dump(parsed) != text:
         raise BundleError("the JSON text is not canonical: keys sorted, no spaces, ASCII")
     return parsed
 

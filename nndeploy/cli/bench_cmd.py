@@ -29,6 +29,7 @@ Examples:
   nndeploy bench model.nnd
   nndeploy bench model.nnd --input x.npz --iterations 1000 --threads 1
   nndeploy bench model.nnd --duration 30 --json > bench.json
+  nndeploy bench model.nnd --operators --iterations 100
   nndeploy bench model.nnd --scenario offline --input photos/
   nndeploy bench model.nnd --scenario server --target-qps 50 --target-latency-ms 30 -o logs/
 """
@@ -63,6 +64,7 @@ MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", 
          "with --scenario at least this long, default: 10 (MLPerf wants 600 of a submission).",
 )  # fmt: skip
 @click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Calls before measuring.")
+@click.option("--operators", is_flag=True, help="Time each operator instead, in a bundle compiled with --pace.")
 @click.option(
     "--scenario", type=click.Choice(SCENARIOS),
     help="Let MLPerf's LoadGen ask (extra `loadgen`); the options below go with it.",
@@ -98,16 +100,18 @@ def bench(
     iterations: int | None,
     duration: float | None,
     warmup: int,
+    operators: bool,
     scenario: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Measure latency and rate of a BUNDLE on this machine.
 
-    One call after the other, from arrays to arrays; reading and writing files is not measured. With --scenario LoadGen
-    asks as MLPerf's rules say, and the exit code is 1 where its log does not say VALID.
+    One call after the other, from arrays to arrays; reading and writing files is not measured. With --operators the
+    first input is run, and the time of each operator is told with its rate. With --scenario LoadGen asks as MLPerf's
+    rules say, and the exit code is 1 where its log does not say VALID.
     """
-    _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration})
+    _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration, "operators": operators})
     if scenario is not None:
         from nndeploy.cli.bench_scenario import bench_scenario
 
@@ -115,6 +119,13 @@ def bench(
         return
     if iterations is None and duration is None:
         duration = DEFAULT_SECONDS
+    if operators:
+        from nndeploy.cli.bench_operators import bench_operators
+
+        bench_operators(
+            bundle, inputs, options, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json
+        )
+        return
     began_ns = time.perf_counter_ns()
     with load(bundle, options) as program:
         load_ms = (time.perf_counter_ns() - began_ns) / 1e6
@@ -152,6 +163,8 @@ def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
     Raises:
         UsageError: an option has no meaning with the others.
     """
+    if scenario is not None and options["operators"]:
+        raise UsageError("--operators has no meaning with --scenario")
     if scenario is not None and options["iterations"] is not None:
         raise UsageError("--iterations has no meaning with --scenario", hint="--min-queries")
     for name, scenarios in MEANT_FOR.items():

@@ -107,6 +107,7 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         "image input": {"how": plain["image_input"]},
         "alias": dict(manifest.aliases),
         "library of delays": dict(manifest.pace_libraries),
+        "amounts": {"operators": manifest.pace_operators},
         "member": {name: f"{m.size_bytes} bytes, sha256 {m.sha256}" for name, m in manifest.members.items()},
     }
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.console import warn
 from nndeploy.errors import MissingInputError
 from nndeploy.pacing.pacer import PaceGoal
@@ -38,7 +39,7 @@ def load_options(command: _Command) -> _Command:
     return command
 
 
-def load(bundle: Path, options: dict[str, Any], pace: PaceGoal | None = None) -> Program:
+def load(bundle: Path, options: dict[str, Any], pace: PaceGoal | PacePlanFile | None = None) -> Program:
     """Returns the program of a bundle, paced where that is asked; tells which submodels did not get their best variant.
 
     Raises:

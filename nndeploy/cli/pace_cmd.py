@@ -10,12 +10,16 @@ import click
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.pace_options import goal_of, goal_options
+from nndeploy.cli.pace_pairs import pairs, write_plan
+from nndeploy.pacing.pacer import PaceGoal
 
 EXAMPLES = """\b
 Examples:
   nndeploy pace model.nnd --max-latency 80ms
   nndeploy pace model.nnd --cpu-limit 50% --all
   nndeploy pace model.nnd --max-latency 80ms --html pace.html     the load before and after, as a picture
+  nndeploy pace model.nnd --max-latency 80ms -o plan.json         for run --pace --pace-plan plan.json
+  nndeploy pace model.nnd --estimate --target box.toml            nothing is run
 """
 SHOWN = 12
 
@@ -24,15 +28,29 @@ SHOWN = 12
 @BUNDLE
 @goal_options
 @click.option("--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Paced runs to measure.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the plan to a file.")
+@click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
+@click.option("--target", metavar="NAME|FILE.toml", help="Of --estimate: the box that will run it. Default: this one.")
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
 @load_options
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
-def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: bool, **options: Any) -> None:
+def pace(
+    bundle: Path,
+    runs: int,
+    output: Path | None,
+    estimate: bool,
+    target: str | None,
+    shows_all: bool,
+    page: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Show how a BUNDLE would be paced on this machine.
 
     That is how long each operator takes, how long runs sleep behind it, the load before and after, and what that
-    achieves. The bundle must have been compiled with --pace and carry a sample, which is what is run.
+    achieves. The bundle must have been compiled with --pace and carry a sample, which is what is run. With --estimate
+    nothing is run, and the plan is in shares where the target does not say how fast it is.
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.cli.load_view import loads_to_json, print_loads
@@ -43,6 +61,13 @@ def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: b
     from nndeploy.pacing.achieved import achieved
 
     goal = goal_of(options)
+    if target is not None and not estimate:
+        raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
+    if estimate:
+        if output is not None or page is not None:
+            raise UsageError("--estimate gives no plan to run by or to draw: nothing was timed", hint="leave out one")
+        _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
+        return
     if goal is None:
         raise UsageError("a plan needs one of --max-latency and --cpu-limit", hint="for example --cpu-limit 50%")
     with open_bundle(bundle) as opened:
@@ -56,12 +81,15 @@ def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: b
             program.run(inputs)
         plan, loads, found = program.pacer.plan(), program.pacer.loads(), achieved(program.pacer.records)
         text, figures, has_slice = pace_text(program.pacer), pace_to_json(program.pacer), program.pacer.has_slice
+        if output is not None:
+            write_plan(program, output)
     assert loads is not None  # a sample was run calm before
     assert found is not None
     if page is not None:
         write_page(page, pace_page(model, plan, loads, found, has_slice=has_slice))
+    named = list(zip(pairs([point.name for point in plan]), plan, strict=True))
     if as_json:
-        points = [dataclasses.asdict(point) for point in plan]
+        points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
         print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), "points": points})
         return
     work_ms, sleep_ms = (
@@ -69,19 +97,19 @@ def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: b
     )
     work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
     print_line(f"{len(plan)} points, {work_and_sleep} in {ms_text(found.cap_ms)}")
-    longest = sorted(plan, key=lambda one: -one.amount_us)[: len(plan) if shows_all else SHOWN]
+    longest = named if shows_all else sorted(named, key=lambda one: -one[1].amount_us)[:SHOWN]
     print_table(
         "operators" if shows_all else f"the {len(longest)} longest operators",
-        ("operator", "us", "share", "parts", "sleep behind it, us"),
+        ("pair", "us", "share", "parts", "sleep behind it, us"),
         (
             (
-                one.name,
+                pair,
                 f"{one.amount_us:.0f}",
                 f"{one.amount_us / 10 / work_ms:.1f}%",
                 str(one.parts),
                 f"{one.delay_us:.0f}",
             )
-            for one in (plan if shows_all else longest)
+            for pair, one in longest
         ),
         right=("us", "share", "parts", "sleep behind it, us"),
     )
@@ -90,3 +118,12 @@ def pace(bundle: Path, runs: int, shows_all: bool, page: Path | None, as_json: b
     print_loads(loads)
     for line in text.splitlines():
         print_line(line.removeprefix("nndeploy: "))
+
+
+def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown: int | None, *, as_json: bool) -> None:
+    from nndeploy.cli.pace_estimate import pace_estimate
+    from nndeploy.known_targets import target_file
+    from nndeploy.target import host_target, target_from_toml
+
+    box = host_target() if target is None else target_from_toml(target_file(target))
+    pace_estimate(bundle, goal, box, num_shown, as_json=as_json)

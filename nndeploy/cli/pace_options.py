@@ -3,17 +3,21 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from nndeploy.errors import UsageError
+from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
+from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.pacer import PaceGoal
 from nndeploy.pacing.policy import PacePolicy
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+_GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
 _GOAL = (
     click.option("--max-latency", metavar="40ms", help="To pace by: how long a run of the bundle may take."),
@@ -23,6 +27,10 @@ _GOAL = (
         help="How to share what is slept: the same behind each operator, proportional to how long it takes "
         "(the default), or that and in branches all that they have left.",
     ),
+)  # fmt: skip
+_PLAN = click.option(
+    "--pace-plan", type=click.Path(path_type=Path), metavar="FILE.json",
+    help="To pace by: a plan of `nndeploy pace -o`; nothing is timed first. A latency or limit goes before its goal.",
 )  # fmt: skip
 
 
@@ -34,23 +42,38 @@ def goal_options(command: _Command) -> _Command:
 
 
 def pace_options(command: _Command) -> _Command:
-    """Adds those, and the one that asks for pacing."""
-    return _PACE(goal_options(command))
+    """Adds those, the one that asks for pacing, and the one that names a plan."""
+    return _PACE(goal_options(_PLAN(command)))
 
 
-def pace_goal(options: Mapping[str, Any]) -> PaceGoal | None:
-    """Returns what the user of `nndeploy run` grants, None where nothing is paced.
+def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
+    """Returns what the user of `nndeploy run` grants, or the plan that was named; None where nothing is paced.
 
     Raises:
         UsageError: the options contradict each other or have no meaning.
+        MissingInputError, DataError: the plan cannot be read.
     """
-    latency, limit = options["max_latency"], options["cpu_limit"]
-    if options["pace"] and latency is None and limit is None:
-        raise UsageError("--pace needs one of --max-latency and --cpu-limit", hint="for example --max-latency 40ms")
-    for option in ("max_latency", "cpu_limit", "policy"):
-        if options[option] is not None and not options["pace"]:
-            raise UsageError(f"--{option.replace('_', '-')} is for --pace", hint="add --pace")
-    return goal_of(options)
+    if options["pace"] and all(options[name] is None for name in _GRANTS):
+        raise UsageError(f"--pace needs one of {', '.join(_GRANTS.values())}", hint="for example --max-latency 40ms")
+    for name in (*_GRANTS, "policy"):
+        if options[name] is not None and not options["pace"]:
+            raise UsageError(f"--{name.replace('_', '-')} is for --pace", hint="add --pace")
+    goal = goal_of(options)
+    if options["pace_plan"] is None:
+        return goal
+    if options["policy"] is not None:
+        raise UsageError("--policy has no meaning with --pace-plan: the plan says how delays are shared")
+    plan = _plan_at(options["pace_plan"])
+    return plan if goal is None else replace(plan, goal=replace(goal, policy=plan.goal.policy))
+
+
+def _plan_at(path: Path) -> PacePlanFile:
+    from nndeploy.stream.files import read_regular
+
+    try:
+        return plan_file_from_json(read_regular(path, MAX_PLAN_BYTES))
+    except DataError as err:
+        raise err.about(str(path)) from err
 
 
 def goal_of(options: Mapping[str, Any]) -> PaceGoal | None:

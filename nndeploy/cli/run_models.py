@@ -10,6 +10,7 @@ from typing import Any
 
 from nndeploy import __version__
 from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.load_options import load
 from nndeploy.cli.pace_options import pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
@@ -66,7 +67,7 @@ def load_pipeline(
     """Returns a pipeline with its programs open, one for each runner; `models` overrides bundles by pipeline.
 
     Raises:
-        UsageError: a pipeline has no bundle, `models` names no pipeline, or it cannot be paced.
+        UsageError: a pipeline has no bundle, `models` names no pipeline, or it cannot be paced as is asked.
         DataError: the pipeline does not fit its models.
         MissingInputError, UnavailableError, BundleError: a bundle cannot be loaded.
     """
@@ -91,6 +92,11 @@ def load_pipeline(
 def _item_goal(runners: Mapping[str, RunnerPlan], options: Mapping[str, Any]) -> PaceGoal | None:
     """Returns what the user grants to each item of a pipeline, None where nothing is paced."""
     goal = pace_goal(options)
+    if isinstance(goal, PacePlanFile):
+        raise UsageError(
+            "--pace-plan is for a bundle alone: a pipeline learns the plan of its stages by itself",
+            hint="--max-latency or --cpu-limit",
+        )
     if goal is None or not goal.max_latency_ns:
         return goal
     for name, runner in runners.items():

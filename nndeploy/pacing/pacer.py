@@ -11,14 +11,14 @@ import threading
 import time
 from bisect import insort
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import UsageError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline, expected_timeline, of_median_peak
@@ -26,6 +26,8 @@ from nndeploy.pacing.plan import PacePlan, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of the inputs of a run."""
 
 CALM_RUNS = 5
 RUNS_OF_A_PLAN = 8
@@ -52,6 +54,8 @@ LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
+KEPT_TIMES = 1000
+"""Runs of which the times of every operator are kept where runs are only timed."""
 KEPT_RECORDS = 10_000
 """Figures are those of the last runs where there are more."""
 KEPT_TIMELINES = 31
@@ -62,16 +66,18 @@ KEPT_TIMELINES = 31
 class PaceGoal:
     """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
 
-    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say.
+    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say. With
+    `only_times` nothing is slept: operators are timed, every one, nothing else.
     """
 
     max_latency_ns: int = 0
     cpu_limit: float = 0.0
     policy: PacePolicy = PacePolicy.PROPORTIONAL
     is_of_item: bool = False
+    only_times: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1:
+        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
 
     def cap_ns(self, calm_ns: float) -> int:
@@ -91,6 +97,35 @@ class PaceGoal:
                 f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
                 hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
             )
+
+
+ONLY_TIMES = PaceGoal(only_times=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntShape:
+    """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
+
+    `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
+    """
+
+    shapes: Shapes
+    order: _Array
+    amounts: _Array
+    weights: _Array
+    parts: _Array
+    calm: float
+    reserve: float
+
+    def renumbered(self, numbers: _Array) -> "LearntShape":
+        """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
+        return replace(
+            self,
+            order=self.order[numbers],
+            amounts=self.amounts[numbers],
+            weights=self.weights[numbers],
+            parts=self.parts[numbers],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +163,13 @@ def _nothing() -> _Array:
 
 @dataclass(slots=True)
 class _Shape:
-    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`)."""
+    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
+
+    Weights and parts are those that were `given`, if any.
+    """
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
-    latencies: list[int] = field(default_factory=list)
+    latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
@@ -142,6 +180,7 @@ class _Shape:
     planned_at: float = 0.0
     cap: int = 0
     memory: PlanMemory | None = None
+    given: LearntShape | None = None
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
 
     def keep_back(self, error: float) -> None:
@@ -181,7 +220,7 @@ class Pacer:
         self._looked_at = time.monotonic()
         self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
-        self._shapes: OrderedDict[Hashable, _Shape] = OrderedDict()
+        self._shapes: OrderedDict[Shapes, _Shape] = OrderedDict()
 
     def add_points(self, points: Sequence[tuple[str, bool]]) -> int:
         """Adds the points of a submodel: the operator before each, and whether it is done in parts.
@@ -210,7 +249,7 @@ class Pacer:
         return getattr(self._thread, "slept", 0)
 
     @contextmanager
-    def run(self, shapes: Hashable) -> Iterator[None]:
+    def run(self, shapes: Shapes) -> Iterator[None]:
         """A run by this thread on inputs of these shapes."""
         if not hasattr(self._thread, "address"):
             self.has_slice &= bool(self._library.slice(SLICE_NS))
@@ -250,12 +289,50 @@ class Pacer:
         with self._lock:
             self._look()
             self._records.clear()
+            if self.goal.only_times:
+                self._shapes.clear()
 
     def known(self) -> "tuple[float, _Array]":
         """Returns the nanoseconds of a calm run at the shape that ran last, and of its operators; 0: not known yet."""
         with self._lock:
             shape = self._planned()
         return (0.0, np.zeros(len(self.points))) if shape is None else (shape.calm, shape.amounts)
+
+    def timed(self) -> "tuple[float, _Array]":
+        """Returns the medians of a run and of its operators at the shape that ran last, where runs are only timed."""
+        with self._lock:
+            self._look()
+            shape = next(reversed(self._shapes.values()))
+            return float(np.median(shape.latencies)), np.median(shape.times, 0)
+
+    def start(self, learnt: LearntShape) -> None:
+        """Paces runs at a shape from the first on: by what is known of it, and by the weights and parts given.
+
+        Raises:
+            DataError: an operator is to be done in parts that cannot be.
+            UsageError: the time that was granted is less than a run takes.
+        """
+        for name, is_cut, parts in zip(self.points, self._is_cut, learnt.parts.tolist(), strict=True):
+            if parts > 1 and not is_cut:
+                raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
+        self.goal.check(learnt.calm)
+        shape = _Shape(order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt)
+        shape.cap = self.goal.cap_ns(learnt.calm)
+        shape.keep_back(learnt.reserve)
+        with self._lock:
+            self._apply(shape)
+            self._shapes[learnt.shapes] = shape
+
+    def learnt(self) -> LearntShape | None:
+        """Returns what is known of the shape that ran last, None where there is no plan."""
+        with self._lock:
+            shape = self._planned()
+            if shape is None:
+                return None
+            key = next(key for key, one in self._shapes.items() if one is shape)
+            _, plan = self._in_order(shape)
+            weights, parts = plan.weights[shape.order], plan.parts[shape.order]
+            return LearntShape(key, shape.order, shape.amounts, weights, parts, shape.calm, shape.reserve)
 
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
@@ -287,11 +364,12 @@ class Pacer:
         self._look()
         return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
 
-    def _shape(self, key: Hashable) -> _Shape:
+    def _shape(self, key: Shapes) -> _Shape:
         if key in self._shapes:
             self._shapes.move_to_end(key)
         else:
-            self._shapes[key] = _Shape()
+            num_times = KEPT_TIMES if self.goal.only_times else RUNS_OF_A_PLAN
+            self._shapes[key] = _Shape(times=deque(maxlen=num_times))
             if len(self._shapes) > MOST_SHAPES:
                 self._shapes.popitem(last=False)
         return self._shapes[key]
@@ -318,11 +396,13 @@ class Pacer:
             shape.caps.append(cap)
             shape.stretch(latency - did.slept)
             shape.timelines.append(item.timeline())
+            if shape.given is not None:
+                shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
             shape.latencies.append(latency)
             shape.order = item.order.copy()
-            is_time = len(shape.times) == CALM_RUNS
+            is_time = len(shape.times) == CALM_RUNS and not self.goal.only_times
         if is_time:
             self._plan(shape)
 
@@ -339,7 +419,11 @@ class Pacer:
             if in_time := [cap for cap in shape.caps if cap > shape.calm]:
                 shape.cap = statistics.median_low(in_time)
         shape.times.clear()
-        shape.latencies = []
+        shape.latencies.clear()
+        self._apply(shape)
+
+    def _apply(self, shape: _Shape) -> None:
+        """Lets the next runs at a shape go by what is known of it now."""
         shape.planned_at = time.monotonic()
         _, plan = self._in_order(shape)
         stretch = 1.0 if shape.memory is None else shape.memory.struct.stretch
@@ -349,4 +433,7 @@ class Pacer:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         amounts, is_cut = shape.amounts[passed], np.array(self._is_cut)[passed]
-        return passed, serial_plan(amounts, is_cut, shape.cap, shape.reserve, self.goal.policy)
+        plan = serial_plan(amounts, is_cut, shape.cap, shape.reserve, self.goal.policy)
+        if shape.given is not None:
+            plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
+        return passed, plan

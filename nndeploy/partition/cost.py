@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimated compute of nodes, from the shapes that one sample gives.
 
-    seconds(node) = max(operations / PEAK_OPS_PER_S, bytes read and written / BYTES_PER_S)
+    seconds(node) = max(operations / FLOPS_PER_S, bytes read and written / BYTES_PER_S)
 
 The two constants are those of one ordinary core; only the ratio between nodes matters (share of compute, and whether
 an island is worth its crossings). Multiply and add count as two operations.
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nndeploy.pacing.estimate import BYTES_PER_S, FLOPS_PER_S
 from nndeploy.partition.graph import bodies, node_name, values_read
 
-PEAK_OPS_PER_S = 100e9
-BYTES_PER_S = 10e9
 SECONDS_PER_CROSSING = 20e-6  # one more call of a session from Python; measured 3 to 40 us by backend
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
 UNKNOWN_DIM = 1
@@ -53,7 +52,7 @@ def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Co
     `shapes` gives the concrete shape of values by name where it is known; elsewhere the model's own shapes count,
     with unknown sizes taken as 1.
     """
-    sizes = _Sizes(shapes)
+    sizes = Sizes(shapes)
     return Costs(
         seconds={node_name(node): _seconds(node, sizes) for node in model.graph},
         value_bytes={
@@ -65,7 +64,7 @@ def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Co
     )
 
 
-class _Sizes:
+class Sizes:
     """Shapes and bytes of values under one binding of symbolic sizes."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -89,15 +88,23 @@ class _Sizes:
         return math.ceil(self.elements(value) * value.dtype.itemsize)
 
 
-def _seconds(node: ir.Node, sizes: _Sizes) -> float:
+def flops_of(node: ir.Node, sizes: Sizes) -> int:
+    """Returns the operations of a node and of its bodies, each body once; 0 where it only gives a value a new name."""
+    if node.op_type in _CHEAP:
+        return 0
+    inside = sum(flops_of(inner, sizes) for body in bodies(node) for inner in body)
+    return inside + round(_operations(node, sizes))
+
+
+def _seconds(node: ir.Node, sizes: Sizes) -> float:
     if node.op_type in _CHEAP:
         return 0.0
     inside = sum(_seconds(inner, sizes) for body in bodies(node) for inner in body)
     moved = sum(sizes.bytes(value) for value in (*node.inputs, *node.outputs))
-    return inside + max(_operations(node, sizes) / PEAK_OPS_PER_S, moved / BYTES_PER_S)
+    return inside + max(_operations(node, sizes) / FLOPS_PER_S, moved / BYTES_PER_S)
 
 
-def _operations(node: ir.Node, sizes: _Sizes) -> float:
+def _operations(node: ir.Node, sizes: Sizes) -> float:
     count = _OPERATIONS.get(node.op_type)
     if count is not None:
         return count(node, sizes)
@@ -109,45 +116,45 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
-def _convolution(weight_index: int) -> Callable[[ir.Node, _Sizes], float]:
-    def operations(node: ir.Node, sizes: _Sizes) -> float:
+def _convolution(weight_index: int) -> Callable[[ir.Node, Sizes], float]:
+    def operations(node: ir.Node, sizes: Sizes) -> float:
         weight = sizes.shape(_input(node, weight_index))  # (C_out, C_in / groups, k...)
         return 2.0 * sizes.elements(node.outputs[0]) * math.prod(weight[1:])
 
     return operations
 
 
-def _transposed_convolution(node: ir.Node, sizes: _Sizes) -> float:
+def _transposed_convolution(node: ir.Node, sizes: Sizes) -> float:
     weight = sizes.shape(_input(node, 1))  # (C_in, C_out / groups, k...)
     return 2.0 * sizes.elements(_input(node, 0)) * math.prod(weight[1:])
 
 
-def _matmul(node: ir.Node, sizes: _Sizes) -> float:
+def _matmul(node: ir.Node, sizes: Sizes) -> float:
     left = sizes.shape(_input(node, 0))
     return 2.0 * sizes.elements(node.outputs[0]) * (left[-1] if left else 1)
 
 
-def _gemm(node: ir.Node, sizes: _Sizes) -> float:
+def _gemm(node: ir.Node, sizes: Sizes) -> float:
     left = sizes.shape(_input(node, 0))
     transposed = "transA" in node.attributes and node.attributes["transA"].as_int() == 1
     return 2.0 * sizes.elements(node.outputs[0]) * (left[0 if transposed else -1] if left else 1)
 
 
-def _recurrent(node: ir.Node, sizes: _Sizes) -> float:
+def _recurrent(node: ir.Node, sizes: Sizes) -> float:
     steps = sizes.shape(_input(node, 0))[:2]  # (sequence, batch) or the other way round: the product counts
     return 2.0 * math.prod(steps) * (sizes.elements(_input(node, 1)) + sizes.elements(_input(node, 2)))
 
 
-def _pooling(node: ir.Node, sizes: _Sizes) -> float:
+def _pooling(node: ir.Node, sizes: Sizes) -> float:
     kernel = node.attributes["kernel_shape"].as_ints() if "kernel_shape" in node.attributes else ()
     return float(sizes.elements(node.outputs[0]) * math.prod(kernel))
 
 
-def _over_inputs(node: ir.Node, sizes: _Sizes) -> float:
+def _over_inputs(node: ir.Node, sizes: Sizes) -> float:
     return float(sum(sizes.elements(value) for value in node.inputs))
 
 
-_OPERATIONS: dict[str, Callable[[ir.Node, _Sizes], float]] = {
+_OPERATIONS: dict[str, Callable[[ir.Node, Sizes], float]] = {
     "Conv": _convolution(1),
     "ConvInteger": _convolution(1),
     "FusedConv": _convolution(1),

@@ -10,7 +10,8 @@ together. Pinned nodes never move. Every move takes a node to another backend fo
 
 from collections.abc import Mapping
 
-from nndeploy.partition.cost import BYTES_PER_S, SECONDS_PER_CROSSING, Costs
+from nndeploy.pacing.estimate import BYTES_PER_S
+from nndeploy.partition.cost import SECONDS_PER_CROSSING, Costs
 from nndeploy.partition.extract import region_inputs, region_outputs, values_between
 from nndeploy.partition.graph import is_constant, node_name
 from nndeploy.partition.placement import Placement

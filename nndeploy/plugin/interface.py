@@ -126,10 +126,15 @@ class Session(Protocol):
 
 
 class PacePoint(NamedTuple):
-    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between."""
+    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between.
+
+    `values` are those of the submodel that operators made since the point before, by name; names of the backend's own
+    do no harm.
+    """
 
     name: str
     is_cut: bool
+    values: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -139,12 +144,15 @@ class PacedSession(Protocol):
     pace_note: str
     """How its points were placed, "" where there is nothing to tell; known once `pace` was called."""
 
-    def pace(self, item: Callable[[], int], sample: Mapping[str, Value] | None) -> Sequence[PacePoint]:
+    def pace(
+        self, item: Callable[[], int], sample: Mapping[str, Value] | None, wanted: Callable[[str], bool] | None = None
+    ) -> Sequence[PacePoint]:
         """Lets later runs pass their points; returns these, none where there is no way.
 
         Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
         nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced. `sample` are inputs to
-        try points with, None where there are none.
+        try points with, None where there are none. A session that can choose has points behind the operators that are
+        `wanted`, by name, as far as they work; None: where they are worth what they cost.
         """
 
 

@@ -5,16 +5,19 @@ Submodels of backends that can stop between operators pass points of their own; 
 """
 
 import platform
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
+from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
-from nndeploy.errors import NndeployError, UnavailableError
+from nndeploy.errors import BundleError, DataError, NndeployError, UnavailableError
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal, Pacer
+from nndeploy.pacing.operators import Amount, Operators
+from nndeploy.pacing.pacer import CALM_RUNS, LearntShape, PaceGoal, Pacer, Shapes
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
@@ -27,50 +30,101 @@ if TYPE_CHECKING:
 HINT = "compile it with --pace, and --target for this machine"
 
 
+class ProgramPoint(NamedTuple):
+    """A point of a program: its submodel, the operator before it, and what that computes, None where nobody says."""
+
+    submodel: str
+    name: str
+    amount: Amount | None
+
+
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The library of delays of a bundle, and what the user grants."""
+    """The library of delays of a bundle, what the user grants, and what the operators compute."""
 
     library: PaceLibrary
     goal: PaceGoal
+    operators: Mapping[str, Operators]
+    """By submodel; empty where the bundle does not say."""
+    plan: PacePlanFile | None = None
+
+    def wanted(self, submodel: str) -> Callable[[str], bool] | None:
+        """Returns behind which operators of a submodel points must be, None: where they are worth what they cost."""
+        if self.goal.only_times:
+            return lambda _: True
+        if self.plan is None:
+            return None
+        return {name for one, name in self.plan.points if one == submodel}.__contains__
 
 
-def pacing_of(bundle: Bundle, goal: PaceGoal) -> Pacing:
-    """Returns the library of delays for this machine.
+def pacing_of(bundle: Bundle, by: PaceGoal | PacePlanFile) -> Pacing:
+    """Returns the library of delays for this machine, and what runs are paced by.
 
     Raises:
         UnavailableError: the bundle has none, or it cannot be loaded.
         BundleError: it is damaged.
+        DataError: the plan was made for another bundle.
     """
+    plan, goal = (by, by.goal) if isinstance(by, PacePlanFile) else (None, by)
+    if plan is not None:
+        check_made_for(plan, bundle.manifest)
     libraries, arch = bundle.manifest.pace_libraries, platform.machine()
     if arch not in libraries:
         has = f"for {', '.join(libraries)} only" if libraries else "no pace points"
         raise UnavailableError(f"the bundle has {has}: it cannot be paced on {arch}", hint=HINT)
-    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal)
+    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels, plan)
+
+
+def counted_operators(bundle: Bundle) -> CountedOperators:
+    """Returns what the operators of a bundle compute, none where it does not say.
+
+    Raises:
+        BundleError: it is damaged.
+    """
+    member = bundle.manifest.pace_operators
+    if not member:
+        return CountedOperators()
+    try:
+        return operators_from_json(bundle.member(member))
+    except BundleError as err:
+        err.within(member)
+        raise
 
 
 def paced(
     steps: Sequence[Runnable], opened: "OpenedChain", pacing: Pacing, sample: Mapping[str, Value] | None
-) -> tuple[Pacer, list[Runnable]]:
-    """Returns the pacer of a chain, and its steps with their points.
+) -> tuple[Pacer, list[Runnable], list[ProgramPoint]]:
+    """Returns the pacer of a chain, its steps with their points, and these points.
 
     `sample` are inputs of the chain to try points with, None where there are none.
     """
     pacer = Pacer(pacing.library, pacing.goal, host_target().num_cores)
+    points = list[ProgramPoint]()
     with_points = list[Runnable]()
     values = None if sample is None else dict(sample)
     for step, session, choice in zip(steps, opened.sessions, opened.choices, strict=True):
         label = f"submodel {choice.submodel} ({choice.backend})"
         own: Sequence[PacePoint] = ()
         if isinstance(session, PacedSession):
-            own = session.pace(pacer.address, None if values is None else _on_host(step.inputs, values, opened.lane))
+            given = None if values is None else _on_host(step.inputs, values, opened.lane)
+            own = session.pace(pacer.address, given, pacing.wanted(choice.submodel))
             if session.pace_note:
                 pacer.notes.append(f"{label}: {session.pace_note}")
-        first = pacer.add_points(own or [PacePoint(label, is_cut=False)])
+        added = own or [PacePoint(label, is_cut=False)]
+        first = pacer.add_points([(point.name, point.is_cut) for point in added])
+        amounts = _amounts(pacing.operators.get(choice.submodel), own)
+        points += [ProgramPoint(choice.submodel, one.name, amount) for one, amount in zip(added, amounts, strict=True)]
         lane = opened.lane if choice.device != "cpu" else None
         with_points.append(_PacedStep(step, pacing.library, first, passes=not own, lane=lane))
         values = _continued(values, step)
-    return pacer, with_points
+    return pacer, with_points, points
+
+
+def _amounts(operators: Operators | None, own: Sequence[PacePoint]) -> list[Amount | None]:
+    """Returns what is computed before each point of a submodel, before its end where it has none of its own."""
+    if operators is None:
+        return [None] * max(1, len(own))
+    return list(operators.between([point.values for point in own])) if own else [operators.whole()]
 
 
 def _continued(values: dict[str, Value] | None, step: Runnable) -> dict[str, Value] | None:
@@ -97,20 +151,44 @@ def sample_of(bundle: Bundle) -> Mapping[str, Value]:
     return sample_inputs(bundle.manifest)
 
 
-def times_calm_runs(program: "Program", bundle: Bundle) -> None:
-    """Runs a sample that the bundle carries as often as it takes to know how long each operator is.
+def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
+    """Takes how long each operator is from a plan, or runs a sample that the bundle carries as often as it takes.
 
     A bundle without samples learns it from the first runs.
 
     Raises:
         UsageError: the time that was granted is less than a calm run takes.
+        DataError: the plan is not for the operators that there are here.
     """
-    if program.pacer is None or not bundle.manifest.goldens:
+    if program.pacer is None or pacing.goal.only_times:
+        return
+    if pacing.plan is not None:
+        here = [(point.submodel, point.name) for point in program.points]
+        program.pacer.start(_learnt_here(here, pacing.plan))
+        return
+    if not bundle.manifest.goldens:
         return
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + CALM_RUNS):  # the first of all also makes pages and caches
         program.run(inputs)
     program.pacer.goal.check(program.pacer.known()[0])
+
+
+def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:
+    """Returns what a plan says of the points here, which a library may number in another order each time.
+
+    Raises:
+        DataError: they are not those of the plan: a library optimises for the CPU that it finds.
+    """
+    planned, has_point = plan.points, set(here)
+    for point in planned:
+        if point not in has_point:
+            raise DataError(f"the plan has the operator {point[1]!r:.80}, behind which is no point here", hint=AGAIN)
+    if sorted(here) != sorted(planned):
+        raise DataError(f"the plan has {len(planned)} points, which are not the {len(here)} there are here", hint=AGAIN)
+    numbers = np.empty(len(here), np.int64)
+    numbers[sorted(range(len(here)), key=here.__getitem__)] = sorted(range(len(here)), key=planned.__getitem__)
+    return plan.learnt.renumbered(numbers)
 
 
 class _PacedStep:
@@ -137,6 +215,6 @@ class _PacedStep:
         return results
 
 
-def shapes_of(values: Mapping[str, Value]) -> Hashable:
+def shapes_of(values: Mapping[str, Value]) -> Shapes:
     """Returns the shapes of a run's inputs: what its operators take depends on them."""
     return tuple(value.shape if isinstance(value, np.ndarray) else () for value in values.values())

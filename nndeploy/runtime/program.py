@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
+from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
 from nndeploy.pacing.pacer import PaceGoal, Pacer
@@ -26,7 +27,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
-from nndeploy.runtime.paced import Pacing, paced, pacing_of, sample_of, shapes_of, times_calm_runs
+from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
@@ -48,8 +49,9 @@ class Program:
         self._output_names = tuple(output.name for output in manifest.outputs)
         steps = _steps(chain, opened)
         self.pacer: Pacer | None = None
+        self.points: Sequence[ProgramPoint] = ()
         if pacing is not None:
-            self.pacer, steps = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
+            self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         self._has_only_produced = not manifest.aliases and not self._constants
         self._idle = threading.Condition()
@@ -174,7 +176,7 @@ def load_bundle(
     custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
     allow_native_code: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
-    pace: PaceGoal | None = None,
+    pace: PaceGoal | PacePlanFile | None = None,
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
@@ -183,13 +185,14 @@ def load_bundle(
     libraries with operators that the bundle says it needs; they are code, and only this argument names them. With
     `strict` the first chain and variants that are meant for this machine must be taken. `cache_dir` is where a library
     keeps what it compiled for this GPU: None means `<bundle>.cache` beside the bundle, "" nowhere. With `pace` each run
-    sleeps between its operators, as far as that goal allows.
+    sleeps between its operators, as far as that goal or plan allows.
 
     Raises:
         MissingInputError: there is no such file.
         BundleError: the bundle is malformed, damaged or of a newer format.
         UnavailableError: a submodel has no variant that can run here, or the bundle cannot be paced on it.
         UsageError: an argument has no meaning.
+        DataError: the plan was made for another bundle, or for another machine.
     """
     options = LoadOptions(
         device,
@@ -206,7 +209,7 @@ def load_bundle(
             options = replace(options, pace_library=pacing.library.path)
         program = _program(bundle, options, pacing)
         if pacing is not None:
-            times_calm_runs(program, bundle)
+            learns_amounts(program, bundle, pacing)
         return program
     except BaseException as err:
         bundle.close()

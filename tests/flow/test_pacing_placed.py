@@ -64,7 +64,7 @@ def test_points_are_tried_on_a_sample_of_each_submodel(
     def opened(*arguments: Any) -> Any:
         session: Any = real(*arguments)
         pace = session.pace
-        session.pace = lambda item, sample: given.append(sample) or pace(item, sample)
+        session.pace = lambda item, sample, wanted: given.append(sample) or pace(item, sample, wanted)
         return session
 
     monkeypatch.setattr(type(backend("onnxruntime")), "open", lambda _, *arguments: opened(*arguments))

@@ -130,6 +130,16 @@ def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys
     assert run("--pace", "--cpu-limit", "50%") == 0
 
 
+def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = ["pace", "m.nnd", "--max-latency", "100ms", "--runs", "1", "-o", "plan.json"]
+    assert run_command(made) == 0
+    capsys.readouterr()
+    assert run("--pace", "--pace-plan", "plan.json") == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--pace-plan is for a bundle alone" in line
+    assert not (here / "y.jsonl").exists()
+
+
 def test_the_bundle_that_has_no_points_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(onnx.parser.parse_model(TWICE), here / "plain.onnx")
     nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", backends="onnxruntime")

@@ -226,6 +226,7 @@ CHANGES = {
     "checks": ({"scope": "whole"},),
     "image_input": ImageInput("image", 1, 1, "L", "NCHW", (0.0,), (1.0,)),
     "pace_libraries": {"x86_64": "goldens/0/inputs.values"},
+    "pace_operators": "goldens/0/inputs.values",
     "provenance": {},
     "members": {},
 }

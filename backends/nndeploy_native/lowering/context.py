@@ -31,12 +31,22 @@ MAX_MOVED_ELEMENTS = 2**24
 
 @dataclass(slots=True)
 class Lowered:
-    """The outcome: steps in order, the tensors of the borders by name, and the data of constant tensors by root."""
+    """The outcome: steps in order, the tensors of the borders by name, and the data of constant tensors by root.
+
+    `copies` tells of tensors that the model does not name, by root, what they are a copy of.
+    """
 
     steps: list[Step] = field(default_factory=list)
     inputs: dict[str, Tensor] = field(default_factory=dict)
     outputs: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
+    copies: dict[str, str] = field(default_factory=dict)
+
+    def value_of(self, root: str) -> str:
+        """Returns the value of the model that a tensor holds, the root itself where that is none."""
+        while root in self.copies:
+            root = self.copies[root]
+        return root
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,6 +274,7 @@ class Context:
             if tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN)
                 self.emit(StridedCopy(copy, View.of(tensor)))
+                self.lowered.copies[copy.name] = value.name or ""
                 tensor = copy
             taken.add(tensor.name)
             self.lowered.outputs[value.name or ""] = tensor
@@ -308,6 +319,7 @@ class Context:
         if moved is None or channels is None:
             return self.in_layout(replace(self.plain(value), shape=shape), Layout.BLOCKED)
         output = self.temporary("channels", shape, Layout.BLOCKED)
+        self.lowered.copies[output.name] = value.name or ""
         base = self.in_layout(moved.base, Layout.BLOCKED)
         self.emit(ChannelParts(output, (base,), tuple((0, channel) for channel in channels)))
         return output
@@ -327,6 +339,7 @@ class Context:
         if key not in self._converted or self._converted[key].shape != tensor.shape:
             self._converted[key] = self.temporary(layout, tensor.shape, layout)
             self.emit(Convert(self._converted[key], tensor))
+            self.lowered.copies[self._converted[key].name] = tensor.name
         return self._converted[key]
 
 

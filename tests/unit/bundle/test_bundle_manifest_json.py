@@ -62,6 +62,21 @@ def test_libraries_of_delays_make_it_a_later_version(manifest_with_chains: Manif
         manifest_from_json(plain)
 
 
+def test_operators_make_it_a_later_version(manifest_with_chains: Manifest) -> None:
+    libraries = {"x86_64": "pacing/x86_64/pace.so"}
+    paced = replace(manifest_with_chains, pace_libraries=libraries, pace_operators="pacing/operators.json")
+    plain = manifest_to_json(paced)
+    assert plain["format"]["minor"] == 4
+    assert manifest_from_json(plain) == paced
+    VALIDATOR.validate(plain)
+    plain["pace_operators"] = "../operators.json"
+    with pytest.raises(BundleError, match="pace_operators"):
+        manifest_from_json(plain)
+    del plain["pace_operators"]
+    with pytest.raises(BundleError, match="the field 'pace_operators' is missing"):
+        manifest_from_json(plain)
+
+
 @pytest.mark.parametrize("minor", [0, 1])
 def test_the_minor_version_is_the_least_that_can_say_it(
     full_manifest: Manifest, manifest_with_chains: Manifest, minor: int
@@ -291,7 +306,7 @@ def test_refuses_data_without_a_format() -> None:
 
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
-    data["target_chains"], data["pace_libraries"] = [], {}
+    data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
     data["ranges"]["N"]["step"] = 1
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
@@ -300,7 +315,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
-    data["target_chains"], data["pace_libraries"] = [], {}
+    data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
     data["ranges"]["N"]["step"] = 1
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"

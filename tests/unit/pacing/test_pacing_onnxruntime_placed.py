@@ -120,6 +120,28 @@ def test_with_shapes_that_vary_no_point_is_left_out(pace_library: PaceLibrary) -
     assert passed(session, pace_library, 4, larger) == [0, 1, 2, 3]
 
 
+def test_points_that_are_wanted_are_not_thinned_out(pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placed_points, "PART_NS", 1e18)
+    session: Any = opened(CHAIN, pace_library)
+    points = session.pace(lambda: 0, SAMPLE, {"MatMul b", "Sin q"}.__contains__)
+    assert [(point.name, point.values) for point in points] == [("MatMul b", ("a", "b")), ("Neg y", ("c", "y"))]
+    assert passed(session, pace_library, 2) == [0, 1]
+    assert session.pace_note == "points behind 1 of 3 operators; none behind 2 where none is wanted"
+    session = opened(CHAIN, pace_library)
+    assert len(session.pace(lambda: 0, SAMPLE, lambda _: True)) == 4
+
+
+def test_without_the_operator_cuts_are_where_they_are_wanted(
+    no_operator: PaceLibrary, short_segments: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace_segments, "MOST_COST", -1.0)
+    session: Any = opened(CHAIN, no_operator)
+    points = session.pace(lambda: 0, SAMPLE, {"Exp a", "Tanh c", "Neg y"}.__contains__)
+    assert [point.name for point in points] == ["Exp a", "Tanh c", "Neg y"]
+    assert passed(session, no_operator, 3) == [0, 1, 2]
+    assert "cut into 3 segments, as wanted" in session.pace_note
+
+
 @given(st.lists(st.floats(0, 4 * PART_NS), min_size=1, max_size=60))
 def test_points_stand_no_further_apart_than_they_must_and_no_closer_than_is_worth_it(amounts: list[float]) -> None:
     kept = spaced(np.array(amounts))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nndeploy_onnxruntime.library import inference_session, session_options
+from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_points import PACE_DOMAIN as DOMAIN
 from nndeploy_onnxruntime.pace_points import with_points
 
@@ -43,6 +44,13 @@ def test_points_stand_behind_operators_whose_results_may_be_renamed() -> None:
     ]  # fmt: skip
     points = [onnx.helper.get_node_attr_value(node, "point") for node in model.graph.node if node.domain == DOMAIN]
     assert points == [0, 1]
+
+
+def test_operators_stand_before_the_next_point_in_the_order_in_which_they_run() -> None:
+    model = onnx.parser.parse_model(MODEL).SerializeToString()
+    assert values_until(model, ["If t", "Abs y"]) == [("a", "r", "s", "t"), ("m", "y")]
+    assert values_until(model, ["Add s", "Abs y"], ["If t", "Exp a", "Add s"]) == [("t", "m", "y", "a", "r", "s"), ()]
+    assert values_until(model, ["all of it"]) == [("a", "r", "s", "t", "m", "y")]
 
 
 def test_without_points_it_is_the_model_that_it_was() -> None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes by name: every shipped file is found, read, and named as its file is."""
+"""Boxes by name: every shipped file is found, read, and named as its file is; what a file may say of rates."""
 
 from pathlib import Path
 
 import pytest
 
-from nndeploy.errors import UsageError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.known_targets import known_targets, target_file
-from nndeploy.target import target_from_toml
+from nndeploy.target import Target, target_from_toml, target_to_toml
 
 PROMISED = {
     "h200", "jetson-orin", "raspberry-pi-5", "rtx3090", "rtx4090", "rtx5090", "t4", "x86-64-v3", "x86-64-v4",
@@ -41,3 +41,18 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         target_file("mainframe")
     assert "rtx4090" in caught.value.hint
     assert "nndeploy probe -o box.toml" in caught.value.hint
+
+
+def test_rates_of_a_target_come_back(tmp_path: Path) -> None:
+    box = Target("box", "aarch64", flops_per_s=5 * 10**10, bytes_per_s=10**9)
+    path = tmp_path / "box.toml"
+    path.write_text(target_to_toml(box))
+    assert target_from_toml(path) == box
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "1.5", "true", str(10**19)])
+def test_a_rate_that_is_none_is_refused(tmp_path: Path, rate: str) -> None:
+    path = tmp_path / "box.toml"
+    path.write_text(f'arch = "aarch64"\nflops_per_s = {rate}\n')
+    with pytest.raises(DataError, match="flops_per_s must be"):
+        target_from_toml(path)

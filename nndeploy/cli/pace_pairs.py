@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The target pairs of a plan as people read them, and the plan as a file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nndeploy.bundle.pace_plan_file import PacePlanFile, identity_of, plan_file_to_json
+from nndeploy.errors import UsageError
+from nndeploy.runtime.program import Program
+
+
+def pairs(names: Sequence[str]) -> list[str]:
+    """Returns each operator with the one behind it: runs sleep between them, and between the parts of the first."""
+    return [f"{one} -> {other}" for one, other in zip(names, [*names[1:], "end"], strict=True)]
+
+
+def write_plan(program: Program, path: Path) -> None:
+    """Writes the plan of the shape that ran last to a file, whole or not at all.
+
+    Raises:
+        UsageError: there is no plan yet.
+        CannotCreateError, InputOutputError: the file cannot be written.
+    """
+    from nndeploy.stream.files import OutputFolder
+
+    assert program.pacer is not None
+    learnt = program.pacer.learnt()
+    if learnt is None:
+        raise UsageError("too few runs to make a plan of", where=str(path))
+    names = tuple((point.submodel, point.name) for point in program.points)
+    manifest = program.manifest
+    plan = PacePlanFile(identity_of(manifest), manifest.model_name, program.pacer.goal, names, learnt)
+    folder = OutputFolder(path.parent)
+    try:
+        folder.write(path.name, lambda file: file.write(plan_file_to_json(plan)))
+    finally:
+        folder.close()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators of a submodel compute and move, counted from shapes when it was compiled.
+
+A backend fuses operators, moves them, leaves some out; what it keeps are names of values. So an operator belongs to the
+pace point behind which its value stands, and one without a point to that of its first reader. Values between operators
+of one point are not counted as moved.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Amount(NamedTuple):
+    """What is computed, a multiply-add counted as two, and the bytes that are read and written for it."""
+
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of `kind` from values to values, by their numbers; one without flops only gives a value a new name.
+
+    `constant_bytes` are those of its weights.
+    """
+
+    kind: str
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
+    flops: int
+    constant_bytes: int
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The operators of a submodel, in running order, and the names and bytes of the values between them."""
+
+    values: tuple[tuple[str, int], ...]
+    operators: tuple[Operator, ...]
+
+    def each(self) -> list[tuple[str, Amount]]:
+        """Returns every operator by itself: its kind and value, and its amount."""
+        return [
+            (f"{one.kind} {self.values[one.makes[0]][0]}", self._amount([number]))
+            for number, one in enumerate(self.operators)
+            if one.flops and one.makes
+        ]
+
+    def whole(self) -> Amount:
+        """Returns the amount of all of them, done together."""
+        return self._amount(range(len(self.operators)))
+
+    def between(self, points: Sequence[Sequence[str]]) -> list[Amount]:
+        """Returns the amount of each point, by the names of the values that were made since the one before.
+
+        A value that stands there again is a copy of it in another layout; a name of the backend's own is nothing.
+        """
+        numbers = {name: number for number, (name, _) in enumerate(self.values)}
+        owners: list[int | None] = [None] * len(self.operators)
+        copied_bytes = [0] * len(points)
+        for point, value in (
+            (point, numbers[name]) for point, names in enumerate(points) for name in names if name in numbers
+        ):
+            maker = self._makers.get(value)
+            if maker is not None and owners[maker] is None:
+                owners[maker] = point
+            else:
+                copied_bytes[point] += 2 * self.values[value][1]
+        for number in reversed(range(len(owners))):
+            if owners[number] is None:
+                readers = (owners[reader] for reader in self._readers_of(number))
+                owners[number] = next((point for point in readers if point is not None), None)
+        groups: list[list[int]] = [[] for _ in points]
+        for number, owner in enumerate(owners):
+            if owner is not None:
+                groups[owner].append(number)
+        amounts = zip(map(self._amount, groups), copied_bytes, strict=True)
+        return [Amount(amount.flops, amount.bytes + copied) for amount, copied in amounts]
+
+    @cached_property
+    def _makers(self) -> dict[int, int]:
+        """Who makes each value."""
+        return {value: number for number, one in enumerate(self.operators) for value in one.makes}
+
+    @cached_property
+    def _readers(self) -> dict[int, list[int]]:
+        """Who reads each value, in running order."""
+        readers = dict[int, list[int]]()
+        for number, one in enumerate(self.operators):
+            for value in one.reads:
+                readers.setdefault(value, []).append(number)
+        return readers
+
+    @cached_property
+    def _in_memory(self) -> list[int]:
+        """The value whose memory each value is in: that of another one where it is only a new name of it."""
+        found = list(range(len(self.values)))
+        for one in self.operators:
+            if not one.flops and one.reads:
+                for value in one.makes:
+                    found[value] = found[one.reads[0]]
+        return found
+
+    @cached_property
+    def _working_readers(self) -> dict[int, set[int]]:
+        """Those who read each memory and compute something."""
+        readers = dict[int, set[int]]()
+        for number, one in enumerate(self.operators):
+            for value in one.reads if one.flops else ():
+                readers.setdefault(self._in_memory[value], set()).add(number)
+        return readers
+
+    def _readers_of(self, number: int) -> Iterator[int]:
+        found = {reader for value in self.operators[number].makes for reader in self._readers.get(value, ())}
+        yield from sorted(found)
+
+    def _amount(self, numbers: Sequence[int]) -> Amount:
+        """Returns what some operators do together: a value that nobody else reads stays between them."""
+        working = {number for number in numbers if self.operators[number].flops}
+        mine = [self.operators[number] for number in sorted(working)]
+        made = {value for one in mine for value in one.makes}
+        read = {self._in_memory[value] for one in mine for value in one.reads} - made
+        readers = self._working_readers
+        written = {value for value in made if not readers.get(value) or readers[value] - working}
+        moved = sum(self.values[value][1] for value in read | written) + sum(one.constant_bytes for one in mine)
+        return Amount(sum(one.flops for one in mine), moved)

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Amounts without a run, times of operators, and plans on file that runs are paced by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from separable_model import needs_native, separable_model
+
+import nndeploy
+from nndeploy.bundle.pace_plan_file import plan_file_from_json
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import DataError, MissingInputError, UnavailableError, UsageError
+from nndeploy.pacing.operators import Amount
+from nndeploy.pacing.pacer import ONLY_TIMES, PaceGoal
+from nndeploy.runtime.paced import counted_operators
+
+INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
+PIXELS = 24 * 24
+DEPTHWISE, POINTWISE = 2 * 32 * 9 * PIXELS, 2 * 48 * 32 * PIXELS
+FLOPS = DEPTHWISE + 32 * PIXELS + POINTWISE
+BYTES = 4 * (32 * PIXELS + 32 * 9 + 48 * 32 + 48 * PIXELS)
+"""Of the block as one operator: what is between its parts is not moved."""
+
+
+CHAIN = """<ir_version: 8, opset_import: ["": 17]>
+g (float[8,8] x) => (float[8,8] y) { a = Exp(x) b = MatMul(a, x) c = Tanh(b) d = MatMul(c, b) e = Sin(d) y = Neg(e) }"""
+SEVERAL = ["Exp a", "MatMul b", "Tanh c", "MatMul d", "Sin e", "Neg y"]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of several operators in ONNX Runtime, none of which it fuses."""
+    needs_native()
+    folder = tmp_path_factory.mktemp("several")
+    onnx.save(onnx.parser.parse_model(CHAIN), folder / "chain.onnx")
+    nndeploy.compile_model(folder / "chain.onnx", folder / "chain.nnd", backends="onnxruntime", pace=True)
+    return folder / "chain.nnd"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A bundle of each kind: own kernels, ONNX Runtime, without points."""
+    needs_native()
+    folder = tmp_path_factory.mktemp("plans")
+    model = separable_model(folder / "separable.onnx")
+    found = {}
+    for name, options in {
+        "native": {"backends": "native", "pace": True},
+        "onnxruntime": {"backends": "onnxruntime", "pace": True},
+        "openvino": {"backends": "openvino", "pace": True},
+        "without": {"backends": "onnxruntime"},
+    }.items():
+        found[name] = folder / f"{name}.nnd"
+        nndeploy.compile_model(model, found[name], **options)  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture
+def plan(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A plan that has a point behind every operator, however short."""
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
+    path = tmp_path / "plan.json"
+    arguments = ["pace", str(models["onnxruntime"]), "--max-latency", "50ms", "--runs", "1", "-o", str(path)]
+    assert run_command(arguments) == 0
+    capsys.readouterr()
+    return path
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Returns the exit code of a command and the one line that it says."""
+    code = run_command(arguments)
+    (line,) = capsys.readouterr().err.splitlines()
+    return code, line
+
+
+def run_with(bundle: Path, plan: Path, *more: str) -> list[str]:
+    return ["run", str(bundle), "--input", str(plan.with_name("x.npz")), "--pace", "--pace-plan", str(plan), *more]
+
+
+@pytest.mark.parametrize("backend", ["native", "openvino"])
+def test_a_submodel_of_one_point_computes_all_of_it(models: dict[str, Path], backend: str) -> None:
+    with nndeploy.load_bundle(models[backend], pace=ONLY_TIMES) as program:
+        (point,) = program.points
+    assert point.submodel == "s0"
+    assert point.amount == Amount(FLOPS, BYTES)
+
+
+def test_points_of_a_library_have_the_amounts_of_their_operators(models: dict[str, Path]) -> None:
+    with nndeploy.load_bundle(models["onnxruntime"], pace=ONLY_TIMES) as program:
+        amounts = {point.name: point.amount for point in program.points}
+    first = amounts["Conv r"] if "Conv r" in amounts else amounts["FusedConv r"]
+    assert first is not None
+    assert first.flops == DEPTHWISE + 32 * PIXELS
+    assert first.bytes == 4 * (2 * 32 * PIXELS + 32 * 9)
+
+
+def test_the_bundle_keeps_amounts_only_where_it_is_to_be_paced(models: dict[str, Path]) -> None:
+    with open_bundle(models["onnxruntime"]) as bundle:
+        counted = counted_operators(bundle)
+    assert counted.shapes == {"x": (1, 32, 24, 24)}
+    assert counted.submodels["s0"].whole() == Amount(FLOPS, BYTES)
+    with open_bundle(models["without"]) as bundle:
+        assert counted_operators(bundle).submodels == {}
+        assert not any(name.startswith("pacing/") for name in bundle.manifest.members)
+
+
+def test_operators_are_timed_without_delays(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bench", str(models["onnxruntime"]), "--operators", "--iterations", "5", "--threads", "1"]
+    assert run_command([*arguments, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    rows = report["operators"]
+    assert report["runs"] == 5
+    assert report["shapes"] == [[1, 32, 24, 24]]
+    assert len(rows) >= 2
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert 0 < sum(row["us"] for row in rows) <= report["run_us"] * 1.5
+    for row in rows:
+        assert row["submodel"] == "s0"
+        assert row["gflops_per_s"] == pytest.approx(row["flops"] / row["us"] / 1e3)
+    assert report["estimate_r2"] is None or 0 <= report["estimate_r2"] <= 1
+    assert run_command(arguments) == 0
+    assert "GFLOP/s" in capsys.readouterr().out
+
+
+def test_every_operator_is_timed_also_where_runs_have_fewer_points(several: Path) -> None:
+    with nndeploy.load_bundle(several, pace=ONLY_TIMES) as program:
+        assert [point.name for point in program.points] == SEVERAL
+        amounts = {point.name: point.amount for point in program.points}
+    with nndeploy.load_bundle(several, pace=PaceGoal(cpu_limit=0.5)) as program:
+        (point,) = program.points  # short ones together are not worth a point
+    assert amounts["MatMul b"] == Amount(2 * 8 * 8 * 8, 4 * 3 * 64)
+    assert point.amount is not None
+    assert point.amount.flops == sum(amount.flops for amount in amounts.values() if amount is not None)
+
+
+def test_timing_operators_makes_no_run_sleep(models: dict[str, Path]) -> None:
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=ONLY_TIMES) as program:
+        for _ in range(12):
+            program.run(INPUT)
+        assert program.pacer is not None
+        assert len(program.pacer.records) == 12
+        assert not any(record.cap or record.late for record in program.pacer.records)
+        latency, times = program.pacer.timed()
+        program.pacer.forget()
+        assert program.pacer.records == []
+        program.run(INPUT)
+        assert program.pacer.timed()[0] == program.pacer.records[0].latency  # of what was not forgotten
+    assert 0 < times.sum() <= latency * 1.5
+
+
+def test_timing_operators_needs_points(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(["bench", str(models["without"]), "--operators"], capsys)
+    assert code == UnavailableError.exit_code
+    assert "no pace points" in line
+    assert "--pace" in line
+    code, line = refused(["bench", str(models["native"]), "--operators", "--scenario", "offline"], capsys)
+    assert code == UsageError.exit_code
+
+
+def test_a_run_by_a_plan_is_paced_from_the_first_on(models: dict[str, Path], plan: Path) -> None:
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1) as program:
+        want = program.run(INPUT)["y"]
+    loaded = plan_file_from_json(plan.read_bytes())
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+        assert program.pacer is not None
+        assert not program.pacer.records  # nothing was run to learn
+        np.testing.assert_array_equal(program.run(INPUT)["y"], want)
+        (record,) = program.pacer.records
+        delays = np.array([point.delay_us for point in program.pacer.plan()])
+        for _ in range(20):
+            program.run(INPUT)
+        later = np.array([point.delay_us for point in program.pacer.plan()])
+    assert record.cap == 50_000_000
+    weights = loaded.learnt.weights[np.argsort(loaded.learnt.order)]
+    for shown in (delays, later):
+        np.testing.assert_allclose(shown / shown.sum(), weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("part_made_with", "part_run_with"), [(-1.0, 1e18), (1e18, -1.0), (-1.0, -1.0)])
+def test_points_are_those_of_the_plan_whatever_operators_take_now(
+    several: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    part_made_with: float,
+    part_run_with: float,
+) -> None:
+    path = tmp_path / "plan.json"
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", part_made_with)
+    assert run_command(["pace", str(several), "--max-latency", "50ms", "--runs", "1", "-o", str(path)]) == 0
+    names = [point["name"] for point in json.loads(path.read_bytes())["points"]]
+    assert names == (SEVERAL if part_made_with < 0 else SEVERAL[-1:])
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", part_run_with)
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    np.savez(tmp_path / "x.npz", x=x)
+    for _ in range(3):
+        capsys.readouterr()
+        assert run_command(run_with(several, path, "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 50
+    with nndeploy.load_bundle(several, pace=plan_file_from_json(path.read_bytes())) as program:
+        assert [point.name for point in program.points] == names
+        got = program.run({"x": x})["y"]
+    with nndeploy.load_bundle(several) as program:
+        np.testing.assert_array_equal(got, program.run({"x": x})["y"])
+
+
+def test_points_may_have_other_numbers_when_a_plan_is_run(models: dict[str, Path], plan: Path) -> None:
+    data = json.loads(plan.read_bytes())
+    for place, point in enumerate(reversed(data["points"])):
+        point["point"] = place  # as if the library had numbered its operators the other way round
+    loaded = plan_file_from_json(json.dumps(data).encode())
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+        program.run(INPUT)
+        assert program.pacer is not None
+        found = program.pacer.plan()
+    assert [point.name for point in found] == [point["name"] for point in data["points"]]
+    weights = [point["weight"] for point in data["points"]]
+    delays = np.array([point.delay_us for point in found])
+    np.testing.assert_allclose(delays / delays.sum(), weights, rtol=1e-6)
+
+
+def test_a_plan_has_the_policy_by_which_it_was_made(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.json"
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
+    made = ["pace", str(several), "--max-latency", "50ms", "--policy", "equal", "--runs", "1", "-o", str(path)]
+    assert run_command(made) == 0
+    data = json.loads(path.read_bytes())
+    assert data["policy"] == "equal"
+    weights = [point["weight"] for point in data["points"]]
+    assert weights[:-1] == pytest.approx([1 / (len(SEVERAL) - 1)] * (len(SEVERAL) - 1))
+    capsys.readouterr()
+    code, line = refused(run_with(several, path, "--policy", "solved"), capsys)
+    assert (code, "--policy has no meaning with --pace-plan" in line) == (UsageError.exit_code, True)
+
+
+def test_a_person_may_change_weights_and_they_stay(models: dict[str, Path], plan: Path) -> None:
+    data = json.loads(plan.read_bytes())
+    for place, point in enumerate(data["points"]):
+        point["weight"] = float(place == 0)
+    loaded = plan_file_from_json(json.dumps(data).encode())
+    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+        for _ in range(20):
+            program.run(INPUT)
+        assert program.pacer is not None
+        delays = [point.delay_us for point in program.pacer.plan()]
+    assert delays[0] > 0
+    assert not any(delays[1:])
+
+
+def test_the_goal_of_the_command_goes_before_that_of_the_plan(
+    models: dict[str, Path], plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(plan.with_name("x.npz"), **INPUT)
+    assert run_command(run_with(models["onnxruntime"], plan, "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 50
+    assert run_command(run_with(models["onnxruntime"], plan, "--max-latency", "70ms", "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 70
+    code, line = refused(run_with(models["onnxruntime"], plan, "--max-latency", "1us"), capsys)
+    assert code == UsageError.exit_code
+    assert "is the least that works" in line
+
+
+def test_inputs_of_another_shape_are_learnt(models: dict[str, Path], plan: Path) -> None:
+    loaded = plan_file_from_json(plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 32, 24, 25]]"))
+    with nndeploy.load_bundle(models["onnxruntime"], pace=loaded) as program:
+        program.run(INPUT)
+        assert program.pacer is not None
+        assert [record.cap for record in program.pacer.records] == [0]
+
+
+def test_a_plan_for_another_bundle_is_refused(
+    models: dict[str, Path], plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(plan.with_name("x.npz"), **INPUT)
+    code, line = refused(run_with(models["native"], plan), capsys)
+    assert code == DataError.exit_code
+    assert "made for another bundle" in line
+    assert "nndeploy pace" in line
+
+
+def changed(plan: Path, change: dict[str, Any]) -> Path:
+    data = json.loads(plan.read_bytes())
+    data["points"][0] |= change
+    other = plan.with_name("other.json")
+    other.write_text(json.dumps(data))
+    return other
+
+
+def without_last_point(plan: Path) -> Path:
+    """Returns a plan without the last point: its weight is 0, and it is there whatever is wanted."""
+    data = json.loads(plan.read_bytes())
+    del data["points"][-1]
+    other = plan.with_name("fewer.json")
+    other.write_text(json.dumps(data))
+    return other
+
+
+def test_a_plan_of_other_operators_is_refused(
+    models: dict[str, Path], plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = models["onnxruntime"]
+    np.savez(plan.with_name("x.npz"), **INPUT)
+    code, line = refused(run_with(bundle, changed(plan, {"name": "Sin q"})), capsys)
+    assert (code, "'Sin q', behind which is no point here" in line) == (DataError.exit_code, True)
+    code, line = refused(run_with(bundle, without_last_point(plan)), capsys)
+    assert (code, "which are not the" in line) == (DataError.exit_code, True)
+    code, line = refused(run_with(bundle, changed(plan, {"parts": 3})), capsys)
+    assert (code, "which is done in one" in line) == (DataError.exit_code, True)
+    code, line = refused(run_with(bundle, plan.with_name("none.json")), capsys)
+    assert (code, "no such file" in line) == (MissingInputError.exit_code, True)
+    code, line = refused(run_with(bundle, changed(plan, {"amount_us": -1})), capsys)
+    assert (code, "other.json" in line) == (DataError.exit_code, True)
+    code, line = refused([one for one in run_with(bundle, plan) if one != "--pace"], capsys)
+    assert (code, "--pace-plan is for --pace" in line) == (UsageError.exit_code, True)
+
+
+def test_a_plan_is_written_whole_or_not_at_all(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    arguments = ["pace", str(models["native"]), "--max-latency", "50ms", "--runs", "1", "-o", str(tmp_path / "folder")]
+    assert run_command(arguments) != 0
+    assert "cannot be created" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+def test_an_estimate_runs_nothing(
+    models: dict[str, Path], backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy.runtime.program.load_bundle", None)
+    assert run_command(["pace", str(models[backend]), "--estimate", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["unit"] == "share"
+    assert sum(point["flops"] for point in report["points"]) == FLOPS
+    assert sum(point["share"] for point in report["points"]) == pytest.approx(1)
+    assert all(point["amount_us"] is None for point in report["points"])
+    assert run_command(["pace", str(models[backend]), "--estimate"]) == 0
+    said = capsys.readouterr().out
+    assert "estimated, not measured" in said
+    assert "%" in said
+
+
+def test_an_estimate_tells_times_where_the_target_says_its_rates(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = tmp_path / "box.toml"
+    box.write_text(f'arch = "x86_64"\nflops_per_s = {FLOPS}\nbytes_per_s = {1000 * BYTES}\n')
+    arguments = ["pace", str(models["onnxruntime"]), "--estimate", "--target", str(box)]
+    assert run_command([*arguments, "--max-latency", "3s", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert sum(point["amount_us"] for point in report["points"]) == pytest.approx(1e6, rel=1e-3)
+    assert sum(point["delay_us"] for point in report["points"]) == pytest.approx(2e6, rel=1e-3)
+    code, line = refused([*arguments, "--max-latency", "500ms"], capsys)
+    assert code == UsageError.exit_code
+    assert "is the least that works" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--estimate", "-o", "p.json"], "gives no plan to run by"),
+        (["--cpu-limit", "50%", "--target", "t4"], "--target is for --estimate"),
+        (["--estimate", "--target", "nowhere"], "no target is called"),
+    ],
+)
+def test_options_of_an_estimate_that_make_no_sense(
+    models: dict[str, Path], options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = refused(["pace", str(models["native"]), *options], capsys)
+    assert code == UsageError.exit_code
+    assert reason in line
+
+
+def test_an_estimate_needs_amounts(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(["pace", str(models["without"]), "--estimate"], capsys)
+    assert code == UnavailableError.exit_code
+    assert "does not say what its operators compute" in line
+
+
+def test_pairs_are_shown(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["pace", str(models["onnxruntime"]), "--cpu-limit", "50%", "--runs", "1", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    names = [point["name"] for point in points]
+    assert [point["pair"] for point in points] == [
+        f"{a} -> {b}" for a, b in zip(names, [*names[1:], "end"], strict=True)
+    ]
