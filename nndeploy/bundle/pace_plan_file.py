@@ -17,7 +17,8 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_json import encode_manifest
 from nndeploy.bundle.strict_json import parse_json
 from nndeploy.errors import BundleError, DataError
-from nndeploy.pacing.pacer import LearntShape, PaceGoal
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.paced_shape import LearntShape
 from nndeploy.pacing.policy import PacePolicy
 
 FORMAT_NAME = "nndeploy-pace-plan"

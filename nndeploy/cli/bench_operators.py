@@ -14,7 +14,7 @@ from nndeploy.cli.load_options import load
 from nndeploy.errors import NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.pacing.estimate import estimated_ns, explained
-from nndeploy.pacing.pacer import ONLY_TIMES
+from nndeploy.pacing.goal import ONLY_TIMES
 from nndeploy.runtime.paced import ProgramPoint, shapes_of
 from nndeploy.runtime.program import Program
 

@@ -10,7 +10,7 @@ import click
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.console import warn
 from nndeploy.errors import MissingInputError
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.program import Program, load_bundle
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.pace_options import goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 
 EXAMPLES = """\b
 Examples:

@@ -13,8 +13,8 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.pace_pairs import pairs
 from nndeploy.errors import UnavailableError
 from nndeploy.pacing.estimate import estimated_ns, has_rates
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.operators import Amount, Operators
-from nndeploy.pacing.pacer import PaceGoal
 from nndeploy.pacing.plan import serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.runtime.paced import HINT, counted_operators

@@ -11,7 +11,7 @@ import click
 
 from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
 from nndeploy.errors import DataError, UsageError
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.policy import PacePolicy
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -14,7 +14,7 @@ from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.load_options import load
 from nndeploy.cli.pace_options import pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.program import Program
 from nndeploy.stream.checked_plan import checked_plan
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model

@@ -7,7 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from nndeploy.pacing.load_curve import WINDOW_NS
-from nndeploy.pacing.pacer import PaceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PaceRecord:
+    """What one run did, in nanoseconds and on the thread that called it: `cap` is 0 for a calm one.
+
+    `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
+    two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
+    than planned.
+    """
+
+    cap: int
+    latency: int
+    slept: int
+    used: int
+    waiting_used: int
+    longest_run: int
+    busiest: int
+    late: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

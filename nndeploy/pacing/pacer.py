@@ -5,146 +5,49 @@ The first runs at a shape are calm: their points are timed, and the plan is made
 correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
-import math
 import statistics
 import threading
 import time
-from bisect import insort
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import DataError, UsageError
+from nndeploy.errors import DataError
+from nndeploy.pacing.achieved import PaceRecord
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline, expected_timeline, of_median_peak
+from nndeploy.pacing.load_curve import Loads, calm_timeline, expected_timeline, of_median_peak
+from nndeploy.pacing.paced_shape import (
+    KEPT_TIMES,
+    LEAST_RESERVE_NS,
+    RUNS_OF_A_PLAN,
+    LearntShape,
+    PacedShape,
+    Shapes,
+)
 from nndeploy.pacing.plan import PacePlan, serial_plan
-from nndeploy.pacing.policy import PacePolicy
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
-Shapes: TypeAlias = tuple[tuple[int, ...], ...]
-"""Of the inputs of a run."""
 
 CALM_RUNS = 5
-RUNS_OF_A_PLAN = 8
 PLAN_SECONDS = 0.2
 """A plan is made anew from the last so many runs, and no sooner than after this time: making one takes 0.4 ms."""
 MOST_WAITING = 8
 WAITING_SECONDS = 0.1
 """What runs did is looked at once so many have ended, or one so long ago: it takes 0.1 ms behind a run whose operators
 left nothing of Python in the caches, and hardly more for several."""
-KEPT_ERRORS = 200
-"""Runs from whose ends the reserve follows."""
-LEAST_RESERVE_NS = 0.15e6
 FIRST_RESERVE = 0.03
 """Of the cap, before there were runs."""
-END_NS = 0.4e6
-MOST_END = 0.03
-"""What a run still does behind its last operator, and at most which share of the cap is kept for that."""
-MOST_RESERVE = 0.06
-"""Of the cap: rare hold-ups that are longer would cost every run a load that is so much higher."""
-STRETCH_LEARNT = 0.3
-"""Of how much longer than planned the last run's work took, for the next one."""
 MOST_SHAPES = 64
-LEAST_SLACK = 1.02
-"""A cap is refused that is nearer to the calm time."""
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
-KEPT_TIMES = 1000
-"""Runs of which the times of every operator are kept where runs are only timed."""
 KEPT_RECORDS = 10_000
 """Figures are those of the last runs where there are more."""
-KEPT_TIMELINES = 31
-"""Of the last runs at a shape, of which one is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
-
-    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say. With
-    `only_times` nothing is slept: operators are timed, every one, nothing else.
-    """
-
-    max_latency_ns: int = 0
-    cpu_limit: float = 0.0
-    policy: PacePolicy = PacePolicy.PROPORTIONAL
-    is_of_item: bool = False
-    only_times: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
-            raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
-
-    def cap_ns(self, calm_ns: float) -> int:
-        """Returns how long a run may take that takes `calm_ns` without delays."""
-        return self.max_latency_ns or round(calm_ns / self.cpu_limit)
-
-    def check(self, calm_ns: float) -> None:
-        """Checks that a run which takes `calm_ns` without delays can be done in time.
-
-        Raises:
-            UsageError: it cannot.
-        """
-        least = calm_ns * LEAST_SLACK
-        if self.cap_ns(calm_ns) < least and not self.is_of_item:
-            granted = self.max_latency_ns / 1e6
-            raise UsageError(
-                f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
-                hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
-            )
-
-
-ONLY_TIMES = PaceGoal(only_times=True)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LearntShape:
-    """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
-
-    `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
-    """
-
-    shapes: Shapes
-    order: _Array
-    amounts: _Array
-    weights: _Array
-    parts: _Array
-    calm: float
-    reserve: float
-
-    def renumbered(self, numbers: _Array) -> "LearntShape":
-        """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
-        return replace(
-            self,
-            order=self.order[numbers],
-            amounts=self.amounts[numbers],
-            weights=self.weights[numbers],
-            parts=self.parts[numbers],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PaceRecord:
-    """What one run did, in nanoseconds and on the thread that called it: `cap` is 0 for a calm one.
-
-    `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
-    two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
-    than planned.
-    """
-
-    cap: int
-    latency: int
-    slept: int
-    used: int
-    waiting_used: int
-    longest_run: int
-    busiest: int
-    late: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,50 +58,6 @@ class PlannedPoint:
     amount_us: float
     parts: int
     delay_us: float
-
-
-def _nothing() -> _Array:
-    return np.zeros(0)
-
-
-@dataclass(slots=True)
-class _Shape:
-    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
-
-    Weights and parts are those that were `given`, if any.
-    """
-
-    times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
-    latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
-    caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
-    order: _Array = field(default_factory=_nothing)
-    amounts: _Array = field(default_factory=_nothing)
-    calm: float = 0.0
-    reserve: float = 0.0
-    errors: deque[float] = field(default_factory=deque)
-    sorted_errors: list[float] = field(default_factory=list)
-    planned_at: float = 0.0
-    cap: int = 0
-    memory: PlanMemory | None = None
-    given: LearntShape | None = None
-    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
-
-    def keep_back(self, error: float) -> None:
-        """Sets the reserve: what 99 of 100 runs needed beyond the end planned for them; `error` is the last one's."""
-        if len(self.errors) == KEPT_ERRORS:
-            self.sorted_errors.remove(self.errors.popleft())
-        self.errors.append(error)
-        insort(self.sorted_errors, error)
-        needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
-        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap) + min(END_NS, MOST_END * self.cap)
-        if self.memory is not None:
-            self.memory.struct.reserve = self.reserve
-
-    def stretch(self, worked: float) -> None:
-        """Keeps how long the last run's work took beside what is planned, for the runs to come."""
-        assert self.memory is not None
-        plan = self.memory.struct
-        plan.stretch = max(1.0, plan.stretch + STRETCH_LEARNT * (worked / max(1.0, plan.total) - plan.stretch))
 
 
 class Pacer:
@@ -216,11 +75,11 @@ class Pacer:
         self._num_threads = num_threads
         self._lock = threading.Lock()
         self._free: list[Item] = []
-        self._ended: list[tuple[_Shape, Item, int, float]] = []
+        self._ended: list[tuple[PacedShape, Item, int, float]] = []
         self._looked_at = time.monotonic()
         self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
-        self._shapes: OrderedDict[Shapes, _Shape] = OrderedDict()
+        self._shapes: OrderedDict[Shapes, PacedShape] = OrderedDict()
 
     def add_points(self, points: Sequence[tuple[str, bool]]) -> int:
         """Adds the points of a submodel: the operator before each, and whether it is done in parts.
@@ -316,7 +175,7 @@ class Pacer:
             if parts > 1 and not is_cut:
                 raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
         self.goal.check(learnt.calm)
-        shape = _Shape(order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt)
+        shape = PacedShape(order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt)
         shape.cap = self.goal.cap_ns(learnt.calm)
         shape.keep_back(learnt.reserve)
         with self._lock:
@@ -359,17 +218,17 @@ class Pacer:
             calm, cap, timelines = shape.calm, shape.cap, list(shape.timelines)
         return Loads(calm_timeline(calm), expected_timeline(plan, cap), of_median_peak(timelines))
 
-    def _planned(self) -> _Shape | None:
+    def _planned(self) -> PacedShape | None:
         """Returns the shape that ran last of those that have a plan."""
         self._look()
         return next((shape for shape in reversed(self._shapes.values()) if shape.memory is not None), None)
 
-    def _shape(self, key: Shapes) -> _Shape:
+    def _shape(self, key: Shapes) -> PacedShape:
         if key in self._shapes:
             self._shapes.move_to_end(key)
         else:
             num_times = KEPT_TIMES if self.goal.only_times else RUNS_OF_A_PLAN
-            self._shapes[key] = _Shape(times=deque(maxlen=num_times))
+            self._shapes[key] = PacedShape(times=deque(maxlen=num_times))
             if len(self._shapes) > MOST_SHAPES:
                 self._shapes.popitem(last=False)
         return self._shapes[key]
@@ -382,7 +241,7 @@ class Pacer:
         self._ended.clear()
         self._looked_at = time.monotonic()
 
-    def _learn(self, shape: _Shape, item: Item, cap: int, reserve: float) -> None:
+    def _learn(self, shape: PacedShape, item: Item, cap: int, reserve: float) -> None:
         did, latency = item.workers[0], item.latency
         self._records.append(
             PaceRecord(
@@ -406,7 +265,7 @@ class Pacer:
         if is_time:
             self._plan(shape)
 
-    def _plan(self, shape: _Shape) -> None:
+    def _plan(self, shape: PacedShape) -> None:
         """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made."""
         amounts = np.median(shape.times, 0)
         if shape.memory is None:
@@ -422,14 +281,14 @@ class Pacer:
         shape.latencies.clear()
         self._apply(shape)
 
-    def _apply(self, shape: _Shape) -> None:
+    def _apply(self, shape: PacedShape) -> None:
         """Lets the next runs at a shape go by what is known of it now."""
         shape.planned_at = time.monotonic()
         _, plan = self._in_order(shape)
         stretch = 1.0 if shape.memory is None else shape.memory.struct.stretch
         shape.memory = PlanMemory(plan, shape.order, stretch)
 
-    def _in_order(self, shape: _Shape) -> tuple[_Array, PacePlan]:
+    def _in_order(self, shape: PacedShape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         amounts, is_cut = shape.amounts[passed], np.array(self._is_cut)[passed]

@@ -15,9 +15,11 @@ from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError, DataError, NndeployError, UnavailableError
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
-from nndeploy.pacing.pacer import CALM_RUNS, LearntShape, PaceGoal, Pacer, Shapes
+from nndeploy.pacing.paced_shape import LearntShape, Shapes
+from nndeploy.pacing.pacer import CALM_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane

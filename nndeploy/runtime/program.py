@@ -22,7 +22,8 @@ from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
-from nndeploy.pacing.pacer import PaceGoal, Pacer
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.pacer import Pacer
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.input_checks import InputChecks

@@ -21,15 +21,9 @@ from threading import Lock
 import numpy as np
 
 from nndeploy.errors import UsageError
-from nndeploy.pacing.pacer import (
-    FIRST_RESERVE,
-    KEPT_ERRORS,
-    LEAST_RESERVE_NS,
-    LEAST_SLACK,
-    MOST_RESERVE,
-    PaceGoal,
-    Pacer,
-)
+from nndeploy.pacing.goal import LEAST_SLACK, PaceGoal
+from nndeploy.pacing.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
+from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
 from nndeploy.stream.item_plan import ItemPlan, PacedItem, amounts_of, calm_ns, planned
 from nndeploy.stream.records import Record
@@ -38,6 +32,8 @@ from nndeploy.target import num_cores
 CALM_ITEMS = 5
 ITEMS_OF_A_PLAN = 8
 """After so many items the plan is made anew."""
+MOST_ITEM_RESERVE = 0.25
+"""Of the cap: an item is held up in every stage, by those of other items too."""
 KEPT_ITEMS = 32
 """Items of whose stages the plan takes the medians."""
 KEPT_LATENCIES = 100_000
@@ -106,9 +102,7 @@ class StreamPacing:
         self._reserve = 0.0
         self._amounts: deque[dict[str, float]] = deque(maxlen=KEPT_ITEMS)
         self._busy: deque[float] = deque(maxlen=KEPT_ITEMS)  # the longest time that an item kept a worker for
-        self._late: deque[float] = deque(
-            maxlen=KEPT_ERRORS
-        )  # behind the end that was planned; first what calm ones took
+        self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end; first what calm ones took
         self._latencies: deque[int] = deque(maxlen=KEPT_LATENCIES)
         self._under_way = set[PacedItem]()
         self._num_new = self._next_begin_ns = 0
@@ -205,7 +199,7 @@ class StreamPacing:
         outside = max(0.0, self.calm_ns - calm_ns(self._plan, self._medians()))
         spread = sorted(self._late)[-2] - self.calm_ns  # the slowest is the first one, to which all is new
         reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.cap_ns
-        self._reserve = min(reserve, MOST_RESERVE * self.cap_ns)
+        self._reserve = min(reserve, MOST_ITEM_RESERVE * self.cap_ns)
         self._late.clear()
         for pacers in self.pacers.values():
             for pacer in pacers:
@@ -215,7 +209,7 @@ class StreamPacing:
 
     def _plan_anew(self) -> None:
         needed = float(np.quantile(self._late, 0.99, method="higher"))
-        self._reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap_ns)
+        self._reserve = min(max(needed, LEAST_RESERVE_NS), MOST_ITEM_RESERVE * self.cap_ns)
         self._make_plan((_Marks().cpu_ns - self._marks.cpu_ns) / self._num_new)
 
     def _make_plan(self, cpu_ns: float) -> None:

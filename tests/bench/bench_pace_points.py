@@ -28,7 +28,7 @@ from nndeploy_onnxruntime import pace_segments, paced_session, placed_points
 from real_models import MODELS, real_model
 
 import nndeploy
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 
 NAMES = ("ultraface_rfb320", "fastestdet", "mobilenet_v2_quant", "basic_pitch", "ppocr_det_mobile_v2")
 GOAL = PaceGoal(cpu_limit=0.98)

@@ -41,7 +41,7 @@ from real_models import MODELS, real_model
 
 import nndeploy
 from nndeploy.pacing.achieved import achieved
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 
 NAMES = ("ppocr_det_mobile_v2", "basic_pitch", "magika_standard_v3_3", "unet_stress_field", "ultraface_rfb320")
 CORE, OTHER_CORE = 0, 1

@@ -24,8 +24,8 @@ import nndeploy
 from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.page import write_page
 from nndeploy.pacing.achieved import achieved
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.load_curve import Loads
-from nndeploy.pacing.pacer import PaceGoal
 
 NAMES = ("ppocr_det_mobile_v2", "unet_stress_field")
 DOCS = Path(__file__).resolve().parents[2] / "docs"

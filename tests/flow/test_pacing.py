@@ -15,7 +15,8 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
-from nndeploy.pacing.pacer import CALM_RUNS, PaceGoal
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.pacer import CALM_RUNS
 from nndeploy.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}

@@ -14,7 +14,7 @@ from separable_model import needs_native
 
 import nndeploy
 from nndeploy.cli.main import run_command
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.lane import Lane
 

@@ -16,8 +16,8 @@ from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import DataError, MissingInputError, UnavailableError, UsageError
+from nndeploy.pacing.goal import ONLY_TIMES, PaceGoal
 from nndeploy.pacing.operators import Amount
-from nndeploy.pacing.pacer import ONLY_TIMES, PaceGoal
 from nndeploy.runtime.paced import counted_operators
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}

@@ -10,8 +10,9 @@ import numpy as np
 from nndeploy.bundle.operators_file import CountedOperators, operators_from_json, operators_to_json
 from nndeploy.bundle.pace_plan_file import PacePlanFile, plan_file_from_json, plan_file_to_json
 from nndeploy.errors import BundleError, DataError
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.operators import Operator, Operators
-from nndeploy.pacing.pacer import LearntShape, PaceGoal
+from nndeploy.pacing.paced_shape import LearntShape
 
 NUM_MUTANTS = 4000
 COUNT = 5

@@ -10,7 +10,8 @@ import pytest
 
 from nndeploy.bundle.pace_plan_file import PacePlanFile, check_made_for, plan_file_from_json, plan_file_to_json
 from nndeploy.errors import DataError
-from nndeploy.pacing.pacer import LearntShape, PaceGoal
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.paced_shape import LearntShape
 from nndeploy.pacing.policy import PacePolicy
 
 LEARNT = LearntShape(

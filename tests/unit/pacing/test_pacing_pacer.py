@@ -3,9 +3,11 @@
 
 import time
 
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import Item
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.pacer import CALM_RUNS, MOST_RESERVE, PaceGoal, Pacer, _Shape
+from nndeploy.pacing.paced_shape import END_NS, MOST_RESERVE, PacedShape
+from nndeploy.pacing.pacer import CALM_RUNS, Pacer
 
 MS = 1_000_000
 CAP = 100 * MS
@@ -40,11 +42,11 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace_li
     assert pacer.records[-1].cap == CAP
 
 
-def planned_after(latencies: list[int], caps: list[int]) -> _Shape:
+def planned_after(latencies: list[int], caps: list[int]) -> PacedShape:
     """Returns what is known of runs of 40 ms, planned for a cap of 100 ms, after some of these latencies and caps."""
     pacer = Pacer(None, PaceGoal(CAP), 1)  # type: ignore[arg-type]
     pacer.add_points([("first", False), ("second", False)])
-    shape, item = _Shape(), Item(2, 1)
+    shape, item = PacedShape(), Item(2, 1)
     item.times[:] = 20 * MS
     item.order[:] = range(2)
     for latency, cap in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, caps, strict=True)):
@@ -65,4 +67,4 @@ def test_runs_that_began_too_late_keep_nothing_back_from_others() -> None:
     assert list(shape.errors)[1:] == [0, 0, 0]
     assert shape.cap == CAP
     late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than they take calm
-    assert late.reserve == MOST_RESERVE * CAP
+    assert late.reserve == MOST_RESERVE * CAP + END_NS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import UsageError
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pair_graph import PairGraph
 from nndeploy.pacing.plan import PART_NS, serial_plan
 from nndeploy.pacing.policy import PacePolicy

@@ -7,7 +7,7 @@ import pytest
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.pacing.pacer import PaceGoal
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream import pacing as paced
 from nndeploy.stream.engine import Stream, StreamOptions
 from nndeploy.stream.pacing import AT_ONCE, CALM_ITEMS, ITEMS_OF_A_PLAN, StreamPacing

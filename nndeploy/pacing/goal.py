@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user grants to pace by: a latency, or a share of the processor."""
+
+import math
+from dataclasses import dataclass
+
+from nndeploy.errors import UsageError
+from nndeploy.pacing.policy import PacePolicy
+
+LEAST_SLACK = 1.02
+"""A cap is refused that is nearer to the calm time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaceGoal:
+    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
+
+    `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say. With
+    `only_times` nothing is slept: operators are timed, every one, nothing else.
+    """
+
+    max_latency_ns: int = 0
+    cpu_limit: float = 0.0
+    policy: PacePolicy = PacePolicy.PROPORTIONAL
+    is_of_item: bool = False
+    only_times: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
+            raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
+
+    def cap_ns(self, calm_ns: float) -> int:
+        """Returns how long a run may take that takes `calm_ns` without delays."""
+        return self.max_latency_ns or round(calm_ns / self.cpu_limit)
+
+    def check(self, calm_ns: float) -> None:
+        """Checks that a run which takes `calm_ns` without delays can be done in time.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        least = calm_ns * LEAST_SLACK
+        if self.cap_ns(calm_ns) < least and not self.is_of_item:
+            granted = self.max_latency_ns / 1e6
+            raise UsageError(
+                f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
+                hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
+            )
+
+
+ONLY_TIMES = PaceGoal(only_times=True)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of runs at one shape of the inputs, and how much time is kept back for what may come between."""
+
+import math
+from bisect import insort
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nndeploy.pacing.item import PlanMemory
+from nndeploy.pacing.load_curve import Timeline
+
+_Array: TypeAlias = "np.ndarray[Any, Any]"
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of the inputs of a run."""
+
+RUNS_OF_A_PLAN = 8
+KEPT_ERRORS = 200
+"""Runs from whose ends the reserve follows."""
+LEAST_RESERVE_NS = 0.15e6
+END_NS = 0.4e6
+MOST_END = 0.03
+"""What a run still does behind its last operator, and at most which share of the cap is kept for that."""
+MOST_RESERVE = 0.06
+"""Of the cap: rare hold-ups that are longer would cost every run a load that is so much higher."""
+STRETCH_LEARNT = 0.3
+"""Of how much longer than planned the last run's work took, for the next one."""
+KEPT_TIMES = 1000
+"""Runs of which the times of every operator are kept where runs are only timed."""
+KEPT_TIMELINES = 31
+"""Of the last runs at a shape, of which one is shown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntShape:
+    """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
+
+    `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
+    """
+
+    shapes: Shapes
+    order: _Array
+    amounts: _Array
+    weights: _Array
+    parts: _Array
+    calm: float
+    reserve: float
+
+    def renumbered(self, numbers: _Array) -> "LearntShape":
+        """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
+        return replace(
+            self,
+            order=self.order[numbers],
+            amounts=self.amounts[numbers],
+            weights=self.weights[numbers],
+            parts=self.parts[numbers],
+        )
+
+
+def _nothing() -> _Array:
+    return np.zeros(0)
+
+
+@dataclass(slots=True)
+class PacedShape:
+    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
+
+    Weights and parts are those that were `given`, if any.
+    """
+
+    times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
+    latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
+    caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
+    order: _Array = field(default_factory=_nothing)
+    amounts: _Array = field(default_factory=_nothing)
+    calm: float = 0.0
+    reserve: float = 0.0
+    errors: deque[float] = field(default_factory=deque)
+    sorted_errors: list[float] = field(default_factory=list)
+    planned_at: float = 0.0
+    cap: int = 0
+    memory: PlanMemory | None = None
+    given: LearntShape | None = None
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
+
+    def keep_back(self, error: float) -> None:
+        """Sets the reserve: what 99 of 100 runs needed beyond the end planned for them; `error` is the last one's."""
+        if len(self.errors) == KEPT_ERRORS:
+            self.sorted_errors.remove(self.errors.popleft())
+        self.errors.append(error)
+        insort(self.sorted_errors, error)
+        needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
+        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap) + min(END_NS, MOST_END * self.cap)
+        if self.memory is not None:
+            self.memory.struct.reserve = self.reserve
+
+    def stretch(self, worked: float) -> None:
+        """Keeps how long the last run's work took beside what is planned, for the runs to come."""
+        assert self.memory is not None
+        plan = self.memory.struct
+        plan.stretch = max(1.0, plan.stretch + STRETCH_LEARNT * (worked / max(1.0, plan.total) - plan.stretch))
