@@ -130,7 +130,8 @@ def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
     case, cap, began = CASES[name], float(cap_ms), dict[int, float]()
     options = {
         "threads": case.threads(), "device": "cpu", "strict": False, "custom_ops": (), "no_native_code": False,
-        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None, "policy": None,
+        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None,
+        "policy": None, "pace_plan": None,
     }  # fmt: skip
     paths = [path for _ in range(-(-int(count) // len(case.paths))) for path in case.paths]
     with ExitStack() as stack:
