@@ -2,6 +2,7 @@
 """`nndeploy pace`: the plan by which a bundle would be paced on this machine, and what it achieves on its sample."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.pace_options import goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.pacer import PlannedPoint
 
 EXAMPLES = """\b
 Examples:
@@ -92,14 +94,24 @@ def pace(
         points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
         print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), "points": points})
         return
+    _print_plan(named, found.cap_ms, None if shows_all else SHOWN)
+    for note in program.pacer.notes:
+        print_line(note)
+    print_loads(loads)
+    for line in text.splitlines():
+        print_line(line.removeprefix("nndeploy: "))
+
+
+def _print_plan(named: Sequence[tuple[str, PlannedPoint]], cap_ms: float, num_shown: int | None) -> None:
+    """Prints the longest operators, each with the one behind it; all of them, in order, where no number is said."""
     work_ms, sleep_ms = (
-        sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for one in plan), strict=True)
+        sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for _, one in named), strict=True)
     )
     work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
-    print_line(f"{len(plan)} points, {work_and_sleep} in {ms_text(found.cap_ms)}")
-    longest = named if shows_all else sorted(named, key=lambda one: -one[1].amount_us)[:SHOWN]
+    print_line(f"{len(named)} points, {work_and_sleep} in {ms_text(cap_ms)}")
+    longest = sorted(named, key=lambda one: -one[1].amount_us)[:num_shown] if num_shown else named
     print_table(
-        "operators" if shows_all else f"the {len(longest)} longest operators",
+        f"the {len(longest)} longest operators" if num_shown else "operators",
         ("pair", "us", "share", "parts", "sleep behind it, us"),
         (
             (
@@ -113,11 +125,6 @@ def pace(
         ),
         right=("us", "share", "parts", "sleep behind it, us"),
     )
-    for note in program.pacer.notes:
-        print_line(note)
-    print_loads(loads)
-    for line in text.splitlines():
-        print_line(line.removeprefix("nndeploy: "))
 
 
 def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown: int | None, *, as_json: bool) -> None:

@@ -39,13 +39,22 @@ class PaceGoal:
         Raises:
             UsageError: it cannot.
         """
-        least = calm_ns * LEAST_SLACK
-        if self.cap_ns(calm_ns) < least and not self.is_of_item:
-            granted = self.max_latency_ns / 1e6
-            raise UsageError(
-                f"a run takes {calm_ns / 1e6:.3g} ms without delays: {granted:g} ms leave nothing to sleep in",
-                hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
-            )
+        if not self.is_of_item:
+            check_slack("a run", calm_ns, self.cap_ns(calm_ns))
+
+
+def check_slack(what: str, calm_ns: float, cap_ns: float) -> None:
+    """Checks that `what`, which takes `calm_ns` without delays, leaves time to sleep in within `cap_ns`.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    least = calm_ns * LEAST_SLACK
+    if cap_ns < least:
+        raise UsageError(
+            f"{what} takes {calm_ns / 1e6:.3g} ms without delays: {cap_ns / 1e6:g} ms leave nothing to sleep in",
+            hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
+        )
 
 
 ONLY_TIMES = PaceGoal(only_times=True)

@@ -9,7 +9,6 @@ Delays must not become waiting in front of a stage. So an item is let in one int
 longest time that any stage keeps a worker for, and not while one that is under way is late.
 """
 
-import math
 import statistics
 import time
 from collections import deque
@@ -20,8 +19,7 @@ from threading import Lock
 
 import numpy as np
 
-from nndeploy.errors import UsageError
-from nndeploy.pacing.goal import LEAST_SLACK, PaceGoal
+from nndeploy.pacing.goal import PaceGoal, check_slack
 from nndeploy.pacing.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
 from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
@@ -189,13 +187,7 @@ class StreamPacing:
 
     def _begin_pacing(self) -> None:
         self.calm_ns = statistics.median(self._late)
-        least = self.calm_ns * LEAST_SLACK
-        if self.cap_ns < least:
-            raise UsageError(
-                f"an item takes {self.calm_ns / 1e6:.3g} ms without delays: {self.cap_ns / 1e6:g} ms leave nothing to "
-                "sleep in",
-                hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
-            )
+        check_slack("an item", self.calm_ns, self.cap_ns)
         outside = max(0.0, self.calm_ns - calm_ns(self._plan, self._medians()))
         spread = sorted(self._late)[-2] - self.calm_ns  # the slowest is the first one, to which all is new
         reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.cap_ns
