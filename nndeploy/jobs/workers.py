@@ -42,7 +42,9 @@ class Workers(Protocol):
 
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]: ...
 
-    def measure(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]: ...
+    def measure(
+        self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions
+    ) -> list[list[float]]: ...
 
 
 class InProcessWorkers:
@@ -94,10 +96,11 @@ class ChildWorkers:
         request = Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
         return list(self._call(request).outputs)
 
-    def measure(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]:
-        request = Request("measure", {"path": str(path.absolute())}, measure=options, samples=samples)
+    def measure(self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+        arguments = {"paths": [str(path.absolute()) for path in paths]}
+        request = Request("measure", arguments, measure=options, samples=samples)
         with closing(Child()) as child:
-            return [float(ms) for ms in child.call(request, self._seconds_limit).result]
+            return [[float(ms) for ms in times] for times in child.call(request, self._seconds_limit).result]
 
     def close(self) -> None:
         """Ends the children that are kept."""
