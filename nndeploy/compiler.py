@@ -23,9 +23,10 @@ from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.messages import model_bytes
+from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.jobs.workers import InProcessWorkers, Workers
+from nndeploy.jobs.workers import Workers
 from nndeploy.known_targets import target_file
 from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fallbacks
 from nndeploy.objective import (
@@ -114,7 +115,8 @@ def compile_model(
     `source` is a path, an `onnx.ModelProto` or its bytes. `backends` is a list or text as on the command line
     ("openvino,onnxruntime"). `samples` is a list of {input name: array}; without it inputs are generated. `shapes`
     maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
-    backends' libraries run (in this process by default; the command uses children). With `dry_run` nothing is built
+    backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
+    is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
     or written and `out` may be None. `pipeline` is one for the bundle to carry.
 
     Raises:
@@ -152,7 +154,7 @@ def compile_model(
     if out is not None and not dry_run:
         check_can_create(Path(out))  # before the work, not after it
     here = _target(host_target(), cache_buffer)
-    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here, pipeline)
+    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
