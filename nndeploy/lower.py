@@ -40,7 +40,7 @@ from nndeploy.plugin.interface import (
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
 from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -55,8 +55,9 @@ class Setting:
 
     The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32. `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave,
-    where the model leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
+    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
+    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -73,6 +74,19 @@ class Setting:
     made_up: str = ""
     prefix: str = ""
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+    has_limits: bool = True
+
+    def limits(
+        self,
+        model: Callable[[], ir.Model],
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+    ) -> SampleLimits | None:
+        """Returns what tells how far right engines differ on these samples; None where the user said how far."""
+        if not self.has_limits:
+            return None
+        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +382,7 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
+        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
