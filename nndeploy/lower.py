@@ -39,7 +39,7 @@ from nndeploy.plugin.interface import (
 )
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
+from nndeploy.value_types import VALUE_TYPE, Value, ValueType, shapes_text, type_of_value
 from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
@@ -251,6 +251,19 @@ def settle(
             piece = outcome.piece
             banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
             lost.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+
+
+def settle_planned(setting: Setting, plan: Plan) -> tuple[Settled | None, str]:
+    """Returns `plan` once it was built and checked as it stands; None and the reason where that fails."""
+    pieces = pieces_of(plan)
+    boundaries, note = _boundaries(setting, pieces)
+    outcomes = [_build(setting, piece, piece.backend, boundaries, note) for piece in pieces]
+    failure = next((outcome.failure for outcome in outcomes if outcome.failure), "")
+    if failure:
+        return None, failure
+    built = tuple(_with_others(setting, plan.placement, outcome) for outcome in outcomes)
+    checks = tuple(check for outcome in outcomes for check in outcome.checks)
+    return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, ()), ""
 
 
 def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:
@@ -472,7 +485,8 @@ def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -
 
 def _inferred_type(value: ir.Value) -> ValueType | None:
     if value.type is None:
-        return None
+        known: ValueType | None = value.meta.get(VALUE_TYPE)
+        return known
     try:
         return value_type_from_onnx(ir.to_proto(value).type)
     except ModelError:
