@@ -14,7 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
+from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, check_libraries, pins_for
 from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.errors import CheckError, UsageError
@@ -25,7 +25,7 @@ from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import InProcessWorkers, Workers
-from nndeploy.known_targets import target_file
+from nndeploy.known_targets import target_of
 from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
 from nndeploy.objective import LEAST_SECONDS, SECONDS_A_SHAPE, fastest, shapes_to_measure
 from nndeploy.options import Carried, CompileOptions
@@ -42,11 +42,11 @@ from nndeploy.target import (
     Target,
     has_bf16,
     host_target,
-    target_from_toml,
     unmet,
     with_window_buffer,
 )
 from nndeploy.target_chains import plan_chains, settle_chains
+from nndeploy.target_variants import check_served, target_reports, with_target_variants
 from nndeploy.value_types import Value
 from nndeploy.verify.check import (
     MIN_BF16_COSINE,
@@ -197,8 +197,15 @@ class _Flow:
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
-        if others:
+                self._warn_of_code(settled)
+        if boxes := tuple(target for target in self.options.targets if not target.gpus):
             with self._stage("targets"):
+                found = with_target_variants(setting, settled, portable, boxes)
+                settled = found.settled
+                bundle = replace(bundle, targets=target_reports(found, portable, self.host))
+                check_served(bundle.targets)
+        if others:
+            with self._stage("chains for GPUs"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
         self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
@@ -212,6 +219,7 @@ class _Flow:
         names, without = self.options.backends, self.options.without
         if names is None:
             self.warnings += [reason for name, reason in broken_backends().items() if name not in without]
+        check_libraries(self.options.targets)
         targets = self.options.targets or ((self.here,) if self.here.gpus else ())
         wanted = [self.host, *(target for target in targets if target.gpus)]
         found = [backends_for(target, names, without) for target in wanted]
@@ -245,7 +253,6 @@ class _Flow:
         setting = Setting(
             workers=self.workers,
             target=self.host,
-            others=tuple(target for target in self.options.targets if not target.gpus),
             build_options=build_options,
             reference=reference,
             samples=original.samples,
@@ -368,6 +375,13 @@ class _Flow:
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
 
+    def _warn_of_code(self, settled: Settled) -> None:
+        """Warns of submodels that cannot be run where no code of a bundle may be."""
+        bare = [b.piece.id for b in settled.pieces if all(variant.artifact.native_code for variant in b.variants)]
+        if bare:
+            names = ", ".join(bare)
+            self.warnings.append(f"nothing here builds {names} without code in it: --no-native-code cannot run this")
+
     def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
         for plan, who in chains:
             check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
@@ -404,7 +418,7 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
-    found = target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
+    found = target if isinstance(target, Target) else target_of(fspath(target))
     return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
 
 
