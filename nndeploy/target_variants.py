@@ -90,8 +90,8 @@ class _Maker:
 
     def _refusal(self, backend: str) -> str:
         """Returns what a backend said of the first node of the piece that it does not take, "" where it takes all."""
-        answers = self.settled.plan.placement.answers[backend]
-        refused = next((node for node in self.piece.nodes if not answers[node].ok), "")
+        answers = self.settled.plan.placement.answers.get(backend, {})  # a plan may not have asked everybody
+        refused = next((node for node in self.piece.nodes if node in answers and not answers[node].ok), "")
         return f"node {refused!r:.80}: {answers[refused].reason}" if refused else ""
 
 
