@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import onnx_ir as ir
 
 from nndeploy.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
+from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, check_libraries, pins_for
 from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
@@ -30,7 +30,7 @@ from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
-from nndeploy.known_targets import target_file
+from nndeploy.known_targets import target_of
 from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fallbacks
 from nndeploy.objective import (
     Chosen,
@@ -56,11 +56,11 @@ from nndeploy.target import (
     Target,
     has_bf16,
     host_target,
-    target_from_toml,
     unmet,
     with_window_buffer,
 )
 from nndeploy.target_chains import plan_chains, settle_chains
+from nndeploy.target_variants import check_served, target_reports, with_target_variants
 from nndeploy.value_types import Value
 from nndeploy.verify.check import (
     MIN_BF16_COSINE,
@@ -247,8 +247,15 @@ class _Flow:
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
-        if others:
+                self._warn_of_code(settled)
+        if boxes := tuple(target for target in self.options.targets if not target.gpus):
             with self._stage("targets"):
+                found = with_target_variants(setting, settled, portable, boxes)
+                settled = found.settled
+                bundle = replace(bundle, targets=target_reports(found, portable, self.host))
+                check_served(bundle.targets)
+        if others:
+            with self._stage("chains for GPUs"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
         self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
@@ -298,6 +305,7 @@ class _Flow:
         names, without = self.options.backends, self.options.without
         if names is None:
             self.warnings += [reason for name, reason in broken_backends().items() if name not in without]
+        check_libraries(self.options.targets)
         targets = self.options.targets or ((self.here,) if self.here.gpus else ())
         wanted = [self.host, *(target for target in targets if target.gpus)]
         found = [backends_for(target, names, without) for target in wanted]
@@ -351,7 +359,6 @@ class _Flow:
         setting = Setting(
             workers=self.workers,
             target=self.host,
-            others=tuple(target for target in self.options.targets if not target.gpus),
             build_options=build_options,
             reference=reference,
             samples=original.samples,
@@ -510,6 +517,13 @@ class _Flow:
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
 
+    def _warn_of_code(self, settled: Settled) -> None:
+        """Warns of submodels that cannot be run where no code of a bundle may be."""
+        bare = [b.piece.id for b in settled.pieces if all(variant.artifact.native_code for variant in b.variants)]
+        if bare:
+            names = ", ".join(bare)
+            self.warnings.append(f"nothing here builds {names} without code in it: --no-native-code cannot run this")
+
     def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
         for plan, who in chains:
             check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
@@ -549,7 +563,7 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
-    found = target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
+    found = target if isinstance(target, Target) else target_of(fspath(target))
     return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
 
 
