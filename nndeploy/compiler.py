@@ -22,6 +22,8 @@ from nndeploy.errors import CheckError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
@@ -182,6 +184,7 @@ class _Flow:
             loaded = load_model(
                 source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
             )
+            check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
@@ -310,7 +313,7 @@ class _Flow:
         def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
             self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
-        with temporary_folder("nndeploy-measure-") as folder:
+        with temporary_folder("measure") as folder:
             return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
 
     def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
@@ -322,7 +325,7 @@ class _Flow:
         original = bundle.original
         if not original.outputs:
             return self._write(bundle, settled, (), out)
-        with temporary_folder("nndeploy-check-") as folder:
+        with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu", precision_of([settled]))
