@@ -192,6 +192,7 @@ class _Flow:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes = optimise(loaded.model, loaded.ranges) if self.options.optimise else ()
+            check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
