@@ -15,10 +15,11 @@ BOMBS = {
     "Expand": ("b = Expand(x, s)", "64 GiB, FLOAT [17179869184]"),
     "Tile": ("b = Tile(x, s)", "64 GiB, FLOAT [17179869184]"),
     "Range": (
-        "z = Constant<value_int = 0>() o = Constant<value_int = 1>() n = Squeeze(s) b = Range(z, n, o)",
-        "128 GiB",
+        "z = Constant<value_int = 0>() n = Constant<value_int = 17179869184>() o = Constant<value_int = 1>() "
+        "b = Range(z, n, o)",
+        "128 GiB, INT64 [17179869184]",
     ),
-    "Pad": ("p = Concat<axis = 0>(s, s) b = Pad(x, p)", "128 GiB, FLOAT [34359738369]"),
+    "Pad": ("p = Constant<value_ints = [17179869184, 17179869184]>() b = Pad(x, p)", "128 GiB, FLOAT [34359738369]"),
     "OneHot": (
         "i = Cast<to = 7>(x) v = Constant<value_floats = [0.0, 1.0]>() b = OneHot(i, s, v)",
         "64 GiB, FLOAT [1,17179869184]",
