@@ -25,6 +25,8 @@ from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
@@ -208,6 +210,7 @@ class _Flow:
     def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
             loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
+            check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
@@ -226,6 +229,7 @@ class _Flow:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes, loaded = self._optimised(loaded, unoptimised)
+            check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
@@ -423,7 +427,7 @@ class _Flow:
         def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
             self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
-        with temporary_folder("nndeploy-measure-") as folder:
+        with temporary_folder("measure") as folder:
             return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
 
     def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
@@ -435,7 +439,7 @@ class _Flow:
         original = bundle.original
         if not original.outputs:
             return self._write(bundle, settled, (), out)
-        with temporary_folder("nndeploy-check-") as folder:
+        with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu", precision_of([settled]))

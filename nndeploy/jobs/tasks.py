@@ -6,7 +6,6 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 """
 
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.errors import NndeployError, UnavailableError, one_line
 from nndeploy.jobs.measuring import raced
+from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
@@ -94,8 +94,8 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     Raises:
         BuildRefusedError: the library would not build it, or failed on a sample.
     """
-    with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
-        artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
+    with temporary_folder("build") as workdir:
+        artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, workdir))
     artifact = _checked_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
     not_run = unmet_here or _why_not_run(name, target)
