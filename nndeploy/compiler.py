@@ -19,26 +19,37 @@ import onnx_ir as ir
 from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
 from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
+from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.messages import model_bytes
+from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.jobs.workers import InProcessWorkers, Workers
+from nndeploy.jobs.workers import Workers
 from nndeploy.known_targets import target_file
-from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
-from nndeploy.objective import LEAST_SECONDS, SECONDS_A_SHAPE, fastest, shapes_to_measure
-from nndeploy.options import Carried, CompileOptions
+from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fallbacks
+from nndeploy.objective import (
+    Chosen,
+    Race,
+    chosen_by_priority,
+    fastest,
+    planned_best,
+    seconds_to_measure,
+    shapes_to_measure,
+)
+from nndeploy.options import OBJECTIVES, Carried, CompileOptions
 from nndeploy.pace_libraries import pace_libraries
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
+from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import PRECISIONS, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
-from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
+from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
     BF16_FEATURE,
     Target,
@@ -70,6 +81,7 @@ from nndeploy.verify.widened import has_short_floats
 if TYPE_CHECKING:
     import onnx
 
+AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -79,7 +91,7 @@ def compile_model(
     *,
     backends: str | Sequence[str] | None = None,
     targets: Sequence[Target | str | PathLike[str]] | None = None,
-    objective: str = "priority",
+    objective: str = OBJECTIVES[0],
     samples: Sequence[Mapping[str, Value]] | None = None,
     shapes: Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -107,7 +119,8 @@ def compile_model(
     `source` is a path, an `onnx.ModelProto` or its bytes. `backends` is a list or text as on the command line
     ("openvino,onnxruntime"). `samples` is a list of {input name: array}; without it inputs are generated. `shapes`
     maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
-    backends' libraries run (in this process by default; the command uses children). With `dry_run` nothing is built
+    backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
+    is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
     or written and `out` may be None. `pipeline` is one for the bundle to carry.
 
     Raises:
@@ -145,7 +158,7 @@ def compile_model(
     if out is not None and not dry_run:
         check_can_create(Path(out))  # before the work, not after it
     here = _target(host_target(), cache_buffer)
-    flow = _Flow(options, workers or InProcessWorkers(), events or (lambda _stage, _detail: None), here, pipeline)
+    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
@@ -184,20 +197,20 @@ class _Flow:
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
                 loaded, passes = replace(loaded, model=unoptimised), (NO_OPTIMISATION,)
+        graphs = {OPTIMISED: loaded.model}
+        if any(report.count for report in passes):
+            graphs[EXPORTED] = unoptimised
         if self.options.dry_run:
-            return self._dry_report(setting, loaded, passes, portable, others)
-        with self._stage("build"):
-            pins = pins_for(self.options.pins, portable.backends)
-            settled = settle(setting, loaded.model, portable.backends, pins)
+            return self._dry_report(setting, loaded, graphs, passes, portable, others)
         bundle = Packing(loaded, original, passes, self.options, portable, setting)
+        with self._stage("build"):
+            chosen = self._chosen(bundle, graphs)
+            settled = chosen.settled
+            bundle = self._as_chosen(bundle, chosen.recipe)
+            bundle = replace(bundle, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
         if self.options.pace:
             with self._stage("pace"):
                 bundle = replace(bundle, pace_libraries=pace_libraries((self.host, *self.options.targets)))
-        if self.options.objective != "priority":
-            with self._stage("measure"):
-                measured = shapes_to_measure(original.samples)
-                settled, candidates = self._fastest(bundle, settled, tuple(measured.values()))
-                bundle = replace(bundle, candidates=candidates, measured_shapes=tuple(measured))
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
@@ -294,33 +307,32 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
-    def _fastest(
-        self, bundle: Packing, settled: Settled, samples: Sequence[Mapping[str, Value]]
-    ) -> tuple[Settled, tuple[Candidate, ...]]:
-        if not samples:
-            raise UsageError(f"--objective {self.options.objective} needs inputs to measure with", hint="--samples")
+    def _chosen(self, bundle: Packing, graphs: Graphs) -> Chosen:
+        """Returns the placement of the portable chain, built and checked."""
+        setting, order = bundle.setting, bundle.portable.backends
+        pins = tuple(pins_for(self.options.pins, order))
+        if self.options.objective == "priority":
+            return chosen_by_priority(setting, graphs, order, pins)
+        samples = tuple(shapes_to_measure(bundle.original.samples).values())
+        seconds = seconds_to_measure(
+            estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total, len(samples)
+        )
         options = MeasureOptions(
-            seconds=max(LEAST_SECONDS, SECONDS_A_SHAPE * len(samples)),
+            seconds=seconds,
             inflight=1 if self.options.objective == "latency" else max(2, self.host.num_cores),
-            threads=self.options.threads,
+            threads=self.options.threads or 1,
             custom_op_libraries=self.options.custom_op_libraries,
         )
 
-        def write_trial(trial: Settled, path: Path) -> None:
-            self._write(bundle, trial, (), path)
+        def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
+            self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
         with temporary_folder("nndeploy-measure-") as folder:
-            return fastest(
-                bundle.setting,
-                bundle.loaded.model,
-                settled,
-                bundle.portable.backends,
-                write_trial,
-                folder,
-                samples,
-                options,
-                pins_for(self.options.pins, bundle.portable.backends),
-            )
+            return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
+
+    def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
+        """Returns what is packed where the graph of `recipe` was chosen."""
+        return bundle if recipe.graph == OPTIMISED else replace(bundle, passes=(AS_EXPORTED,))
 
     def _checked_and_written(self, bundle: Packing, settled: Settled, out: Path) -> Report:
         """Checks the whole bundle, as it will be run, against the original model; then writes it for good."""
@@ -373,18 +385,28 @@ class _Flow:
         self,
         setting: Setting,
         loaded: LoadedModel,
+        graphs: Graphs,
         passes: tuple[PassReport, ...],
         portable: TargetBackends,
         others: Sequence[TargetBackends],
     ) -> Report:
         with self._stage("partition"):
-            pins = pins_for(self.options.pins, portable.backends)
-            plan = plan_for(setting, loaded.model, portable.backends, pins)
+            pins = tuple(pins_for(self.options.pins, portable.backends))
+            recipe, plan = self._planned(setting, graphs, portable.backends, pins)
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
         self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, portable, setting)
+        bundle = self._as_chosen(bundle, recipe)
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
         return replace(report, seconds=dict(self.seconds))
+
+    def _planned(self, setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> tuple[Recipe, Plan]:
+        """Returns who would run what, as far as that is known before anything is measured."""
+        if self.options.objective == "priority":
+            found = planned(setting, graphs, by_priority(order, pins), {b.name: b for b in order}.__getitem__)
+        else:
+            found, _ = planned_best(setting, graphs, order, pins)
+        return found.recipe, found.plan
 
     def _warn_of_precision(self, chains: Sequence[Settled]) -> None:
         """Warns of each target for which nothing computes in the precision that was asked for."""

@@ -169,9 +169,10 @@ def _built(
     warnings: tuple[str, ...],
 ) -> dict[str, Any]:
     """Returns the fields of a `BuiltReport`; `passes` and `checks` are those before the chain's own."""
-    nodes = tuple(_node_reports(plan))
+    names = tuple(backend.name for backend in order)
+    nodes = tuple(_node_reports(plan, names))
     return {
-        "backends": tuple(backend.name for backend in order),
+        "backends": names,
         "nodes": nodes,
         "submodels": tuple(_submodel_reports(plan, nodes)),
         "passes": (*passes, *_transforms(plan)),
@@ -286,13 +287,13 @@ def _versions(packing: Packing) -> dict[str, str]:
     return {name: version for who in everyone for name, version in who.versions.items()}
 
 
-def _node_reports(plan: Plan) -> list[NodeReport]:
+def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
     region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
     reports = []
     for node in plan.model.graph:
         name = node_name(node)
         backend = plan.backend_of[name]
-        refusals = plan.placement.refusals(name)
+        refusals = plan.placement.refusals(name, order)
         if name in plan.moved:
             refusals[plan.placement.backend_of[name]] = plan.moved[name]
             refusals.pop(backend, None)

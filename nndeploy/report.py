@@ -73,16 +73,17 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A placement that `--objective latency|throughput` measured.
+    """A placement that was thought of: what was predicted for it, and what was measured.
 
     `shape_ms` are the medians of interleaved rounds at each of `Report.measured_shapes`, `median_ms` their geometric
-    mean, by which candidates are compared.
+    mean, by which candidates are compared; None where it was not measured. `predicted_ms` is of the first shape.
     """
 
     name: str
-    median_ms: float
+    median_ms: float | None
     chosen: bool
     shape_ms: tuple[float, ...] = ()
+    predicted_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

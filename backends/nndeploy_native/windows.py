@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nndeploy.sizes.size import Dim, bounds, ceil_div, is_fixed, least, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import panels
+from nndeploy_native.scratch import Scratch, scratch_of
 from nndeploy_native.tensors import padded
 
 if TYPE_CHECKING:
@@ -91,31 +92,34 @@ def inverted_window_for(capacity: int, y: "Axis", x: "Axis", channels: int, isa:
     most_groups = 1 if isa.precision == "bf16" else num_panels  # parts of sums are kept in the output: not rounded
     for groups in range(1, most_groups + 1):
         window = InvertedWindow(y.out_size, -(-num_panels // groups))
-        fits = inverted_buffer_bytes(window, y, x, channels, isa) <= capacity
+        fits = inverted_scratch(window, y, x, channels, isa).num_bytes <= capacity
         if fits and window.group_panels >= min(2, num_panels):
             return window
     for count in range(y.out_size - 1, 1, -1):
         window = InvertedWindow(evened(y.out_size, count), num_panels)
-        if inverted_buffer_bytes(window, y, x, channels, isa) <= capacity:
+        if inverted_scratch(window, y, x, channels, isa).num_bytes <= capacity:
             return window
     return InvertedWindow(1, num_panels)
 
 
 def _fitting_rows(capacity: int, y: "Axis", x: "Axis", channels: int, isa: Isa) -> Dim:
-    """Returns as many rows of all channels as fit, at least one: what `inverted_buffer_bytes` says, solved for rows."""
+    """Returns as many rows of all channels as fit, at least one: what `inverted_scratch` says, solved for rows."""
     vectors = capacity // (isa.elem_bytes * isa.lanes * isa.blocks(channels))
     beside = ((y.kernel - 1) * y.dilation + 1 - y.stride) * x.size
     return evened(y.out_size, most(1, least(y.out_size, (vectors - beside) // (y.stride * x.size + x.out_size))))
 
 
-def inverted_buffer_bytes(window: InvertedWindow, y: "Axis", x: "Axis", channels: int, isa: Isa) -> Dim:
-    """Returns the bytes of the ring of expanded rows and of the depthwise result of one group."""
+def inverted_scratch(window: InvertedWindow, y: "Axis", x: "Axis", channels: int, isa: Isa) -> Scratch:
+    """Returns the ring of expanded rows and the depthwise result of one group: the first result."""
     blocks = isa.blocks(channels)
     is_whole = is_fixed((window.rows, y.out_size)) and window.rows >= y.out_size
     kept = min(blocks, isa.panel + 1) if is_whole else blocks
     group = min(blocks, window.group_panels * isa.panel + 1)
-    vectors = kept * rows_read(y, window.rows) * x.size + group * window.rows * x.out_size
-    return isa.elem_bytes * isa.lanes * vectors
+    vector_bytes = isa.elem_bytes * isa.lanes
+    return scratch_of(
+        ring=vector_bytes * kept * rows_read(y, window.rows) * x.size,
+        first=vector_bytes * group * window.rows * x.out_size,
+    )
 
 
 def rows_read(y: "Axis", rows: Dim) -> Dim:

@@ -3,6 +3,7 @@
 
     tasks.py    what can be asked: supports, build (and run), evaluate, measure
     workers.py  `InProcessWorkers` and `ChildWorkers`: the same calls, here or in a child
+    shared_workers.py the children that all Python calls of a process share
     messages.py a request and a response as files in a folder
     child.py    a child process: feeds it folders, watches the clock, takes what it left
     main.py     the child's side

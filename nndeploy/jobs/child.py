@@ -2,23 +2,26 @@
 """A child process that runs jobs one after the other, until it crashes, hangs or is closed.
 
 The parent writes the name of a job's folder to the child's standard input and waits for a line on its standard output;
-what the libraries print goes to standard error, of which the last bytes are kept. A child that died or whose time was
-over is gone with its whole group; the job that was running is refused with the reason.
+what the libraries print goes to standard error, of which the last bytes are kept. A child that died, whose time was
+over or whose caller was interrupted is gone with its whole group; the job that was running is refused with the reason.
 """
 
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from nndeploy.errors import UnavailableError
 from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
@@ -27,7 +30,8 @@ from nndeploy.plugin.interface import BuildRefusedError
 MAX_LOG_BYTES = 64 * 1024
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
-
+_BOOT = "import runpy, sys; sys.path += sys.argv[2:]; runpy.run_module(sys.argv[1], run_name='__main__')"
+_NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
 
 Starter = Callable[[Callable[[], "subprocess.Popen[bytes]"]], "subprocess.Popen[bytes]"]
 """Runs a function that starts a process in a thread that outlives the process.
@@ -40,10 +44,12 @@ stage of the compile would take its children along, between two tasks.
 class Child:
     """One child process; `call` starts it where it is not running."""
 
-    def __init__(self, starter: Starter = lambda start: start()) -> None:
-        """Makes a child that is not running yet."""
+    def __init__(self, starter: Starter = lambda start: start(), import_paths: Sequence[str] = ()) -> None:
+        """Makes a child that is not running yet; it imports from `import_paths` what its own Python has not."""
         self._starter = starter
-        self._folder = tempfile.TemporaryDirectory(prefix="nndeploy-job-")
+        self._import_paths = import_paths
+        self._folder = tempfile.mkdtemp(prefix="nndeploy-job-")
+        self._remove_folder = weakref.finalize(self, _remove, self._folder, os.getpid())
         self._process: subprocess.Popen[bytes] | None = None
         self._log = bytearray()
         self._reader: threading.Thread | None = None
@@ -56,7 +62,7 @@ class Child:
             InputOutputError: no space is left for what passes between the two.
             NndeployError: the task raised one; it is raised here again.
         """
-        with temporary_folder("", inside=self._folder.name) as folder:
+        with temporary_folder("", inside=self._folder) as folder:
             request_to_folder(request, folder)
             self._perform(str(folder), seconds_limit)
             return response_from_folder(folder)
@@ -64,15 +70,15 @@ class Child:
     def close(self) -> None:
         """Ends the process and removes its folder; a second call does nothing."""
         self._stop()
-        self._folder.cleanup()
+        self._remove_folder()
 
     def _perform(self, folder: str, seconds_limit: float) -> None:
         process = self._running()
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(folder.encode() + b"\n")
-            process.stdin.flush()
-        answer = _line_within(process, seconds_limit)
+        try:
+            answer = _answer_within(process, folder, seconds_limit)
+        except BaseException:
+            self._stop()  # interrupted: what it still answers is of no job that comes later
+            raise
         if answer is None:
             self._stop()
             raise BuildRefusedError(f"no answer within {seconds_limit:g} s")
@@ -82,13 +88,17 @@ class Child:
             returncode = self._stop()
             if returncode == NO_SPACE:
                 raise no_space()
-            last = bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise BuildRefusedError(reason_of(Exception(f"the library {describe_exit(returncode)} {' '.join(last)}")))
+            last = " ".join(bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:])
+            if any(text in last for text in _NOT_THERE):
+                raise UnavailableError(f"no child can be started: {last}", hint="install nndeploy into this Python")
+            raise BuildRefusedError(reason_of(Exception(f"the library {describe_exit(returncode)} {last}")))
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            folder = Path(self._folder.name)
-            self._process = self._starter(lambda: start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE))
+            folder = Path(self._folder)
+            self._process = self._starter(
+                lambda: start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE, self._import_paths)
+            )
             assert self._process.stderr is not None
             self._reader, self._log = drained(self._process.stderr)
         return self._process
@@ -111,9 +121,19 @@ class Child:
         return process.returncode
 
 
-def _line_within(process: "subprocess.Popen[bytes]", seconds: float) -> bytes | None:
-    """Returns the child's next line, b"" where it ended, None where the time was over."""
+def _remove(folder: str, pid: int) -> None:
+    """Removes a folder, unless this is a process that was forked off the one it belongs to."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: float) -> bytes | None:
+    """Asks for the job in `folder`; returns the child's next line, b"" where it ended, None where the time was over."""
+    assert process.stdin is not None
     assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(folder.encode() + b"\n")
+        process.stdin.flush()
     deadline = time.monotonic() + seconds
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -137,11 +157,25 @@ def child_environment(folder: Path) -> dict[str, str]:
 
 
 def start_child(
-    module: str, arguments: Sequence[str], folder: Path, stdin: int = subprocess.DEVNULL
+    module: str,
+    arguments: Sequence[str],
+    folder: Path,
+    stdin: int = subprocess.DEVNULL,
+    import_paths: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Starts `python -m module` in a session of its own, with pipes for its standard output and error."""
+    """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
+
+    `import_paths` (instead of arguments) are searched after all that its own Python has, so that nothing is shadowed.
+
+    Raises:
+        UnavailableError: nobody knows where this Python is, as where it is part of another program.
+    """
+    if not sys.executable:
+        hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
+        raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
+    command = ["-c", _BOOT, module, *import_paths] if import_paths else ["-m", module, *arguments]
     return subprocess.Popen(
-        [sys.executable, "-I", "-P", "-B", "-m", module, *arguments],
+        [sys.executable, "-I", "-P", "-B", *command],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,17 +7,14 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 
 import re
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from nndeploy.errors import NndeployError, UnavailableError, one_line
+from nndeploy.jobs.measuring import raced
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
@@ -121,22 +118,14 @@ def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -
         return [program.run(sample) for sample in samples]
 
 
-def measure(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]:
-    """Returns for each sample the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item.
+def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+    """Returns for each bundle its milliseconds on each sample: of a call (`inflight` 1), or an item.
 
-    The samples share `options.seconds`.
+    The bundles take turns; `options.seconds` are for each of them, all samples together.
     """
-    with _loaded(path, options) as program:
-        seconds = options.seconds / len(samples)
-        return [_ms(program, sample, seconds, options.inflight) for sample in samples]
-
-
-def _ms(program: "Program", sample: Sample, seconds: float, inflight: int) -> float:
-    for _ in range(2):
-        program.run(sample)
-    if inflight == 1:
-        return _median_ms(lambda: program.run(sample), seconds)
-    return _ms_an_item(lambda: program.run(sample), seconds, inflight)
+    with ExitStack() as stack:
+        programs = [stack.enter_context(_loaded(path, options)) for path in paths]
+        return raced([program.run for program in programs], samples, options.seconds, options.inflight)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
@@ -146,35 +135,6 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
     return load_bundle(
         path, threads=options.threads, device=options.device, custom_op_libraries=libraries, cache_dir=""
     )
-
-
-def _median_ms(call: Callable[[], object], seconds: float) -> float:
-    times: list[int] = []
-    end = time.perf_counter_ns() + int(seconds * 1e9)
-    while len(times) < 3 or time.perf_counter_ns() < end:
-        start = time.perf_counter_ns()
-        call()
-        times.append(time.perf_counter_ns() - start)
-    return float(np.median(times)) / 1e6
-
-
-def _ms_an_item(call: Callable[[], object], seconds: float, inflight: int) -> float:
-    stop = threading.Event()
-
-    def work() -> int:
-        count = 0
-        while not count or not stop.is_set():
-            call()
-            count += 1
-        return count
-
-    start = time.perf_counter_ns()
-    with ThreadPoolExecutor(inflight) as pool:
-        futures = [pool.submit(work) for _ in range(inflight)]
-        time.sleep(seconds)
-        stop.set()
-        items = sum(future.result() for future in futures)
-    return (time.perf_counter_ns() - start) / 1e6 / items
 
 
 def _refused_if_failing(call: Callable[[], T]) -> T:

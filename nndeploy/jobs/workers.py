@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same calls to a backend's library, made in this process or each in a child process.
 
-`InProcessWorkers` is for the Python call, where thousands of small models compile quickly; `ChildWorkers` is for the
-command, where a library that crashes or hangs on a hostile model must cost that one job only.
+A library that crashes or hangs on a model must cost that one job only: so it is `ChildWorkers`, one for a command, one
+that all Python calls of a process share (`shared_workers.py`). `InProcessWorkers` is for who asks for it.
 """
 
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -47,7 +48,9 @@ class Workers(Protocol):
 
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]: ...
 
-    def measure(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]: ...
+    def measure(
+        self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions
+    ) -> list[list[float]]: ...
 
 
 class InProcessWorkers:
@@ -77,14 +80,24 @@ class InProcessWorkers:
 class ChildWorkers:
     """Runs every task in a child process, `seconds_limit` long at most.
 
-    Children are kept for further tasks, at most `num_parallel` of them; timing has a fresh one each time, so that no
-    other library's threads are about.
+    Children are kept for further tasks, as many as were ever busy at once (one compile asks `num_parallel` things at
+    once), until nobody wanted them for `idle_seconds` (None: until `close`). One that crashed is started again by the
+    next task. Children import from `import_paths` what their own Python has not.
     """
 
-    def __init__(self, num_parallel: int, seconds_limit: float) -> None:
+    def __init__(
+        self,
+        num_parallel: int,
+        seconds_limit: float,
+        idle_seconds: float | None = None,
+        import_paths: Sequence[str] = (),
+    ) -> None:
         self.num_parallel = num_parallel
         self._seconds_limit = seconds_limit
-        self._idle: list[Child] = []
+        self._idle_seconds = idle_seconds
+        self._import_paths = import_paths
+        self._idle: list[tuple[float, Child]] = []  # when it was left, the longest ago first
+        self._sweeper: threading.Timer | None = None
         self._lock = threading.Lock()
         self._starter = ThreadPoolExecutor(1, "nndeploy-starter")
 
@@ -117,27 +130,54 @@ class ChildWorkers:
         request = Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
         return list(self._call(request).outputs)
 
-    def measure(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]:
-        request = Request("measure", {"path": str(path.absolute())}, measure=options, samples=samples)
-        with closing(Child()) as child:
-            return [float(ms) for ms in child.call(request, self._seconds_limit).result]
+    def measure(self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+        arguments = {"paths": [str(path.absolute()) for path in paths]}
+        request = Request("measure", arguments, measure=options, samples=samples)
+        return [[float(ms) for ms in times] for times in self._call(request).result]
 
     def close(self) -> None:
-        """Ends the children that are kept."""
+        """Ends the children that are kept; a second call does nothing."""
         with self._lock:
             children, self._idle = self._idle, []
-        for child in children:
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+        for _, child in children:
             child.close()
         self._starter.shutdown()
 
     def _start(self, start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
         return self._starter.submit(start).result()
 
+    def _new_child(self) -> Child:
+        return Child(self._start, self._import_paths)
+
     def _call(self, request: Request, seconds_limit: float | None = None) -> Response:
         with self._lock:
-            child = self._idle.pop() if self._idle else Child(self._start)
+            child = self._idle.pop()[1] if self._idle else self._new_child()
         try:
             return child.call(request, min(self._seconds_limit, seconds_limit or self._seconds_limit))
         finally:
             with self._lock:
-                self._idle.append(child)
+                self._idle.append((time.monotonic(), child))
+                self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        """Lets those that nobody wants be closed when their time is over; the lock is held."""
+        if self._idle_seconds is None or self._sweeper is not None:
+            return
+        left = self._idle[0][0] + self._idle_seconds - time.monotonic()
+        self._sweeper = threading.Timer(max(0.0, left), self._sweep)
+        self._sweeper.daemon = True
+        self._sweeper.start()
+
+    def _sweep(self) -> None:
+        assert self._idle_seconds is not None
+        with self._lock:
+            self._sweeper = None
+            until = time.monotonic() - self._idle_seconds
+            unwanted = [child for left, child in self._idle if left <= until]
+            self._idle = [(left, child) for left, child in self._idle if left > until]
+            if self._idle:
+                self._sweep_later()
+        for child in unwanted:
+            child.close()

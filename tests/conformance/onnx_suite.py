@@ -3,10 +3,12 @@
 
     python tests/conformance/onnx_suite.py            all cases, the table, and what fails with its reason
     python tests/conformance/onnx_suite.py -k Conv    only cases whose name matches
+    python tests/conformance/onnx_suite.py --shown    each compile is shown the case's own inputs
 
-The outputs are compared by the suite's own comparison with its own tolerances, which the compile is asked to keep. A
-case that is random by definition is compared by shape and element type. Cases run in worker processes, so that a
-library that crashes costs one case.
+A compile is shown the model alone, as one of a model that is not in any suite, unless --shown. The outputs are compared
+by the suite's own comparison with its own tolerances, which the compile is asked to keep. A case that is random by
+definition is compared by shape and element type. Cases run in worker processes, so that a library that crashes costs
+one case.
 """
 
 import argparse
@@ -92,7 +94,7 @@ def _light_network(case: Any) -> tuple[Any, list[tuple[list[Any], list[Any]]]]:
     return model, [(inputs, outputs)]
 
 
-def run_case(name: str, case: Any, backends: str | None, folder: Path) -> dict[str, Any]:
+def run_case(name: str, case: Any, backends: str | None, shown: bool, folder: Path) -> dict[str, Any]:
     """Compiles, packs, loads and runs one case; returns its outcome as plain data."""
     import nndeploy
 
@@ -103,7 +105,13 @@ def run_case(name: str, case: Any, backends: str | None, folder: Path) -> dict[s
     samples = [dict(zip(names, inputs, strict=False)) for inputs, _ in data_sets]
     bundle = folder / "case.nnd"
     report = nndeploy.compile_model(
-        model, bundle, backends=backends, samples=samples, rtol=case.rtol, atol=case.atol, keep_fallback=False
+        model,
+        bundle,
+        backends=backends,
+        samples=samples if shown else None,
+        rtol=case.rtol,
+        atol=case.atol,
+        keep_fallback=False,
     )
     with nndeploy.load_bundle(bundle, threads=1) as program:
         for sample, (_, expected) in zip(samples, data_sets, strict=True):
@@ -139,7 +147,7 @@ def _compare(name: str, case: Any, expected: Any, got: Any) -> None:
         Runner.assert_similar_outputs([expected], [got], rtol=case.rtol, atol=case.atol)
 
 
-def worker(backends: str | None) -> None:
+def worker(backends: str | None, shown: bool) -> None:
     """Reads case names from standard input, one a line; answers with one JSON line each."""
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "w")
@@ -149,26 +157,26 @@ def worker(backends: str | None) -> None:
         name = line.strip()
         with tempfile.TemporaryDirectory() as folder:
             try:
-                outcome = run_case(name, known[name], backends, Path(folder))
+                outcome = run_case(name, known[name], backends, shown, Path(folder))
             except Exception as err:  # any failure of any kind is this case's outcome
                 outcome = {"ok": False, "reason": f"{type(err).__name__}: {' '.join(str(err).split())[:400]}"}
         answers.write(json.dumps(outcome) + "\n")
         answers.flush()
 
 
-def run_all(names: Sequence[str], backends: str | None, jobs: int) -> dict[str, dict[str, Any]]:
+def run_all(names: Sequence[str], backends: str | None, shown: bool, jobs: int) -> dict[str, dict[str, Any]]:
     """Returns the outcome of every case, run in `jobs` worker processes at once."""
     waiting: SimpleQueue[str] = SimpleQueue()
     for name in names:
         waiting.put(name)
     with ThreadPoolExecutor(jobs) as pool:
-        parts = [pool.submit(lambda: dict(_drain(waiting, backends))) for _ in range(jobs)]
+        parts = [pool.submit(lambda: dict(_drain(waiting, backends, shown))) for _ in range(jobs)]
         outcomes = {name: outcome for part in parts for name, outcome in part.result().items()}
     return {name: outcomes[name] for name in names}
 
 
-def _drain(waiting: "SimpleQueue[str]", backends: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    process = _start_worker(backends)
+def _drain(waiting: "SimpleQueue[str]", backends: str | None, shown: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    process = _start_worker(backends, shown)
     while True:
         try:
             name = waiting.get_nowait()
@@ -184,12 +192,13 @@ def _drain(waiting: "SimpleQueue[str]", backends: str | None) -> Iterator[tuple[
             yield name, json.loads(answer)
         else:
             yield name, {"ok": False, "reason": f"the process ended with status {process.wait()}"}
-            process = _start_worker(backends)
+            process = _start_worker(backends, shown)
     process.communicate()
 
 
-def _start_worker(backends: str | None) -> "subprocess.Popen[str]":
+def _start_worker(backends: str | None, shown: bool) -> "subprocess.Popen[str]":
     arguments = [sys.executable, __file__, "--worker", *(["--backends", backends] if backends else [])]
+    arguments += ["--shown"] if shown else []
     environment = {**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
     return subprocess.Popen(
         arguments,
@@ -229,17 +238,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="ONNX's backend test suite through nndeploy")
     parser.add_argument("-k", default="", help="only cases whose name matches this regular expression")
     parser.add_argument("--backends", help="backends in order of priority; default: all")
+    parser.add_argument("--shown", action="store_true", help="show each compile the inputs that it will be judged by")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--at-least", type=float, default=0.995, help="exit 1 below this share of the suite")
     parser.add_argument("--json", type=Path, help="write every outcome here")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        worker(options.backends)
+        worker(options.backends, options.shown)
         return 0
     names = [name for name in cases() if re.search(options.k, name)]
     start = time.perf_counter()
-    outcomes = run_all(names, options.backends, options.jobs)
+    outcomes = run_all(names, options.backends, options.shown, options.jobs)
     print_table(outcomes, time.perf_counter() - start)
     if options.json:
         options.json.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")

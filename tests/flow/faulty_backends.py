@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nndeploy import compiler
+from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin import registry
 from nndeploy.plugin.interface import Artifact, BuildRefusedError, OpenOptions, Session, Support
 
@@ -77,8 +79,9 @@ def choosy_backend(name: str, tier: int, *operators: str) -> type:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Returns a function that puts backend classes beside the installed ones for this test."""
+    """Returns a function that puts backend classes beside the installed ones for this test, which runs them here."""
     real = registry.PLUGINS._all
+    monkeypatch.setattr(compiler, "shared_workers", InProcessWorkers)  # a child knows of installed ones only
     extra: dict[str, Any] = {}
 
     class Point:

@@ -17,7 +17,7 @@
 
 struct nnd_inverted {
   struct nnd_pointwise expand, project; /* planes are set here */
-  struct nnd_depthwise depthwise;       /* ring is set here */
+  struct nnd_depthwise depthwise;
   nnd_size channels, images;            /* hidden channels */
   nnd_size window_rows, group_panels;   /* panels of hidden channels that one projection sums over */
   nnd_size num_panels;                  /* of hidden channels */
@@ -28,13 +28,6 @@ struct nnd_inverted_data {
   struct nnd_pointwise_data expand, project; /* the output is the projection's */
   const float *depthwise_weights, *depthwise_bias, *depthwise_numbers;
 };
-
-/* Elements of the ring; the depthwise result lies behind it. */
-NND_INLINE nnd_size nnd_inverted_ring(struct nnd_inverted s) {
-  const nnd_size blocks = nnd_blocks(s.channels);
-  const nnd_size kept = s.window_rows >= s.depthwise.y.out_size ? nnd_min(blocks, NND_PANEL + 1) : blocks;
-  return kept * nnd_window_rows(s.depthwise.y, s.window_rows) * s.depthwise.x.size * NND_LANES;
-}
 
 /* Fetches what the next window adds to the input rows before `to`: share `number` of `count`, for a burst stalls. */
 NND_INLINE void nnd_inverted_fetch(struct nnd_inverted s, nnd_size to, nnd_size number, nnd_size count,
@@ -87,15 +80,15 @@ NND_INLINE void nnd_inverted_panel(struct nnd_inverted s, int vectors, int half,
   }
 }
 
-/* `d.project.out` and `.residual` are those of the image, `done` input rows are in the ring already. */
+/* `d.project.out` and `.residual` are those of the image, `done` input rows are in the ring already, `first` is memory
+ * for the depthwise result of one group. */
 NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_size row, nnd_size done,
-                                    struct nnd_inverted_data d, nnd_elem *ring) {
+                                    struct nnd_inverted_data d, nnd_elem *ring, nnd_elem *first) {
   const struct nnd_axis y = s.depthwise.y;
   const nnd_size blocks = nnd_blocks(s.channels), full = nnd_full_panels(blocks), width = s.depthwise.x.out_size;
   const nnd_size plane = rows * width * NND_LANES;
   const nnd_size from = nnd_max(done, nnd_first_row(y, row)), to = nnd_end_row(y, row + rows);
   const int whole = s.window_rows >= y.out_size;
-  nnd_elem *first = ring + nnd_inverted_ring(s);
   struct nnd_pointwise project = s.project;
   project.in_plane = plane;
   d.project.in = first;
@@ -124,10 +117,11 @@ NND_INLINE void nnd_inverted_window(struct nnd_inverted s, nnd_size rows, nnd_si
   }
 }
 
-/* A step: windows of all images. A worker's scratch holds the ring, then the depthwise result of one group. */
+/* A step: windows of all images. A worker's scratch holds a ring of `ring_rows` expanded rows at `ring_at`, the
+ * depthwise result of one group at `first_at`. */
 struct nnd_inverted_residual_step {
   struct nnd_axis y, x;
-  nnd_size in_channels, channels, out_channels, images, window_rows, group_panels;
+  nnd_size in_channels, channels, out_channels, images, window_rows, group_panels, ring_rows, ring_at, first_at;
   int prefetch_weights, prefetch_input;
   struct nnd_end expand_end, first_end, end;
 };
@@ -146,10 +140,9 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
       .project = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
                   .out_plane = y.out_size * x.out_size * NND_LANES, .end = t->end,
                   .prefetch_weights = t->prefetch_weights},
-      .depthwise = {y, x, t->first_end, 0},
+      .depthwise = {y, x, t->first_end, t->ring_rows},
       .channels = t->channels, .images = t->images, .window_rows = t->window_rows, .group_panels = t->group_panels,
       .num_panels = nnd_full_panels(nnd_blocks(t->channels)) + 1, .prefetch_input = t->prefetch_input};
-  s.depthwise.ring = nnd_window_rows(s.depthwise.y, s.window_rows);
   s.expand.out_plane = s.depthwise.ring * x.size * NND_LANES;
   const struct nnd_inverted_data d = {
       {.in = in, .weights = expand_weights, .bias = expand_bias, .numbers = expand_numbers},
@@ -158,6 +151,7 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
   const nnd_size down = nnd_ceil_div(y.out_size, s.window_rows), rest = y.out_size - (down - 1) * s.window_rows;
   const nnd_size in_image = nnd_blocks(s.expand.in_channels) * s.expand.in_plane;
   const nnd_size out_image = nnd_blocks(s.project.out_channels) * s.project.out_plane;
+  nnd_elem *ring = (nnd_elem *)(part.scratch + t->ring_at), *result = (nnd_elem *)(part.scratch + t->first_at);
   nnd_size done = 0, first, last;
   nnd_share(s.images * down, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
@@ -168,12 +162,12 @@ NND_INLINE void nnd_inverted_residual_step(const struct nnd_inverted_residual_st
     at.project.out += image * out_image;
     if (s.project.end.residual) at.project.residual += image * out_image;
 #ifdef NND_ANY_SHAPE
-    nnd_inverted_window(s, window + 1 < down ? s.window_rows : rest, row, done, at, (nnd_elem *)part.scratch);
+    nnd_inverted_window(s, window + 1 < down ? s.window_rows : rest, row, done, at, ring, result);
 #else
     if (window + 1 < down || rest == s.window_rows)
-      nnd_inverted_window(s, s.window_rows, row, done, at, (nnd_elem *)part.scratch);
+      nnd_inverted_window(s, s.window_rows, row, done, at, ring, result);
     else
-      nnd_inverted_window(s, rest, row, done, at, (nnd_elem *)part.scratch);
+      nnd_inverted_window(s, rest, row, done, at, ring, result);
 #endif
     done = nnd_end_row(y, row + s.window_rows);
   }

@@ -16,21 +16,20 @@
 #define NND_PLANAR_TILE (NND_ACCUMULATORS < 20 ? 4 : 8) /* output rows */
 #define NND_PLANAR_TAPS 49 /* of the largest kernel: PLANAR_TAPS of steps/separable.py */
 
-/* A copied row is `stride` phases: padded column j at j / stride of phase j % stride. The pixels of a phase begin at
- * nnd_planar_left(), before and behind them are zeros. */
-NND_INLINE nnd_size nnd_planar_left(struct nnd_axis x) { return nnd_blocks(nnd_ceil_div(x.pad, x.stride)) * NND_LANES; }
+/* The columns of copied rows: each row is `stride` phases of `phase` floats, padded column j at j / stride of phase
+ * j % stride. The pixels of a phase begin at `left`, before and behind them are zeros. steps/separable.py counts both:
+ * whole vectors that hold what the last vector of outputs reads, and the last vector of pixels. */
+struct nnd_planar_row {
+  struct nnd_axis x;
+  nnd_size left, phase;
+};
 
-NND_INLINE nnd_size nnd_planar_phase(struct nnd_axis x) {
-  const nnd_size read = nnd_blocks(x.out_size) * NND_LANES + (x.kernel - 1) * x.dilation / x.stride;
-  return nnd_planar_left(x) + nnd_blocks(nnd_max(read, nnd_ceil_div(x.size, x.stride))) * NND_LANES;
-}
-
-NND_INLINE nnd_size nnd_planar_pitch(struct nnd_axis x) { return x.stride * nnd_planar_phase(x); }
+NND_INLINE nnd_size nnd_planar_pitch(struct nnd_planar_row row) { return row.x.stride * row.phase; }
 
 /* Where padded column `column` lies in a copied row. */
-NND_INLINE nnd_size nnd_planar_place(struct nnd_axis x, nnd_size column) {
-  const nnd_size phase = column % x.stride, first = nnd_ceil_div(nnd_max(0, x.pad - phase), x.stride);
-  return phase * nnd_planar_phase(x) + nnd_planar_left(x) - first + column / x.stride;
+NND_INLINE nnd_size nnd_planar_place(struct nnd_planar_row row, nnd_size column) {
+  const nnd_size phase = column % row.x.stride, before = nnd_max(0, row.x.pad - phase);
+  return phase * row.phase + row.left - nnd_ceil_div(before, row.x.stride) + column / row.x.stride;
 }
 
 /* Zeros from lane `count` on. */
@@ -44,7 +43,8 @@ NND_INLINE vf nnd_first_lanes(vf x, nnd_size count) {
 }
 
 /* Columns from `column` on, NND_LANES of each phase, and zeros behind the last; there may be fewer in the row. */
-NND_INLINE void nnd_planar_copy_columns(struct nnd_axis x, nnd_size column, const float *row, float *to) {
+NND_INLINE void nnd_planar_copy_columns(struct nnd_planar_row as, nnd_size column, const float *row, float *to) {
+  const struct nnd_axis x = as.x;
   vf loaded[2];
   NND_UNROLL for (int i = 0; i < x.stride; i++) loaded[i] = nnd_load_any(row + column + i * NND_LANES);
   NND_UNROLL for (int e = 0; e < x.stride; e++) {
@@ -52,46 +52,49 @@ NND_INLINE void nnd_planar_copy_columns(struct nnd_axis x, nnd_size column, cons
                         : e == 0      ? NND_EVERY_SECOND(loaded[0], loaded[1], 0)
                                       : NND_EVERY_SECOND(loaded[0], loaded[1], 1);
     const nnd_size held = nnd_ceil_div(x.size - column - e, x.stride);
-    nnd_store(to + nnd_planar_place(x, x.pad + column + e),
+    nnd_store(to + nnd_planar_place(as, x.pad + column + e),
               held < NND_LANES ? nnd_first_lanes(of_phase, held) : of_phase);
   }
 }
 
 /* Rows [from, to) of a plane; `behind` is the end of memory. */
-NND_INLINE void nnd_planar_copy(struct nnd_axis x, nnd_size from, nnd_size to, const float *plane,
+NND_INLINE void nnd_planar_copy(struct nnd_planar_row as, nnd_size from, nnd_size to, const float *plane,
                                 const float *behind, float *rows) {
+  const struct nnd_axis x = as.x;
   const nnd_size at_once = NND_LANES * x.stride, whole = x.size / at_once * at_once;
   const float *row = plane + from * x.size;
-  for (nnd_size y = from; y < to; y++, row += x.size, rows += nnd_planar_pitch(x)) {
+  for (nnd_size y = from; y < to; y++, row += x.size, rows += nnd_planar_pitch(as)) {
     nnd_size column = 0;
     if (x.stride <= 2) {
-      NND_UNROLL for (; column < whole; column += at_once) nnd_planar_copy_columns(x, column, row, rows);
+      NND_UNROLL for (; column < whole; column += at_once) nnd_planar_copy_columns(as, column, row, rows);
       if (whole < x.size && row + whole + at_once <= behind) {
-        nnd_planar_copy_columns(x, whole, row, rows);
+        nnd_planar_copy_columns(as, whole, row, rows);
         continue;
       }
     }
-    for (; column < x.size; column++) rows[nnd_planar_place(x, x.pad + column)] = row[column];
+    for (; column < x.size; column++) rows[nnd_planar_place(as, x.pad + column)] = row[column];
   }
 }
 
 struct nnd_planar_depthwise {
-  struct nnd_axis y, x;
+  struct nnd_axis y;
+  struct nnd_planar_row row;
   struct nnd_end end; /* no residual */
-  nnd_size channels;
+  nnd_size channels, copied; /* floats of the memory for the rows that a window reads of NND_GROUP channels */
 };
 
 /* Sums of `count` output rows from `row` on, one vector of columns from `column` on, of one channel. `rows` are the
  * copied ones, `held` the first of them. */
-NND_INLINE void nnd_planar_sums(struct nnd_axis y, struct nnd_axis x, int count, nnd_size row, nnd_size column,
+NND_INLINE void nnd_planar_sums(struct nnd_axis y, struct nnd_planar_row as, int count, nnd_size row, nnd_size column,
                                 nnd_size held, const float *rows, const vf *weights, vf bias, vf *sums) {
+  const struct nnd_axis x = as.x;
   NND_UNROLL for (int r = 0; r < count; r++) sums[r] = bias;
   const nnd_size top = row * y.stride - y.pad, span = (count - 1) * y.stride + (y.kernel - 1) * y.dilation + 1;
   NND_UNROLL for (nnd_size below = 0; below < span; below++) {
     if (top + below < 0 || top + below >= y.size) continue;
-    const float *from = rows + (top + below - held) * nnd_planar_pitch(x) + column;
+    const float *from = rows + (top + below - held) * nnd_planar_pitch(as) + column;
     NND_UNROLL for (int kx = 0; kx < x.kernel; kx++) {
-      const vf pixels = nnd_load_any(from + nnd_planar_place(x, kx * x.dilation));
+      const vf pixels = nnd_load_any(from + nnd_planar_place(as, kx * x.dilation));
       NND_UNROLL for (int r = 0; r < count; r++) {
         const nnd_size ahead = below - r * y.stride, ky = ahead / y.dilation;
         if (ahead >= 0 && ahead % y.dilation == 0 && ky < y.kernel)
@@ -103,9 +106,9 @@ NND_INLINE void nnd_planar_sums(struct nnd_axis y, struct nnd_axis x, int count,
 
 /* `count` output rows from `row` on of the NND_GROUP channels from `channel` on, to [row][column][NND_GROUP]. */
 NND_INLINE void nnd_planar_tiles(struct nnd_planar_depthwise s, int count, nnd_size row, nnd_size channel,
-                                 nnd_size held, nnd_size copied, const float *rows, const float *weights,
-                                 const float *bias, const float *numbers, nnd_elem *out) {
-  const nnd_size width = s.x.out_size, taps = s.y.kernel * s.x.kernel;
+                                 nnd_size held, const float *rows, const float *weights, const float *bias,
+                                 const float *numbers, nnd_elem *out) {
+  const nnd_size width = s.row.x.out_size, taps = s.y.kernel * s.row.x.kernel;
   vf w[NND_GROUP][NND_PLANAR_TAPS], first[NND_GROUP], number[NND_GROUP]; /* stores could be to memory that is read */
   NND_UNROLL for (int g = 0; g < NND_GROUP; g++) {
     const nnd_size one = nnd_min(channel + g, s.channels - 1); /* beside the last: its double, which weighs nothing */
@@ -118,7 +121,7 @@ NND_INLINE void nnd_planar_tiles(struct nnd_planar_depthwise s, int count, nnd_s
     const nnd_size column = nnd_max(0, nnd_min(begin, width - NND_LANES));
     vf sums[NND_GROUP][NND_PLANAR_TILE];
     NND_UNROLL for (int g = 0; g < NND_GROUP; g++) {
-      nnd_planar_sums(s.y, s.x, count, row, column, held, rows + g * copied / NND_GROUP, w[g], first[g], sums[g]);
+      nnd_planar_sums(s.y, s.row, count, row, column, held, rows + g * s.copied / NND_GROUP, w[g], first[g], sums[g]);
       NND_UNROLL for (int r = 0; r < count; r++) sums[g][r] = nnd_end_sum(&s.end, sums[g][r], 0, 0, number[g]);
     }
     NND_UNROLL for (int r = 0; r < count; r++)
@@ -126,16 +129,11 @@ NND_INLINE void nnd_planar_tiles(struct nnd_planar_depthwise s, int count, nnd_s
   }
 }
 
-/* Floats of the memory for the rows that `count` output rows read of NND_GROUP channels. */
-NND_INLINE nnd_size nnd_planar_copied(struct nnd_axis y, struct nnd_axis x, nnd_size count) {
-  return NND_GROUP * nnd_window_rows(y, count) * nnd_planar_pitch(x);
-}
-
 NND_INLINE void nnd_planar_copy_group(struct nnd_planar_depthwise s, nnd_size channel, nnd_size from, nnd_size to,
-                                      nnd_size copied, const float *in, const float *behind, float *rows) {
+                                      const float *in, const float *behind, float *rows) {
   for (nnd_size g = 0; g < NND_GROUP; g++)
-    nnd_planar_copy(s.x, from, to, in + nnd_min(channel + g, s.channels - 1) * s.y.size * s.x.size, behind,
-                    rows + g * copied / NND_GROUP);
+    nnd_planar_copy(s.row, from, to, in + nnd_min(channel + g, s.channels - 1) * s.y.size * s.row.x.size, behind,
+                    rows + g * s.copied / NND_GROUP);
 }
 
 /* `count` output rows from `row` on of all channels, to [channels / NND_GROUP][row][column][NND_GROUP]; writes up to a
@@ -145,19 +143,18 @@ NND_INLINE void nnd_planar_copy_group(struct nnd_planar_depthwise s, nnd_size ch
 NND_INLINE void nnd_planar_depthwise(struct nnd_planar_depthwise s, nnd_size count, nnd_size row, const float *in,
                                      const float *behind, const float *weights, const float *bias,
                                      const float *numbers, float *rows, nnd_elem *out) {
-  const nnd_size row_elems = s.x.out_size * NND_GROUP, whole = count / NND_PLANAR_TILE * NND_PLANAR_TILE;
+  const nnd_size row_elems = s.row.x.out_size * NND_GROUP, whole = count / NND_PLANAR_TILE * NND_PLANAR_TILE;
   const nnd_size from = nnd_first_row(s.y, row), to = nnd_end_row(s.y, row + count);
-  const nnd_size copied = nnd_planar_copied(s.y, s.x, count);
-  float *next = rows + copied;
-  nnd_planar_copy_group(s, 0, from, to, copied, in, behind, rows);
+  float *next = rows + s.copied;
+  nnd_planar_copy_group(s, 0, from, to, in, behind, rows);
   for (nnd_size channel = 0; channel < s.channels; channel += NND_GROUP, out += count * row_elems) {
     if (channel + NND_GROUP < s.channels)
-      nnd_planar_copy_group(s, channel + NND_GROUP, from, to, copied, in, behind, next);
+      nnd_planar_copy_group(s, channel + NND_GROUP, from, to, in, behind, next);
     for (nnd_size r = 0; r < whole; r += NND_PLANAR_TILE)
-      nnd_planar_tiles(s, NND_PLANAR_TILE, row + r, channel, from, copied, rows, weights, bias, numbers,
+      nnd_planar_tiles(s, NND_PLANAR_TILE, row + r, channel, from, rows, weights, bias, numbers,
                        out + r * row_elems);
     if (whole < count)
-      nnd_planar_tiles(s, (int)(count - whole), row + whole, channel, from, copied, rows, weights, bias, numbers,
+      nnd_planar_tiles(s, (int)(count - whole), row + whole, channel, from, rows, weights, bias, numbers,
                        out + whole * row_elems);
     float *done = rows;
     rows = next;

@@ -13,11 +13,13 @@
 #include "planar_depthwise.h"
 #include "separable.h"
 
-/* A worker's scratch: where `planar_in` the rows that a window reads of 2 * NND_GROUP channels, then the first result,
- * the second one where `planar_out`. */
+/* A worker's scratch: where `planar_in` the rows that a window reads of 2 * NND_GROUP channels at `rows_at`,
+ * `group_floats` for each NND_GROUP of them, which lie as planar_depthwise.h says; the first result at `first_at`; where `planar_out` the second
+ * one at `second_at`. */
 struct nnd_planar_separable_step {
   struct nnd_axis y, x;
-  nnd_size channels, out_channels, images, window_rows;
+  nnd_size channels, out_channels, images, window_rows, row_left, row_phase, group_floats;
+  nnd_size rows_at, first_at, second_at;
   int planar_in, planar_out, stream, prefetch_weights, prefetch_input;
   struct nnd_end first_end, end; /* no residual */
 };
@@ -34,7 +36,8 @@ struct nnd_planar_data {
 NND_INLINE void nnd_planar_first(const struct nnd_planar_separable_step *t, nnd_size rows, nnd_size row,
                                  nnd_size image, const struct nnd_planar_data *d) {
   if (t->planar_in) {
-    const struct nnd_planar_depthwise s = {t->y, t->x, t->first_end, t->channels};
+    const struct nnd_planar_depthwise s = {
+        t->y, {t->x, t->row_left, t->row_phase}, t->first_end, t->channels, t->group_floats};
     const nnd_size of_image = t->channels * t->y.size * t->x.size;
     const float *in = (const float *)d->in + image * of_image, *behind = (const float *)d->in + t->images * of_image;
     nnd_planar_depthwise(s, rows, row, in, behind, d->pair.depthwise_weights, d->pair.depthwise_bias,
@@ -80,14 +83,11 @@ NND_INLINE void nnd_planar_separable_step(const struct nnd_planar_separable_step
                                           const float *first_weights, const float *first_bias,
                                           const float *first_numbers, const nnd_weight *weights, const float *bias,
                                           const float *numbers, struct nnd_part part) {
-  const nnd_size width = t->x.out_size, buffer = (nnd_blocks(t->channels) * t->window_rows * width + 2) * NND_LANES;
-  const nnd_size copied = t->planar_in ? 2 * nnd_planar_copied(t->y, t->x, t->window_rows) : 0;
-  float *rows = (float *)part.scratch;
-  nnd_elem *first_result = (nnd_elem *)(rows + copied);
+  float *rows = (float *)(part.scratch + t->rows_at);
   const struct nnd_planar_data d = {
       in, out, {0, first_weights, first_bias, first_numbers, {.weights = weights, .bias = bias, .numbers = numbers}},
-      rows, first_result, first_result + buffer};
-  memset(rows, 0, copied * sizeof *rows);
+      rows, (nnd_elem *)(part.scratch + t->first_at), (nnd_elem *)(part.scratch + t->second_at)};
+  memset(rows, 0, 2 * t->group_floats * sizeof *rows);
   const nnd_size down = nnd_ceil_div(t->y.out_size, t->window_rows);
   const nnd_size rest = t->y.out_size - (down - 1) * t->window_rows;
   nnd_size first, last;

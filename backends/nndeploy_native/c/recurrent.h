@@ -22,6 +22,7 @@ struct nnd_lstm_step {
   nnd_size steps, batch, directions, hidden;
   int reverse; /* the first direction goes backwards; a second one always does */
   int keeps_last;
+  nnd_size most_sequences; /* at once, at most NND_MOST_SEQUENCES: a worker's scratch holds their cells */
 };
 
 /* Some sequences of one direction at one step. */
@@ -93,7 +94,7 @@ NND_INLINE void nnd_lstm_walk(const struct nnd_lstm_step *t, int sequences, nnd_
 NND_INLINE void nnd_lstm_step(const struct nnd_lstm_step *t, float *out, const float *gates, const float *weights,
                               const float *first_h, const float *first_c, struct nnd_part part) {
   const nnd_size wanted = nnd_min(t->batch, nnd_ceil_div(part.count, t->directions));
-  const nnd_size groups = nnd_max(wanted, nnd_ceil_div(t->batch, NND_MOST_SEQUENCES));
+  const nnd_size groups = nnd_max(wanted, nnd_ceil_div(t->batch, t->most_sequences));
   nnd_size unit, last;
   nnd_share(t->directions * groups, part, &unit, &last);
   for (; unit < last; unit++) {

@@ -11,11 +11,11 @@
 #include "convolution.h"
 #include "separable.h"
 
-/* `wide_y`, `wide_x` and `wide_end` are the convolution's, `channels` what it makes. A worker's scratch: the ring, then
- * the first result. Workers share windows. */
+/* `wide_y`, `wide_x` and `wide_end` are the convolution's, `channels` what it makes. A worker's scratch: a ring of
+ * `ring_rows` rows at `ring_at`, the first result at `first_at`. Workers share windows. */
 struct nnd_stem_step {
   struct nnd_axis wide_y, wide_x, y, x;
-  nnd_size in_channels, channels, out_channels, images, window_rows;
+  nnd_size in_channels, channels, out_channels, images, window_rows, ring_rows, ring_at, first_at;
   int stream, prefetch_weights;
   struct nnd_end wide_end, first_end, end;
 };
@@ -23,7 +23,7 @@ struct nnd_stem_step {
 /* Row `y` of the convolution of image `image`, into the ring. */
 NND_INLINE void nnd_stem_row(const struct nnd_stem_step *t, nnd_size image, nnd_size y, const float *in,
                              const float *weights, const float *bias, const float *numbers, nnd_elem *ring) {
-  const nnd_size rows = nnd_window_rows(t->y, t->window_rows);
+  const nnd_size rows = t->ring_rows;
   const nnd_size blocks = nnd_blocks(t->channels), full = nnd_full_panels(blocks);
   const struct nnd_convolution_step wide = {.y = t->wide_y, .x = t->wide_x, .in_channels = t->in_channels,
                                             .out_channels = t->channels, .out_plane = rows * t->x.size * NND_LANES,
@@ -50,7 +50,7 @@ NND_INLINE void nnd_stem_step(const struct nnd_stem_step *t, nnd_elem *out, cons
   const struct nnd_axis y = t->y;
   const nnd_size width = t->x.out_size, out_plane = y.out_size * width * NND_LANES;
   const struct nnd_separable s = {
-      .depthwise = {y, t->x, t->first_end, nnd_window_rows(t->y, t->window_rows)},
+      .depthwise = {y, t->x, t->first_end, t->ring_rows},
       .pointwise = {.in_channels = t->channels, .out_channels = t->out_channels, .panel_channels = t->channels,
                     .out_plane = out_plane, .end = t->end, .stream = t->stream,
                     .prefetch_weights = t->prefetch_weights},
@@ -58,8 +58,7 @@ NND_INLINE void nnd_stem_step(const struct nnd_stem_step *t, nnd_elem *out, cons
   const struct nnd_separable_data pair = {
       0, first_weights, first_bias, first_numbers,
       {.weights = weights, .bias = bias, .numbers = numbers, .residual = residual, .out = out}};
-  nnd_elem *ring = (nnd_elem *)part.scratch;
-  nnd_elem *buffer = ring + nnd_blocks(t->channels) * nnd_window_rows(t->y, t->window_rows) * t->x.size * NND_LANES;
+  nnd_elem *ring = (nnd_elem *)(part.scratch + t->ring_at), *buffer = (nnd_elem *)(part.scratch + t->first_at);
   const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows), rest = y.out_size - (down - 1) * t->window_rows;
   nnd_size done = 0, unit, last;
   nnd_share(t->images * down, part, &unit, &last);

@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 
 from nndeploy.sizes.size import Dim, most, typical
+from nndeploy_native.scratch import Scratch
 from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Axis, Call, Field, Machine
@@ -12,8 +13,9 @@ from nndeploy_native.windows import (
     InvertedWindow,
     SlidingWindow,
     buffer_capacity,
-    inverted_buffer_bytes,
+    inverted_scratch,
     inverted_window_for,
+    rows_read,
     shared_rows,
 )
 
@@ -48,8 +50,7 @@ class InvertedResidual:
             "in_channels": expand.x.channels,
             "channels": expand.output.channels,
             "out_channels": second.output.channels,
-            "window_rows": chosen.rows,
-            "group_panels": chosen.group_panels,
+            **self._window_fields(chosen, machine),
             "prefetch_weights": come_from_afar(expand.weights, machine) or come_from_afar(second.weights, machine),
             "prefetch_input": typical(expand.x.num_bytes(isa)) > machine.l2,
             "expand_end": expand.epilogue,
@@ -69,11 +70,9 @@ class InvertedResidual:
                 second.epilogue.residual,
                 second.packed_numbers(isa),
             ),
-            shared_fields={}
-            if machine.threads or shared == window
-            else {"window_rows": shared.rows, "group_panels": shared.group_panels},
+            shared_fields={} if machine.threads or shared == window else self._window_fields(shared, machine),
             chunks=2,  # each expands again what it shares with the one before
-            scratch_bytes=most(*(self._buffer_bytes(one, machine) for one in (window, shared))),
+            scratch_bytes=most(*(self._scratch(one, machine).num_bytes for one in (window, shared))),
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),
                 "multiply_adds": expand.multiply_adds + first.multiply_adds + second.multiply_adds,
@@ -100,5 +99,15 @@ class InvertedResidual:
         all_panels = inverted_window_for(0, *self._axes(), self.expand.output.channels, machine.isa).group_panels
         return InvertedWindow(rows, all_panels)
 
-    def _buffer_bytes(self, window: InvertedWindow, machine: Machine) -> Dim:
-        return inverted_buffer_bytes(window, *self._axes(), self.expand.output.channels, machine.isa)
+    def _window_fields(self, window: InvertedWindow, machine: Machine) -> dict[str, Dim]:
+        y, _ = self._axes()
+        places = self._scratch(window, machine).places
+        return {
+            "window_rows": window.rows,
+            "group_panels": window.group_panels,
+            "ring_rows": rows_read(y, window.rows),
+            **places,
+        }
+
+    def _scratch(self, window: InvertedWindow, machine: Machine) -> Scratch:
+        return inverted_scratch(window, *self._axes(), self.expand.output.channels, machine.isa)

@@ -48,6 +48,7 @@ class Lstm:
             "hidden": hidden,
             "reverse": self.is_reverse,
             "keeps_last": self.output.shape[0] != steps,
+            "most_sequences": most_sequences(machine.isa),
         }
         notes: dict[str, Note] = {
             "what": f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}",

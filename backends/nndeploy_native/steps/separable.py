@@ -3,8 +3,9 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, is_fixed, most, typical
+from nndeploy.sizes.size import Dim, ceil_div, is_fixed, most, typical
 from nndeploy_native.isa import Isa
+from nndeploy_native.scratch import Scratch, scratch_of
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.step import Call, Epilogue, Field, Machine
 from nndeploy_native.tensors import Layout, Tensor, padded
@@ -84,7 +85,7 @@ class Separable:
             "images": first.x.shape[0],
             "channels": first.x.channels,
             "out_channels": second.output.channels,
-            "window_rows": rows,
+            **self._window_fields(rows, machine),
             "stream": is_streamed(second.output, machine),
             "prefetch_weights": come_from_afar(second.weights, machine),
             "prefetch_input": typical(first.x.num_bytes(isa)) > machine.l2,
@@ -104,8 +105,8 @@ class Separable:
             fields,
             second.output,
             (*weights, *residual, second.packed_numbers(isa)),
-            shared_fields={} if machine.threads or shared == rows else {"window_rows": shared},
-            scratch_bytes=self._scratch_bytes(window, machine),
+            shared_fields={} if machine.threads or shared == rows else self._window_fields(shared, machine),
+            scratch_bytes=self._scratch(rows, machine).num_bytes,
             notes={
                 "what": f"{first.notes()['what']} then {second.notes()['what']}",
                 "multiply_adds": first.multiply_adds + second.multiply_adds,
@@ -132,16 +133,41 @@ class Separable:
             return False
         return width % isa.lanes == 0 and height * width % isa.lanes == 0
 
-    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> Dim:
-        """Returns the bytes of the first result, and of the second and some rows of the input where they are kept."""
-        isa, lanes = machine.isa, machine.isa.lanes
-        vectors = window.rows * window.columns * (window.channels // lanes)
-        if not self.output.is_blocked:
-            vectors += window.rows * self.output.shape[3] * isa.blocks(self.output.channels)
+    def _window_fields(self, rows: Dim, machine: Machine) -> dict[str, Dim]:
+        """Returns what windows of `rows` rows are to the kernel."""
+        if not self.has_planes:
+            return {"window_rows": rows}
+        planes = {**self._copied_row(machine), "group_floats": self._group_floats(rows, machine)}
+        return {"window_rows": rows, **planes, **self._scratch(rows, machine).places}
+
+    def _copied_row(self, machine: Machine) -> dict[str, Dim]:
+        """Returns how a row that is copied from a plane lies, in floats; c/planar_depthwise.h says what they are."""
         if self.first.x.is_blocked:
-            return isa.elem_bytes * lanes * vectors
-        y, x = self.first.axes().values()
+            return {"row_left": 0, "row_phase": 0}
+        lanes, x = machine.isa.lanes, self.first.axes()["x"]
+        left = padded(ceil_div(x.pad, x.stride), lanes)
         read = padded(x.out_size, lanes) + (x.kernel - 1) * x.dilation // x.stride
-        phase = padded(-(-x.pad // x.stride), lanes) + padded(most(read, -(-x.size // x.stride)), lanes)
-        rows = 2 * isa.group * rows_read(y, window.rows)
-        return isa.elem_bytes * lanes * (vectors + 2) + 4 * rows * x.stride * phase
+        return {"row_left": left, "row_phase": left + padded(most(read, ceil_div(x.size, x.stride)), lanes)}
+
+    def _group_floats(self, rows: Dim, machine: Machine) -> Dim:
+        """Returns the floats of the rows that a window of `rows` rows reads, copied, of a group of channels."""
+        y, x = self.first.axes().values()
+        return machine.isa.group * rows_read(y, rows) * x.stride * self._copied_row(machine)["row_phase"]
+
+    def _scratch(self, rows: Dim, machine: Machine) -> Scratch:
+        """Returns the first result of windows of `rows` rows, and where planes are read or written what is beside it.
+
+        From planes that is, twice, the rows of the input that a window reads of a group of channels; for planes the
+        second result. The depthwise part over planes writes up to a vector of groups behind its last pixel.
+        """
+        isa, window = machine.isa, self.window(machine)
+        vector_bytes = isa.elem_bytes * isa.lanes
+        if not self.has_planes:
+            return scratch_of(first=vector_bytes * rows * window.columns * isa.blocks(window.channels))
+        pixels, beside = rows * window.columns, 0 if self.first.x.is_blocked else isa.group
+        second = 0 if self.output.is_blocked else pixels * isa.blocks(self.output.channels)
+        return scratch_of(
+            rows=2 * 4 * self._group_floats(rows, machine),
+            first=vector_bytes * (pixels * isa.blocks(self.first.output.channels) + beside),
+            second=vector_bytes * second,
+        )

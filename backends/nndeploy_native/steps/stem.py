@@ -4,6 +4,7 @@
 from dataclasses import dataclass, replace
 
 from nndeploy.sizes.size import Dim, is_fixed, typical
+from nndeploy_native.scratch import Scratch, scratch_of
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Call, Field, Machine
@@ -56,7 +57,7 @@ class Stem:
             "in_channels": wide.x.channels,
             "channels": wide.output.channels,
             "out_channels": second.output.channels,
-            "window_rows": rows,
+            **self._window_fields(rows, machine),
             "stream": is_streamed(second.output, machine),
             "prefetch_weights": come_from_afar(second.weights, machine),
             "wide_end": wide.epilogue,
@@ -75,9 +76,9 @@ class Stem:
                 second.epilogue.residual,
                 second.packed_numbers(isa),
             ),
-            shared_fields={} if machine.threads or shared == rows else {"window_rows": shared},
+            shared_fields={} if machine.threads or shared == rows else self._window_fields(shared, machine),
             chunks=2,  # each makes again the rows that it shares with the one before
-            scratch_bytes=self._scratch_bytes(window, machine),
+            scratch_bytes=self._scratch(rows, machine).num_bytes,
             notes={
                 "what": " then ".join(str(step.notes()["what"]) for step in steps),
                 "multiply_adds": wide.multiply_adds + first.multiply_adds + second.multiply_adds,
@@ -91,8 +92,12 @@ class Stem:
     def _capacity(self, machine: Machine) -> int:
         return buffer_capacity(machine, typical(self.wide.x.num_bytes(machine.isa)))
 
-    def _scratch_bytes(self, window: SlidingWindow, machine: Machine) -> Dim:
-        """Returns the bytes of the ring of the convolution's rows and of the first result."""
-        isa, first = machine.isa, self.pair.first
-        of_row = isa.elem_bytes * isa.lanes * isa.blocks(first.x.channels)
-        return of_row * (rows_read(first.axes()["y"], window.rows) * first.x.shape[3] + window.rows * window.columns)
+    def _window_fields(self, rows: Dim, machine: Machine) -> dict[str, Dim]:
+        y = self.pair.first.axes()["y"]
+        return {"window_rows": rows, "ring_rows": rows_read(y, rows), **self._scratch(rows, machine).places}
+
+    def _scratch(self, rows: Dim, machine: Machine) -> Scratch:
+        """Returns the ring of the convolution's rows and the first result of windows of `rows` rows."""
+        isa, (y, x) = machine.isa, self.pair.first.axes().values()
+        of_pixel = isa.elem_bytes * isa.lanes * isa.blocks(self.pair.first.x.channels)
+        return scratch_of(ring=of_pixel * rows_read(y, rows) * x.size, first=of_pixel * rows * x.out_size)

@@ -15,7 +15,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.errors import InputError, NndeployError, UsageError
+from nndeploy.errors import InputError, NndeployError, UnavailableError, UsageError
 from nndeploy.jobs import child, messages
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
@@ -148,6 +148,40 @@ def test_a_child_outlives_the_thread_that_first_asked_it() -> None:
         asked.join()
         time.sleep(0.1)  # the kernel ends a child a moment after the thread that started it
         assert all(answer.ok for answer in workers.supports("reference", relu(), host_target(), BuildOptions()))
+
+
+def test_children_that_nobody_wants_end() -> None:
+    with closing(ChildWorkers(1, 60.0, idle_seconds=0.05)) as workers:
+        for _ in range(2):  # one is started again when it is wanted again
+            assert all(said.ok for said in workers.supports("reference", relu(), host_target(), BuildOptions()))
+            process = workers._idle[0][1]._process if workers._idle else None
+            deadline = time.monotonic() + 5
+            while workers._idle and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert not workers._idle
+            assert process is None or process.wait(5) is not None
+
+
+def test_an_interrupted_call_leaves_no_answer_to_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = child._answer_within
+
+    def interrupted(*arguments):  # type: ignore[no-untyped-def]
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    with closing(ChildWorkers(1, 60.0)) as workers:
+        monkeypatch.setattr(child, "_answer_within", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            workers.supports("reference", relu(), host_target(), BuildOptions())
+        assert workers._idle[0][1]._process is None
+        monkeypatch.setattr(child, "_answer_within", real)
+        assert all(said.ok for said in workers.supports("reference", relu(), host_target(), BuildOptions()))
+
+
+def test_a_python_that_knows_no_nndeploy_is_said_to_be_so(library) -> None:  # type: ignore[no-untyped-def]
+    library("echo \"ModuleNotFoundError: No module named 'nndeploy'\"; exit 1")
+    with pytest.raises(UnavailableError, match="no child can be started"):
+        call(REQUEST, 10.0)
 
 
 def relu() -> ir.Model:

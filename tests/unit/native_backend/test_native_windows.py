@@ -10,7 +10,7 @@ from nndeploy_native.windows import (
     SlidingWindow,
     buffer_capacity,
     evened,
-    inverted_buffer_bytes,
+    inverted_scratch,
     inverted_window_for,
     shared_rows,
     window_for,
@@ -77,7 +77,7 @@ def test_an_inverted_residuals_window_fits_or_is_one_row(
     capacity: int, y: Axis, x: Axis, channels: int, isa: Isa
 ) -> None:
     window, all_panels = inverted_window_for(capacity, y, x, channels, isa), len(panels(channels, isa))
-    fits = inverted_buffer_bytes(window, y, x, channels, isa) <= capacity
+    fits = inverted_scratch(window, y, x, channels, isa).num_bytes <= capacity
     assert fits or (window.rows, window.group_panels) == (1, all_panels)
     assert 1 <= window.rows <= y.out_size
     assert 1 <= window.group_panels <= all_panels
