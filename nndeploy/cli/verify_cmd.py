@@ -16,6 +16,7 @@ from nndeploy.cli.run_view import choice_to_json
 from nndeploy.compare import Comparison, tolerance_for
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.judge import judge
+from nndeploy.runtime.code_policy import check_code_flags, files_in
 from nndeploy.runtime.program import Program
 
 EXAMPLES = """\b
@@ -47,12 +48,13 @@ class Verdict:
 def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_json: bool, **options: Any) -> None:
     """Check a BUNDLE: every byte, then its results on this machine.
 
-    A damaged bundle ends with exit code 65, a result outside the tolerance with 1.
+    A damaged bundle ends with exit code 65, one that hides code with 77, a result outside the tolerance with 1.
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")
     with open_bundle(bundle) as opened:
         opened.verify()
+        check_code_flags(opened.manifest, files_in(opened))
         members, goldens = len(opened.manifest.members), opened.manifest.goldens
         report = {"bundle": str(bundle), "size_bytes": opened.size_bytes, "members": members, "choices": []}
         verdicts: list[Verdict] = []
