@@ -21,6 +21,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = REPOSITORY.parent / "shared" / "models"
 
+pytest_plugins = ["serial_tests"]
+
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

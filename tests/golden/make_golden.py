@@ -14,13 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, TargetChain, Tolerance, Variant
+from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.pacing.operators import Operator, Operators
 from nndeploy.value_types import DimRange, TensorType
 
 PATH = Path(__file__).resolve().parent / "format-1.nnd"
 PATH_1_1 = PATH.with_name("format-1.1.nnd")
 PATH_1_2 = PATH.with_name("format-1.2.nnd")
+PATH_1_3 = PATH.with_name("format-1.3.nnd")
+PATH_1_4 = PATH.with_name("format-1.4.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -107,6 +111,18 @@ MEMBERS_1_1 = {**MEMBERS, "submodels/rtx4090.s0/v0-tensorrt/engine.trt": b"an en
 
 MANIFEST_1_2 = replace(MANIFEST, ranges={"N": DimRange(1, 9, 5, step=4)})
 
+LIBRARY = "pacing/x86_64/pace.so"
+MANIFEST_1_3 = replace(MANIFEST, pace_libraries={"x86_64": LIBRARY})
+MEMBERS_1_3 = {**MEMBERS, LIBRARY: b"a library of delays"}
+
+HEAD_OPERATORS = Operators((("x", 64), ("r", 64)), (Operator("Relu", (0,), (1,), flops=16, constant_bytes=0),))
+TAIL_OPERATORS = Operators(
+    (("r", 64), ("scores", 16)), (Operator("ReduceMean", (0,), (1,), flops=16, constant_bytes=0),)
+)
+COUNTED = CountedOperators({"x": X.shape}, {"head": HEAD_OPERATORS, "tail": TAIL_OPERATORS})
+MANIFEST_1_4 = replace(MANIFEST_1_3, pace_operators=OPERATORS_NAME)
+MEMBERS_1_4 = {**MEMBERS_1_3, OPERATORS_NAME: operators_to_json(COUNTED)}
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -114,6 +130,8 @@ WRITTEN = {
     PATH.name: (MANIFEST, MEMBERS),
     PATH_1_1.name: (MANIFEST_1_1, MEMBERS_1_1),
     PATH_1_2.name: (MANIFEST_1_2, MEMBERS),
+    PATH_1_3.name: (MANIFEST_1_3, MEMBERS_1_3),
+    PATH_1_4.name: (MANIFEST_1_4, MEMBERS_1_4),
 }
 
 

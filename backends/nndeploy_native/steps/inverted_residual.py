@@ -70,9 +70,7 @@ class InvertedResidual:
                 second.epilogue.residual,
                 second.packed_numbers(isa),
             ),
-            shared_fields={}
-            if machine.threads or shared == window
-            else self._window_fields(shared, machine),
+            shared_fields={} if machine.threads or shared == window else self._window_fields(shared, machine),
             chunks=2,  # each expands again what it shares with the one before
             scratch_bytes=most(*(self._scratch(one, machine).num_bytes for one in (window, shared))),
             notes={
