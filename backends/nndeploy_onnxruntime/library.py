@@ -30,8 +30,8 @@ EXACT = {
 }
 """What trades numbers for speed, told not to; by default the first three do (1.31).
 
-Products of 8 bits would saturate at 16 where the processor has no VNNI, a float MatMul of dequantised 4-bit weights would
-round its activations to 8 bits, and of two roundings one would be left out.
+Products of 8 bits would saturate at 16 where the processor has no VNNI, a float MatMul of dequantised 4-bit weights
+would round its activations to 8 bits, and of two roundings one would be left out.
 """
 
 
