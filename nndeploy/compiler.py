@@ -315,7 +315,8 @@ class _Flow:
 
     def _keep_decisions(self, chosen: Chosen, loaded: LoadedModel) -> None:
         if self.decisions is not None and not self.decisions.exists():
-            decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes)
+            lost = chosen.settled.dropped
+            decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, lost)
             write_decisions(self.decisions, decisions, loaded.sha256, options_to_json(self.options))
 
     def _chosen(self, bundle: Packing, graphs: Graphs) -> Chosen:
@@ -324,6 +325,7 @@ class _Flow:
         pins = tuple(pins_for(self.options.pins, order))
         if (decided := self._decided(bundle.loaded, order)) is not None:
             settled = chosen_again(setting, graphs, order, decided.recipe)
+            settled = replace(settled, dropped=decided.dropped)
             return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
         if self.options.objective == "priority":
             return chosen_by_priority(setting, graphs, order, pins)

@@ -20,16 +20,17 @@ from nndeploy.report import Candidate, candidate_from_json
 
 FORMAT = 1
 MAX_BYTES = 64 << 20
-_KEYS = {"format", "model_sha256", "options_sha256", "chosen", "candidates", "measured_shapes"}
+_KEYS = {"format", "model_sha256", "options_sha256", "chosen", "candidates", "measured_shapes", "dropped"}
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What was decided: the recipe, and the table behind it."""
+    """What was decided: the recipe, the table behind it, and what candidates lost on the way."""
 
     recipe: Recipe
     candidates: tuple[Candidate, ...]
     measured_shapes: tuple[str, ...]
+    dropped: tuple[str, ...]
 
 
 def decisions_from_file(path: Path, model_sha256: str, options: Mapping[str, Any]) -> Decisions:
@@ -49,7 +50,8 @@ def decisions_from_file(path: Path, model_sha256: str, options: Mapping[str, Any
         raise DataError("the decisions are for other options of compile", where=where, hint=hint)
     try:
         candidates = tuple(candidate_from_json(each) for each in data["candidates"])
-        return Decisions(_recipe(data["chosen"]), candidates, tuple(map(str, data["measured_shapes"])))
+        shapes, dropped = (tuple(map(str, data[key])) for key in ("measured_shapes", "dropped"))
+        return Decisions(_recipe(data["chosen"]), candidates, shapes, dropped)
     except (TypeError, ValueError, AttributeError, KeyError) as err:
         raise DataError(f"malformed decisions: {err}", where=where) from err
 
@@ -67,6 +69,7 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
         "chosen": dataclasses.asdict(decisions.recipe),
         "candidates": [dataclasses.asdict(candidate) for candidate in decisions.candidates],
         "measured_shapes": decisions.measured_shapes,
+        "dropped": decisions.dropped,
     }
     partial = path.with_name(path.name + ".partial")
     try:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-
 from nndeploy_onnxruntime.build import MODEL_FILE, build
 
 SUM_AND_NORM = """<ir_version: 8, opset_import: ["": 17]>
