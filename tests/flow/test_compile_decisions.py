@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 import pytest
-from faulty_backends import Install, changed_backend, good_backend
+from faulty_backends import Install, changed_backend
 
 import nndeploy
 from nndeploy.errors import DataError
@@ -39,9 +39,7 @@ def compiled(path: Path, text: str, decisions: Path, workers: InProcessWorkers, 
 @pytest.fixture
 def two(install: Install) -> None:
     """Installs two backends that take everything."""
-    hare = good_backend()
-    hare.name, hare.tier = "hare", 4
-    install(changed_backend("tortoise", 0, lambda outputs: outputs), hare)
+    install(*(changed_backend(name, tier, lambda outputs: outputs) for tier, name in enumerate(("tortoise", "hare"))))
 
 
 @pytest.mark.usefixtures("two")
