@@ -108,6 +108,10 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--fallback/--no-fallback", default=True, help="Also build each submodel for the next backend below.")
 @click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
+@click.option(
+    "--decisions", type=click.Path(path_type=Path), metavar="FILE",
+    help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show who would take which node and why; build nothing.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Builds at once; default: the number of cores.")
 @click.option("--time-limit", type=float, default=600.0, show_default=True, help="Seconds for each build or check.")
@@ -190,6 +194,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "optimise": options["optimise"],
         "pace": options["pace"],
         "dry_run": options["dry_run"],
+        "decisions": None if options["decisions"] is None else str(options["decisions"].absolute()),
         "jobs": options["jobs"] or os.cpu_count() or 1,
         "time_limit": options["time_limit"],
         "total_time_limit": options["total_time_limit"],

@@ -129,7 +129,8 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
     """
     with ExitStack() as stack:
         programs = [stack.enter_context(_loaded(path, options)) for path in paths]
-        return raced([program.run for program in programs], samples, options.seconds, options.inflight)
+        calls = [program.run for program in programs]
+        return raced(calls, samples, options.seconds, inflight=options.inflight, threads=options.threads or 0)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
