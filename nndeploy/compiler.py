@@ -14,9 +14,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import onnx_ir as ir
+
 from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
-from nndeploy.bundle.manifest import ImageInput, Manifest
+from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
+from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
@@ -27,17 +30,26 @@ from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
 from nndeploy.known_targets import target_file
-from nndeploy.lower import Events, Plan, Setting, Settled, plan_for, precision_of, settle, with_fallbacks
-from nndeploy.objective import LEAST_SECONDS, SECONDS_A_SHAPE, fastest, shapes_to_measure
-from nndeploy.options import Carried, CompileOptions
+from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fallbacks
+from nndeploy.objective import (
+    Chosen,
+    Race,
+    chosen_by_priority,
+    fastest,
+    planned_best,
+    seconds_to_measure,
+    shapes_to_measure,
+)
+from nndeploy.options import OBJECTIVES, Carried, CompileOptions
 from nndeploy.pace_libraries import pace_libraries
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
+from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import PRECISIONS, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
-from nndeploy.report import Candidate, CheckReport, PassReport, Report, report_for_bundle
+from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
     BF16_FEATURE,
     Target,
@@ -62,11 +74,14 @@ from nndeploy.verify.drawn_sizes import affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
+from nndeploy.verify.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
 from nndeploy.verify.samples import has_free_size
+from nndeploy.verify.widened import has_short_floats
 
 if TYPE_CHECKING:
     import onnx
 
+AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -76,7 +91,7 @@ def compile_model(
     *,
     backends: str | Sequence[str] | None = None,
     targets: Sequence[Target | str | PathLike[str]] | None = None,
-    objective: str = "priority",
+    objective: str = OBJECTIVES[0],
     samples: Sequence[Mapping[str, Value]] | None = None,
     shapes: Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -182,20 +197,20 @@ class _Flow:
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
                 loaded, passes = replace(loaded, model=unoptimised), (NO_OPTIMISATION,)
+        graphs = {OPTIMISED: loaded.model}
+        if any(report.count for report in passes):
+            graphs[EXPORTED] = unoptimised
         if self.options.dry_run:
-            return self._dry_report(setting, loaded, passes, portable, others)
-        with self._stage("build"):
-            pins = pins_for(self.options.pins, portable.backends)
-            settled = settle(setting, loaded.model, portable.backends, pins)
+            return self._dry_report(setting, loaded, graphs, passes, portable, others)
         bundle = Packing(loaded, original, passes, self.options, portable, setting)
+        with self._stage("build"):
+            chosen = self._chosen(bundle, graphs)
+            settled = chosen.settled
+            bundle = self._as_chosen(bundle, chosen.recipe)
+            bundle = replace(bundle, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
         if self.options.pace:
             with self._stage("pace"):
                 bundle = replace(bundle, pace_libraries=pace_libraries((self.host, *self.options.targets)))
-        if self.options.objective != "priority":
-            with self._stage("measure"):
-                measured = shapes_to_measure(original.samples)
-                settled, candidates = self._fastest(bundle, settled, tuple(measured.values()))
-                bundle = replace(bundle, candidates=candidates, measured_shapes=tuple(measured))
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
@@ -239,10 +254,12 @@ class _Flow:
         drawn = affordable_sizes(loaded.model, loaded.ranges)
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
         engines_in_order = reference_engines(engines, drawn.seconds, loaded.original)
-        reference = Reference(self.workers, engines_in_order, build_options)
+        quantised = is_quantised(loaded.model.graph)
+        right = self._right_engines(engines_in_order, drawn.seconds, build_options, quantised)
+        reference = Reference(self.workers, engines_in_order, build_options, right)
         original = original_outputs(loaded, reference, samples, drawn)
         self.warnings += original.warnings
-        rtol, atol, quantised = self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)
+        rtol, atol = self.options.rtol, self.options.atol
         first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
@@ -252,13 +269,24 @@ class _Flow:
             reference=reference,
             samples=original.samples,
             incomparable=incomparable_values(loaded.model.graph),
-            tolerances={precision: tolerances(rtol, atol, quantised, precision) for precision in PRECISIONS},
+            tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
             min_cosine=MIN_BF16_COSINE if rtol is None and atol is None else -1.0,
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
+            has_limits=rtol is None and atol is None,
             made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
         )
         return setting, original
+
+    def _right_engines(
+        self, engines: Sequence[str], seconds: float, options: BuildOptions, quantised: bool
+    ) -> RightEngines | None:
+        """Returns who tells how far right engines differ; None where there is no library to ask."""
+        libraries = [name for name in engines if name != EVALUATOR]
+        if not libraries:
+            return None
+        is_soon = EVALUATOR in engines and seconds < SOON_SECONDS
+        return RightEngines(self.workers, libraries[0], is_soon, options, self.host, quantised)
 
     def _passes_are_right(
         self, setting: Setting, loaded: LoadedModel, original: Original, passes: tuple[PassReport, ...]
@@ -279,33 +307,32 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
-    def _fastest(
-        self, bundle: Packing, settled: Settled, samples: Sequence[Mapping[str, Value]]
-    ) -> tuple[Settled, tuple[Candidate, ...]]:
-        if not samples:
-            raise UsageError(f"--objective {self.options.objective} needs inputs to measure with", hint="--samples")
+    def _chosen(self, bundle: Packing, graphs: Graphs) -> Chosen:
+        """Returns the placement of the portable chain, built and checked."""
+        setting, order = bundle.setting, bundle.portable.backends
+        pins = tuple(pins_for(self.options.pins, order))
+        if self.options.objective == "priority":
+            return chosen_by_priority(setting, graphs, order, pins)
+        samples = tuple(shapes_to_measure(bundle.original.samples).values())
+        seconds = seconds_to_measure(
+            estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total, len(samples)
+        )
         options = MeasureOptions(
-            seconds=max(LEAST_SECONDS, SECONDS_A_SHAPE * len(samples)),
+            seconds=seconds,
             inflight=1 if self.options.objective == "latency" else max(2, self.host.num_cores),
-            threads=self.options.threads,
+            threads=self.options.threads or 1,
             custom_op_libraries=self.options.custom_op_libraries,
         )
 
-        def write_trial(trial: Settled, path: Path) -> None:
-            self._write(bundle, trial, (), path)
+        def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
+            self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
         with temporary_folder("nndeploy-measure-") as folder:
-            return fastest(
-                bundle.setting,
-                bundle.loaded.model,
-                settled,
-                bundle.portable.backends,
-                write_trial,
-                folder,
-                samples,
-                options,
-                pins_for(self.options.pins, bundle.portable.backends),
-            )
+            return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
+
+    def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
+        """Returns what is packed where the graph of `recipe` was chosen."""
+        return bundle if recipe.graph == OPTIMISED else replace(bundle, passes=(AS_EXPORTED,))
 
     def _checked_and_written(self, bundle: Packing, settled: Settled, out: Path) -> Report:
         """Checks the whole bundle, as it will be run, against the original model; then writes it for good."""
@@ -319,7 +346,21 @@ class _Flow:
             if bundle.chains and self.here.gpus:
                 chains = [chain.settled for chain in bundle.chains]
                 checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
-        return self._write(bundle, settled, checks, out)
+        return self._write(replace(bundle, limits=self._limits(bundle, checks)), settled, checks, out)
+
+    def _limits(self, bundle: Packing, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Limits], ...]:
+        """Returns how far right engines differ on the samples, where they do: another box must judge by it too."""
+        if not bundle.setting.has_limits:
+            return ()
+        graph = bundle.loaded.model.graph
+        if all(check.rule == "tolerance" for check in checks) and not (is_quantised(graph) or has_short_floats(graph)):
+            return ()
+        original, loaded = bundle.original, bundle.loaded
+        types = {named.name: named.type for named in loaded.outputs}
+        limits = bundle.setting.limits(
+            lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types
+        )
+        return tuple(limits()) if limits is not None else ()
 
     def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
@@ -344,18 +385,28 @@ class _Flow:
         self,
         setting: Setting,
         loaded: LoadedModel,
+        graphs: Graphs,
         passes: tuple[PassReport, ...],
         portable: TargetBackends,
         others: Sequence[TargetBackends],
     ) -> Report:
         with self._stage("partition"):
-            pins = pins_for(self.options.pins, portable.backends)
-            plan = plan_for(setting, loaded.model, portable.backends, pins)
+            pins = tuple(pins_for(self.options.pins, portable.backends))
+            recipe, plan = self._planned(setting, graphs, portable.backends, pins)
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
         self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, portable, setting)
+        bundle = self._as_chosen(bundle, recipe)
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
         return replace(report, seconds=dict(self.seconds))
+
+    def _planned(self, setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> tuple[Recipe, Plan]:
+        """Returns who would run what, as far as that is known before anything is measured."""
+        if self.options.objective == "priority":
+            found = planned(setting, graphs, by_priority(order, pins), {b.name: b for b in order}.__getitem__)
+        else:
+            found, _ = planned_best(setting, graphs, order, pins)
+        return found.recipe, found.plan
 
     def _warn_of_precision(self, chains: Sequence[Settled]) -> None:
         """Warns of each target for which nothing computes in the precision that was asked for."""
@@ -394,7 +445,8 @@ def _compare(
 ) -> list[CheckReport]:
     types = {named.name: named.type for named in loaded.outputs}
     limits = setting.tolerances[precision]
-    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable)
+    by_limits = setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
+    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable, by_limits)
     return in_precision(compared, precision, setting.min_cosine)
 
 

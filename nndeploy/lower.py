@@ -8,10 +8,10 @@ Every round takes at least one node from a backend for good, so this ends; when 
 node has no taker and why.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -27,11 +27,20 @@ from nndeploy.partition.graph import node_name
 from nndeploy.partition.islands import merge_islands
 from nndeploy.partition.placement import Banned, Placement, place
 from nndeploy.partition.regions import Region
-from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError
+from nndeploy.plugin import registry
+from nndeploy.plugin.interface import (
+    LAST_RESORT_TIER,
+    OWN_KERNELS_TIER,
+    Artifact,
+    Backend,
+    BuildOptions,
+    BuildRefusedError,
+    Support,
+)
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
 from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -46,8 +55,9 @@ class Setting:
 
     The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32. `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave,
-    where the model leaves sizes open; else "".
+    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
+    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -63,6 +73,20 @@ class Setting:
     events: Events
     made_up: str = ""
     prefix: str = ""
+    answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+    has_limits: bool = True
+
+    def limits(
+        self,
+        model: Callable[[], ir.Model],
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+    ) -> SampleLimits | None:
+        """Returns what tells how far right engines differ on these samples; None where the user said how far."""
+        if not self.has_limits:
+            return None
+        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +165,13 @@ def plan_for(
     """Returns who runs which node of `model`, asked of the backends in `order`."""
     by_name = {backend.name: backend for backend in order}
 
-    def ask(name: str, asked: ir.Model) -> Any:
-        setting.events("partition", f"asking {name}")
-        return setting.workers.supports(name, asked, setting.target, _options_for(setting, asked))
+    def ask(name: str, asked: ir.Model) -> list[Support]:
+        key = (name, setting.target, _fingerprint(asked))
+        if key not in setting.answers:
+            setting.events("partition", f"asking {name}")
+            options = _options_for(setting, asked)
+            setting.answers[key] = setting.workers.supports(name, asked, setting.target, options)
+        return setting.answers[key]
 
     def costs_of(asked: ir.Model) -> Costs:
         return estimate_costs(asked, setting.shapes_of(asked))
@@ -162,22 +190,52 @@ def plan_for(
     return Plan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
 
 
+MAX_BYTES_LOOKED_AT = 512
+"""Of constants: those that decide what a backend takes (shapes, axes, scales) are smaller."""
+
+
+def _fingerprint(model: ir.Model) -> str:
+    """Returns what tells graphs of one compile apart: nodes with their attributes, and the types of what enters."""
+    digest = hashlib.sha256()
+    graph = model.graph
+    for node in graph:
+        digest.update(ir.serde.serialize_node(node).SerializeToString(deterministic=True))
+    for value in (*graph.inputs, *graph.initializers.values(), *graph.outputs):
+        digest.update(f"{value.name}:{value.type}:{value.shape};".encode())
+        if value.const_value is not None and value.const_value.nbytes <= MAX_BYTES_LOOKED_AT:
+            digest.update(value.const_value.tobytes())
+    return digest.hexdigest()
+
+
+Memo = dict[tuple[str, tuple[str, ...]], "_Outcome"]
+"""(backend, nodes) -> what came of building them; for plans of one graph, where the same nodes are the same piece."""
+
+
 def settle(
-    setting: Setting, model: ir.Model, order: Sequence[Backend], pins: Sequence[tuple[str, str]] = ()
+    setting: Setting,
+    model: ir.Model,
+    order: Sequence[Backend],
+    pins: Sequence[tuple[str, str]] = (),
+    *,
+    first: Plan | None = None,
+    memo: Memo | None = None,
 ) -> Settled:
     """Returns a plan that was built and checked, moving nodes to the next backend until all is right.
+
+    `first` is the plan to begin with where it is known; `memo` keeps what was built for further plans of this graph.
 
     Raises:
         ModelError: some node has no backend left.
     """
     banned, lost = Banned(), list[str]()
-    memo: dict[tuple[str, tuple[str, ...]], _Outcome] = {}
+    memo = {} if memo is None else memo
     while True:
         try:
-            plan = plan_for(setting, model, order, pins, banned)
+            plan = first or plan_for(setting, model, order, pins, banned)
         except ModelError as err:
             err.hint = _of_made_up(setting, lost) or err.hint
             raise
+        first = None
         pieces = pieces_of(plan)
         boundaries, note = _boundaries(setting, pieces)
         here = replace(setting, build_options=_options_for(setting, plan.model))
@@ -275,7 +333,7 @@ def _build_all(
     pieces: Sequence[Piece],
     boundaries: Sequence[Mapping[str, Value]],
     note: str,
-    memo: dict[tuple[str, tuple[str, ...]], _Outcome],
+    memo: Memo,
 ) -> list[_Outcome]:
     def build(piece: Piece) -> _Outcome:
         key = (piece.backend, piece.nodes)
@@ -324,6 +382,7 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
+        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
@@ -371,10 +430,19 @@ def _built_for(
 
 
 def _takers_below(placement: Placement, piece: Piece) -> list[str]:
-    """Returns the backends below a piece's own that take all of it, best first."""
+    """Returns the backends below a piece's own that take all of it, best first; own kernels for CPUs behind libraries.
+
+    Those are compiled for one kind of processor, and where they are not the first choice they are not worth that time.
+    """
     backends = list(placement.answers)
     below = backends[backends.index(piece.backend) + 1 :]
-    return [backend for backend in below if placement.takes_all(backend, piece.nodes)]
+    takers = [registry.backend(name) for name in below if placement.takes_all(name, piece.nodes)]
+    takers.sort(key=lambda taker: (taker.tier == LAST_RESORT_TIER, _is_made_for_one_cpu(taker)))
+    return [taker.name for taker in takers]
+
+
+def _is_made_for_one_cpu(taker: Backend) -> bool:
+    return taker.tier == OWN_KERNELS_TIER and taker.device_kind == "cpu"
 
 
 def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> BuiltPiece:

@@ -1,150 +1,247 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--objective latency|throughput`: candidate placements are built and measured, and the fastest is taken.
+"""Which placement a bundle gets: candidates are predicted, the hopeless left out, the others built and raced.
 
-Candidates: the split by priority; then each backend that takes some of the compute and is no last resort, put before
-all others, so that it has all it takes, alone where that is the whole; then the best of them with one region at a time
-handed to another backend that takes it. A candidate is measured as the bundle it would be, through the runtime: calls
-of submodels, copies and conversions of layouts at their borders included. Each call is in a process of its own where
-the workers are children, in interleaved rounds; who is hopelessly slow in the first is not measured again. The single
-backends are among the candidates, so the result is never slower than the best of them but for noise: a split must win
-by `MARGIN`. With ranges of sizes a candidate is measured at several shapes, and the geometric mean counts: no shape
-weighs more because it is larger.
+    recipes (`nndeploy.candidates`) -> plans -> predicted -> built and checked -> raced as the bundles they would be
+      -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
+      -> variations of the best split, raced too
+
+A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
+layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
+no shape weighs more because it is larger. How long is measured depends on how long a call takes. Where nothing can be
+measured (no inputs run, or the target is another machine) the prediction decides by the same rule.
+
+The whole model on each engine is among the candidates, so the result is never slower than the best of them but for
+noise.
 """
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import onnx_ir as ir
-
+from nndeploy.candidates import (
+    WHOLE_MODEL_TIERS,
+    Graphs,
+    Pins,
+    Planned,
+    Recipe,
+    by_priority,
+    is_same,
+    other_recipes,
+    planned,
+    plans_of,
+    variations,
+)
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.jobs.tasks import MeasureOptions
-from nndeploy.lower import Setting, Settled, settle
-from nndeploy.plugin.interface import Backend
+from nndeploy.lower import Memo, Setting, Settled, settle
+from nndeploy.plugin.interface import Backend, BuildRefusedError
 from nndeploy.report import Candidate
 from nndeploy.value_types import Value, shapes_text
 
-ROUNDS = 5
-SECONDS_A_SHAPE = 0.1
-LEAST_SECONDS = 0.3
+MIN_GAIN = 0.10
+"""Another placement must be so much faster than the split by the order of tiers, so that two builds decide alike."""
+ENGINE_GAIN = 0.03
+"""An engine that has the whole model alone needs only this: nobody is to be slower with us than without."""
 MARGIN = 0.03
+"""A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
+PRUNED = 3.0
+"""Times the least prediction: who is predicted slower is not built."""
 MAX_REGIONS_TRIED = 4
-MIN_SHARE = 0.1
-"""Of the compute: who takes less cannot make the whole much faster by being asked first."""
-LAST_RESORT = 5
-"""The tier that is there so that every model runs; a call may take half a minute."""
 MAX_SHAPES = 8
-HOPELESS = 4.0
-"""Times the fastest call of all."""
 
-WriteTrial = Callable[[Settled, Path], None]
-Pins = Sequence[tuple[str, str]]
-"""(glob of node names, backend)."""
+CALLS_MEASURED = 30
+LEAST_SECONDS = 0.02
+MOST_SECONDS = 1.0
+"""Each candidate and shape."""
+
+WriteTrial = Callable[[Settled, Recipe, Path], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
-    name: str
+class Trial:
+    """A candidate that was built, and what it took: the geometric mean and the milliseconds at each shape."""
+
+    planned: Planned
     settled: Settled
-    path: Path
+    shape_ms: tuple[float, ...] = ()
+
+    @property
+    def ms(self) -> float:
+        """The measured milliseconds, or where nothing was measured the predicted ones."""
+        return statistics.geometric_mean(self.shape_ms) if self.shape_ms else self.planned.seconds * 1e3
 
 
-def fastest(
-    setting: Setting,
-    model: ir.Model,
-    by_priority: Settled,
-    order: Sequence[Backend],
-    write_trial: WriteTrial,
-    folder: Path,
-    samples: Sequence[Mapping[str, Value]],
-    options: MeasureOptions,
-    pins: Pins,
-) -> tuple[Settled, tuple[Candidate, ...]]:
-    """Returns the fastest of the candidates, which all keep `pins`, and the table of all that were measured."""
-    trials: list[_Trial] = []
+@dataclass(frozen=True, slots=True)
+class Race:
+    """How candidates are measured: `write` makes the bundle of one, in `folder`; no `samples`: not at all."""
 
-    def add(name: str, settled: Settled) -> None:
-        if any(_same_placement(settled, trial.settled) for trial in trials):
-            return
-        path = folder / f"{len(trials)}.nnd"
-        write_trial(settled, path)
-        trials.append(_Trial(name, settled, path))
-
-    add(_name(by_priority, "priority"), by_priority)
-    for name, settled in _each_first(setting, model, by_priority, order, pins):
-        add(name, settled)
-    times = _measure(setting, trials, samples, options)
-    best = _best(trials, times)
-    num_whole = len(trials)
-    for name, settled in _with_one_region_elsewhere(setting, model, trials[best].settled, order):
-        add(name, settled)
-    if len(trials) > num_whole:
-        times = _measure(setting, trials, samples, options)
-        best = _best(trials, times)
-    return trials[best].settled, tuple(
-        Candidate(trial.name, round(_mean(times[i]), 4), i == best, tuple(round(ms, 4) for ms in times[i]))
-        for i, trial in enumerate(trials)
-    )
+    write: WriteTrial
+    folder: Path
+    samples: Sequence[Mapping[str, Value]]
+    options: MeasureOptions
 
 
-def _name(settled: Settled, otherwise: str) -> str:
-    """Returns the backend that has the whole model, or what else to call a placement."""
-    return settled.pieces[0].piece.backend if len(settled.pieces) == 1 else otherwise
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The placement that was chosen, built; how it is made again; and the table of all that were thought of."""
+
+    settled: Settled
+    recipe: Recipe
+    candidates: tuple[Candidate, ...] = ()
+    measured_shapes: tuple[str, ...] = ()
 
 
-def _each_first(
-    setting: Setting, model: ir.Model, by_priority: Settled, order: Sequence[Backend], pins: Pins
-) -> list[tuple[str, Settled]]:
-    """Returns the model with each backend that takes some of the compute before all others."""
-    found = []
-    costs, answers = by_priority.plan.costs, by_priority.plan.placement.answers
-    for backend in (other for other in order[1:] if other.tier < LAST_RESORT):
-        if sum(costs.share(node) for node, answer in answers[backend.name].items() if answer.ok) < MIN_SHARE:
-            continue
-        others = [other for other in order if other is not backend]
-        try:
-            settled = settle(setting, model, [backend, *others], pins)
-        except (ModelError, UsageError):
-            continue  # no candidate: nobody builds what it leaves, or its transforms leave nothing to pin
-        found.append((_name(settled, f"{backend.name} first"), settled))
-    return found
+def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> Chosen:
+    """Returns the split by the order of tiers.
+
+    Raises:
+        ModelError: some node has no backend left.
+    """
+    recipe = by_priority(order, pins)
+    return Chosen(settle(setting, graphs[recipe.graph], order, pins), recipe)
 
 
-def _with_one_region_elsewhere(
-    setting: Setting, model: ir.Model, best: Settled, order: Sequence[Backend]
-) -> list[tuple[str, Settled]]:
-    """Returns variations of `best`: one of its heaviest regions given to another backend that takes it."""
-    if len(best.pieces) < 2:
-        return []
-    costs, placement = best.plan.costs, best.plan.placement
+def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], recipe: Recipe) -> Settled:
+    """Returns the placement of a recipe that was chosen before.
+
+    Raises:
+        ModelError: some node has no backend left.
+    """
     by_name = {backend.name: backend for backend in order}
-    same_order = [by_name[name] for name in placement.answers]
-    movable = [built.piece for built in best.pieces if not placement.pinned.intersection(built.piece.nodes)]
-    heaviest = sorted(movable, key=lambda piece: -sum(costs.seconds[node] for node in piece.nodes))
-    found = []
-    for piece in heaviest[:MAX_REGIONS_TRIED]:
-        for backend in order:
-            if backend.name == piece.backend or not placement.takes_all(backend.name, piece.nodes):
-                continue
-            pins = [(_literal(node), other) for node, other in best.plan.backend_of.items()]
-            pins += [(_literal(node), backend.name) for node in piece.nodes]
-            try:
-                found.append((f"{piece.id} on {backend.name}", settle(setting, model, same_order, pins)))
-            except ModelError:
-                continue
+    return settle(setting, graphs[recipe.graph], [by_name[name] for name in recipe.order], recipe.pins)
+
+
+def planned_best(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins
+) -> tuple[Planned, list[Planned]]:
+    """Returns the plan that the prediction prefers, and all that were thought of; nothing is built.
+
+    Raises:
+        ModelError: some node has no backend.
+    """
+    plans = _plans(setting, graphs, order, pins)
+    tiers = {backend.name: backend.tier for backend in order}
+    return plans[_decided(plans, [plan.seconds for plan in plans], tiers)], plans
+
+
+def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins, race: Race) -> Chosen:
+    """Returns the placement that is to be taken, by `MIN_GAIN` and `ENGINE_GAIN`; all candidates keep `pins`.
+
+    Raises:
+        ModelError: some node has no backend left in every candidate.
+    """
+    plans = _plans(setting, graphs, order, pins)
+    tiers = {backend.name: backend.tier for backend in order}
+    limit = PRUNED * min(plan.seconds for plan in plans)
+    pruned = [plan for plan in plans if plan.seconds > limit]
+    memos: dict[str, Memo] = {}
+    trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
+    if not trials:
+        trials = _built(setting, graphs, order, pruned, memos)
+    if not trials:  # the reason is that of the split by priority
+        return chosen_by_priority(setting, graphs, order, pins)
+    trials = _raced(setting, trials, race)
+    best = _decided_trial(trials, tiers)
+    more = [
+        plan
+        for plan in plans_of(setting, graphs, variations(trials[best].planned, MAX_REGIONS_TRIED), _by_name(order))
+        if plan.seconds <= PRUNED * trials[best].planned.seconds and not any(is_same(plan, t.planned) for t in trials)
+    ]
+    if more and race.samples:
+        trials += _built(setting, graphs, order, more, memos)
+        trials = _raced(setting, trials, race)
+        best = _decided_trial(trials, tiers)
+    shapes = tuple(map(shapes_text, race.samples)) if trials[best].shape_ms else ()
+    lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
+    settled = replace(trials[best].settled, dropped=tuple(lost))
+    return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes)
+
+
+def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
+    """Returns the plans, each once; the split by priority first."""
+    by_name = _by_name(order)
+    first = planned(setting, graphs, by_priority(order, pins), by_name)
+    found = [first]
+    for plan in plans_of(setting, graphs, other_recipes(graphs, first.plan, order, pins), by_name):
+        if not any(is_same(plan, other) for other in found):
+            found.append(plan)
     return found
 
 
-def _literal(name: str) -> str:
-    """Returns a glob that matches exactly `name`."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
+    return {backend.name: backend for backend in order}.__getitem__
 
 
-def _same_placement(one: Settled, other: Settled) -> bool:
-    return one.plan.backend_of == other.plan.backend_of
+def _built(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned], memos: dict[str, Memo]
+) -> list[Trial]:
+    by_name, found = _by_name(order), []
+    for plan in plans:
+        recipe = plan.recipe
+        builders = [by_name(name) for name in recipe.order]
+        memo = memos.setdefault(recipe.graph, {})
+        try:
+            settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
+        except (ModelError, UsageError):
+            continue  # nobody builds what it leaves
+        found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
+    return found
+
+
+def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
+    """Returns the trials with what they took; as they are where there is nothing to compare or to compare with."""
+    if len(trials) < 2 or not race.samples:
+        return trials
+    paths = []
+    for i, trial in enumerate(trials):
+        paths.append(race.folder / f"{i}.nnd")
+        race.write(trial.settled, trial.planned.recipe, paths[-1])
+    setting.events("measure", f"{len(trials)} candidates")
+    try:
+        times = setting.workers.measure(paths, race.samples, race.options)
+    except BuildRefusedError:
+        return trials
+    return [
+        Trial(trial.planned, trial.settled, tuple(round(ms, 5) for ms in each))
+        for trial, each in zip(trials, times, strict=True)
+    ]
+
+
+def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int]) -> int:
+    return _decided([trial.planned for trial in trials], [trial.ms for trial in trials], tiers)
+
+
+def _decided(plans: Sequence[Planned], times: Sequence[float], tiers: Mapping[str, int]) -> int:
+    """Returns the index of the plan that is taken; the first is the split by the order of tiers, where it was built."""
+    least = min(times)
+    engines = [time for plan, time in zip(plans, times, strict=True) if _is_engine(plan, tiers)]
+    if plans[0].recipe.name == "priority":
+        is_near = least > (1 - MIN_GAIN) * times[0]
+        if is_near and min(engines, default=math.inf) > (1 - ENGINE_GAIN) * times[0]:
+            return 0
+    penalised = [time * (1 + MARGIN * (not plan.is_whole)) for plan, time in zip(plans, times, strict=True)]
+    return next(i for i, time in enumerate(penalised) if time <= min(penalised) * (1 + MARGIN / 3))
+
+
+def _is_engine(plan: Planned, tiers: Mapping[str, int]) -> bool:
+    return plan.is_whole and tiers[plan.plan.regions[0].backend] in WHOLE_MODEL_TIERS
+
+
+def _table(trials: Sequence[Trial], best: int, pruned: Sequence[Planned]) -> tuple[Candidate, ...]:
+    built = [
+        Candidate(
+            trial.planned.name,
+            round(trial.ms, 4) if trial.shape_ms else None,
+            i == best,
+            trial.shape_ms,
+            round(trial.planned.seconds * 1e3, 4),
+        )
+        for i, trial in enumerate(trials)
+    ]
+    return (*built, *(Candidate(plan.name, None, False, (), round(plan.seconds * 1e3, 4)) for plan in pruned))
 
 
 def shapes_to_measure(samples: Sequence[Mapping[str, Value]]) -> dict[str, Mapping[str, Value]]:
@@ -155,27 +252,6 @@ def shapes_to_measure(samples: Sequence[Mapping[str, Value]]) -> dict[str, Mappi
     return dict(islice(found.items(), MAX_SHAPES))
 
 
-def _measure(
-    setting: Setting, trials: Sequence[_Trial], samples: Sequence[Mapping[str, Value]], options: MeasureOptions
-) -> list[list[float]]:
-    """Returns for each candidate the median milliseconds on each sample."""
-    rounds: list[list[list[float]]] = [[] for _ in trials]
-    for number in range(ROUNDS):
-        setting.events("measure", f"round {number + 1} of {ROUNDS}, {len(trials)} candidates")
-        limit = HOPELESS * min((_mean(times) for done in rounds for times in done), default=math.inf)
-        for done, trial in zip(rounds, trials, strict=True):
-            if not done or min(map(_mean, done)) <= limit:
-                done.append(setting.workers.measure(trial.path, samples, options))
-    return [[statistics.median(times) for times in zip(*done, strict=True)] for done in rounds]
-
-
-def _mean(times: Sequence[float]) -> float:
-    return statistics.geometric_mean(times)
-
-
-def _best(trials: Sequence[_Trial], times: Sequence[Sequence[float]]) -> int:
-    """Returns the index of the fastest; a chain of several submodels must win by `MARGIN` over a single one."""
-    penalised = [
-        _mean(each) * (1 + MARGIN * (len(trial.settled.pieces) > 1)) for trial, each in zip(trials, times, strict=True)
-    ]
-    return penalised.index(min(penalised))
+def seconds_to_measure(call_seconds: float, num_shapes: int) -> float:
+    """Returns how long each candidate is measured whose call is predicted to take `call_seconds`."""
+    return num_shapes * min(max(CALLS_MEASURED * call_seconds, LEAST_SECONDS), MOST_SECONDS)

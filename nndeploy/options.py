@@ -11,7 +11,8 @@ from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.target import Target
 
-OBJECTIVES = ("priority", "latency", "throughput")
+OBJECTIVES = ("latency", "throughput", "priority")
+"""What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""
 MAX_CACHE_BUFFER = 1 << 30
 
 
@@ -48,7 +49,7 @@ class CompileOptions:
     without: tuple[str, ...] = ()
     pins: tuple[tuple[str, str], ...] = ()
     targets: tuple[Target, ...] = ()
-    objective: str = "priority"
+    objective: str = OBJECTIVES[0]
     threads: int | None = None
     cache_buffer: int | None = None
     precision: str = "fp32"

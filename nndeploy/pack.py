@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 import nndeploy
 from nndeploy.backend_order import TargetBackends
-from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
@@ -57,6 +57,7 @@ class Packing:
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
+    limits: tuple[Mapping[str, Limits], ...] = ()
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -168,9 +169,10 @@ def _built(
     warnings: tuple[str, ...],
 ) -> dict[str, Any]:
     """Returns the fields of a `BuiltReport`; `passes` and `checks` are those before the chain's own."""
-    nodes = tuple(_node_reports(plan))
+    names = tuple(backend.name for backend in order)
+    nodes = tuple(_node_reports(plan, names))
     return {
-        "backends": tuple(backend.name for backend in order),
+        "backends": names,
         "nodes": nodes,
         "submodels": tuple(_submodel_reports(plan, nodes)),
         "passes": (*passes, *_transforms(plan)),
@@ -261,7 +263,8 @@ def _goldens(packing: Packing, settled: Settled, members: _Members) -> tuple[Gol
         if i >= packing.options.num_goldens or size > MAX_GOLDEN_BYTES:
             break
         paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
-        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin))
+        limits = {name: of for name, of in packing.limits[i].items() if name in outputs} if packing.limits else {}
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin, limits))
     return tuple(kept)
 
 
@@ -284,13 +287,13 @@ def _versions(packing: Packing) -> dict[str, str]:
     return {name: version for who in everyone for name, version in who.versions.items()}
 
 
-def _node_reports(plan: Plan) -> list[NodeReport]:
+def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
     region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
     reports = []
     for node in plan.model.graph:
         name = node_name(node)
         backend = plan.backend_of[name]
-        refusals = plan.placement.refusals(name)
+        refusals = plan.placement.refusals(name, order)
         if name in plan.moved:
             refusals[plan.placement.backend_of[name]] = plan.moved[name]
             refusals.pop(backend, None)

@@ -53,8 +53,10 @@ class PassReport:
 class CheckReport:
     """One comparison with the reference; `scope` is "whole", "passes" or a submodel's id.
 
-    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `note`
-    says why a comparison could not be made ("" when it was).
+    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `rule` is
+    what decided: "tolerance", "limits" (as near as engines that are right are to each other) or "rows" (results as
+    sets); "absent" where nothing was compared, for what would run it is not here, "none" where something could have
+    been. `note` says why, or what the rule found.
     """
 
     scope: str
@@ -66,20 +68,22 @@ class CheckReport:
     max_rel: float | None = None
     cosine: float | None = None
     note: str = ""
+    rule: str = "tolerance"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A placement that `--objective latency|throughput` measured.
+    """A placement that was thought of: what was predicted for it, and what was measured.
 
     `shape_ms` are the medians of interleaved rounds at each of `Report.measured_shapes`, `median_ms` their geometric
-    mean, by which candidates are compared.
+    mean, by which candidates are compared; None where it was not measured. `predicted_ms` is of the first shape.
     """
 
     name: str
-    median_ms: float
+    median_ms: float | None
     chosen: bool
     shape_ms: tuple[float, ...] = ()
+    predicted_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,11 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
 @click.option("--target", multiple=True, metavar="BOX", help="A box by name (rtx4090), or its file (repeatable).")
 @click.option(
-    "--objective", type=click.Choice(OBJECTIVES), default="priority", show_default=True, help="How to place nodes."
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default=OBJECTIVES[0],
+    show_default=True,
+    help="What is to be fast; or as tiers say.",
 )
 @click.option(
     "--shape",

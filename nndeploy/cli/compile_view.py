@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
+from nndeploy.report import WHOLE_SCOPES, Candidate, CheckReport, Report
 
 MAX_REASON = 160
 NOT_COMPARED = "not compared"
@@ -123,10 +123,15 @@ def _measured(report: Report) -> list[str]:
     several = len(report.measured_shapes) > 1
     head = [f"measured at {_shapes(report.measured_shapes)}; geometric mean, then each:"] if several else []
     return head + [
-        f"{'*' if candidate.chosen else ' '} {candidate.name:<28}{candidate.median_ms:10.3f} ms"
+        f"{'*' if candidate.chosen else ' '} {candidate.name:<28}{_milliseconds(candidate)}"
         + "".join(f"{ms:10.3f}" for ms in candidate.shape_ms if several)
         for candidate in report.candidates
     ]
+
+
+def _milliseconds(candidate: Candidate) -> str:
+    measured = "not measured" if candidate.median_ms is None else f"{candidate.median_ms:9.3f} ms"
+    return f"{measured:>12}, {candidate.predicted_ms:9.3f} ms predicted"
 
 
 def _shapes(shapes: Sequence[str]) -> str:

@@ -56,7 +56,8 @@ def perform(request: Request) -> Response:
         case "run_bundle":
             return Response(outputs=tasks.run_bundle(Path(request.arguments["path"]), request.samples, request.measure))
         case "measure":
-            return Response(tasks.measure(Path(request.arguments["path"]), request.samples, request.measure))
+            paths = [Path(path) for path in request.arguments["paths"]]
+            return Response(tasks.measure(paths, request.samples, request.measure))
     raise AssertionError(f"unknown task {request.task!r}")
 
 

@@ -7,17 +7,14 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 
 import re
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from nndeploy.errors import NndeployError, UnavailableError, one_line
+from nndeploy.jobs.measuring import raced
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
@@ -26,6 +23,7 @@ from nndeploy.plugin.interface import (
     ReferenceEngine,
     Session,
     Support,
+    TellsCode,
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
@@ -95,7 +93,7 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     """
     with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
-    _check_artifact(name, artifact, options)
+    artifact = _checked_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
     not_run = unmet_here or _why_not_run(name, target)
     if not_run or not samples:
@@ -121,22 +119,14 @@ def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -
         return [program.run(sample) for sample in samples]
 
 
-def measure(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[float]:
-    """Returns for each sample the median milliseconds a call of a bundle (`inflight` 1), or milliseconds an item.
+def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+    """Returns for each bundle its milliseconds on each sample: of a call (`inflight` 1), or an item.
 
-    The samples share `options.seconds`.
+    The bundles take turns; `options.seconds` are for each of them, all samples together.
     """
-    with _loaded(path, options) as program:
-        seconds = options.seconds / len(samples)
-        return [_ms(program, sample, seconds, options.inflight) for sample in samples]
-
-
-def _ms(program: "Program", sample: Sample, seconds: float, inflight: int) -> float:
-    for _ in range(2):
-        program.run(sample)
-    if inflight == 1:
-        return _median_ms(lambda: program.run(sample), seconds)
-    return _ms_an_item(lambda: program.run(sample), seconds, inflight)
+    with ExitStack() as stack:
+        programs = [stack.enter_context(_loaded(path, options)) for path in paths]
+        return raced([program.run for program in programs], samples, options.seconds, options.inflight)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
@@ -148,35 +138,6 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
     )
 
 
-def _median_ms(call: Callable[[], object], seconds: float) -> float:
-    times: list[int] = []
-    end = time.perf_counter_ns() + int(seconds * 1e9)
-    while len(times) < 3 or time.perf_counter_ns() < end:
-        start = time.perf_counter_ns()
-        call()
-        times.append(time.perf_counter_ns() - start)
-    return float(np.median(times)) / 1e6
-
-
-def _ms_an_item(call: Callable[[], object], seconds: float, inflight: int) -> float:
-    stop = threading.Event()
-
-    def work() -> int:
-        count = 0
-        while not count or not stop.is_set():
-            call()
-            count += 1
-        return count
-
-    start = time.perf_counter_ns()
-    with ThreadPoolExecutor(inflight) as pool:
-        futures = [pool.submit(work) for _ in range(inflight)]
-        time.sleep(seconds)
-        stop.set()
-        items = sum(future.result() for future in futures)
-    return (time.perf_counter_ns() - start) / 1e6 / items
-
-
 def _refused_if_failing(call: Callable[[], T]) -> T:
     try:
         return call()
@@ -186,12 +147,20 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
         raise BuildRefusedError(reason_of(err)) from err
 
 
-def _check_artifact(name: str, artifact: Artifact, options: BuildOptions) -> None:
+def _checked_artifact(name: str, artifact: Artifact, options: BuildOptions) -> Artifact:
+    """Returns the artifact; that of a backend which does not tell what is code counts as code."""
     if artifact.precision not in ("fp32", options.precision):
         raise UnavailableError(f"backend {name!r} computes in {artifact.precision!r:.40}, which was not asked for")
     for file in artifact.files:
         if not _FILE_NAME.fullmatch(file):
             raise UnavailableError(f"backend {name!r} made a file with an unusable name: {file!r}")
+    engine = backend(name)
+    if not isinstance(engine, TellsCode):
+        return replace(artifact, native_code=True)
+    files = {file: memoryview(data) for file, data in artifact.files.items()}
+    if bool(engine.code_files(files).names) != artifact.native_code:
+        raise UnavailableError(f"backend {name!r} does not say whether its files are code as its artifact does")
+    return artifact
 
 
 def _why_not_run(name: str, target: Target) -> str:

@@ -54,13 +54,13 @@ class Placement:
     transformed: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def refusals(self, node: str) -> dict[str, str]:
-        """Returns why each backend asked before the one that took `node` did not."""
+    def refusals(self, node: str, order: Sequence[str]) -> dict[str, str]:
+        """Returns why each backend that stands in `order` before the one that took `node` did not."""
         refusals = {}
-        for backend, answers in self.answers.items():
+        for backend in order:
             if backend == self.backend_of[node]:
                 break
-            refusals[backend] = answers[node].reason or "another backend was chosen"
+            refusals[backend] = self.answers[backend][node].reason or "another backend was chosen"
         return refusals
 
     def takes_all(self, backend: str, nodes: Sequence[str]) -> bool:

@@ -69,7 +69,7 @@ def _row(model: RealModel, folder: Path, threads: int, workers: ChildWorkers) ->
     times: dict[str, list[float]] = {name: [] for name in bundles}
     for _ in range(ROUNDS):
         for name, path in bundles.items():
-            times[name] += workers.measure(path, [sample], MeasureOptions(seconds=0.2, threads=threads))
+            times[name] += workers.measure([path], [sample], MeasureOptions(seconds=0.2, threads=threads))[0]
     medians = {name: statistics.median(values) for name, values in times.items()}
     best = min((ms for name, ms in medians.items() if name != "chosen"), default=medians["chosen"])
     cells = [f"{medians[name]:.3f}" if name in medians else "refused" for name in ("openvino", "onnxruntime")]

@@ -2,7 +2,6 @@
 """`--objective latency`: which placements are measured, and what the chosen one keeps of what the user asked."""
 
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from separable_model import needs_native, separable_model
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.objective import MIN_GAIN
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 from nndeploy.report import Report
 
@@ -47,6 +47,11 @@ def compiled(path: Path, backends: str, **options: Any) -> Report:
 
 def chosen(report: Report) -> str:
     return next(candidate.name for candidate in report.candidates if candidate.chosen)
+
+
+def first_backend(path: Path) -> str:
+    with open_bundle(path) as bundle:
+        return bundle.manifest.submodels[0].variants[0].backend
 
 
 def backend_of(report: Report) -> dict[str, str]:
@@ -113,31 +118,14 @@ def test_single_backend_that_wins_still_has_the_next_one_as_its_fallback(tmp_pat
     assert [variant.backend for variant in submodel.variants] == ["onnxruntime", "tortoise"]
 
 
-def test_hopeless_candidate_is_measured_once(tmp_path: Path, install: Install) -> None:
-    measured: Counter[str] = Counter()
-
-    class Counting(InProcessWorkers):
-        def measure(self, path: Path, samples: Any, options: Any) -> list[float]:  # type: ignore[override]
-            with open_bundle(path) as bundle:
-                name = bundle.manifest.submodels[0].variants[0].backend
-            measured[name] += 1
-            return [{"tortoise": 100.0, "onnxruntime": 1.0}[name]] * len(samples)
-
-    install(changed_backend("tortoise", 0, lambda outputs: outputs))
-    report = compiled(tmp_path / "m.nnd", "tortoise,onnxruntime", workers=Counting())
-    assert measured == {"tortoise": 1, "onnxruntime": 5}
-    assert chosen(report) == "onnxruntime"
-
-
 def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path: Path, install: Install) -> None:
     """A backend that is fast at the size to tune for alone loses; the report says at which shapes."""
 
     class OfManyRows(InProcessWorkers):
-        def measure(self, path: Path, samples: Any, options: Any) -> list[float]:  # type: ignore[override]
-            with open_bundle(path) as bundle:
-                name = bundle.manifest.submodels[0].variants[0].backend
+        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:  # type: ignore[override]
             rows = [sample["x"].shape[0] for sample in samples]
-            return [1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows]
+            names = [first_backend(path) for path in paths]
+            return [[1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows] for name in names]
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
     report = nndeploy.compile_model(
@@ -155,7 +143,7 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path: Path,
 def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path: Path) -> None:
     rows = [3, 5, 3, *range(10, 20)]
     report = nndeploy.compile_model(
-        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="onnxruntime", objective="latency",
+        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="openvino,onnxruntime", objective="latency",
         shapes={"N": "1..64"}, samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
     )  # fmt: skip
     assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
@@ -168,7 +156,7 @@ def test_own_kernels_are_among_the_candidates(tmp_path: Path) -> None:
     report = nndeploy.compile_model(
         source, tmp_path / "m.nnd", backends="openvino,native,onnxruntime", objective="latency", threads=1
     )
-    assert [candidate.name for candidate in report.candidates] == ["openvino", "native", "onnxruntime"]
-    fastest = min(report.candidates, key=lambda candidate: candidate.median_ms)
-    assert fastest.chosen
-    assert {submodel.backend for submodel in report.submodels} == {fastest.name}
+    names = [candidate.name for candidate in report.candidates]
+    assert {"openvino", "native", "onnxruntime"} <= set(names)
+    times = {candidate.name: candidate.median_ms for candidate in report.candidates}
+    assert times[chosen(report)] <= min(times.values()) / (1 - MIN_GAIN)

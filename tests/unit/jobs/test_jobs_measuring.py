@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Races of calls: who takes turns, who is run once, and what the figures are."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from nndeploy.jobs.measuring import ROUNDS, raced
+from nndeploy.value_types import Value
+
+
+class Runner:
+    """A call that takes `ms` and counts itself."""
+
+    def __init__(self, ms: float, log: list[str], name: str) -> None:
+        self.ms, self.log, self.name = ms, log, name
+
+    def __call__(self, _sample: Mapping[str, Value]) -> None:
+        self.log.append(self.name)
+        time.sleep(self.ms / 1e3)
+
+
+def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
+    log: list[str] = []
+    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014, 1)
+    assert times[0][0] == pytest.approx(1.0, rel=0.5)
+    assert times[1][0] > times[0][0]
+    turns = [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
+    assert turns == ["a", "b"] * (len(turns) // 2)
+    assert len(turns) == 2 * (ROUNDS + 1)
+
+
+def test_hopeless_call_is_run_twice_and_no_more() -> None:
+    log: list[str] = []
+    times = raced([Runner(20.0, log, "slow"), Runner(1.0, log, "fast"), Runner(1.0, log, "as fast")], [{}], 0.014, 1)
+    assert log.count("slow") == 2
+    assert times[0][0] >= 20.0
+    assert log.count("fast") > 2 * ROUNDS - 1
+
+
+def test_each_sample_is_measured() -> None:
+    sizes = {"short": 1.0, "long": 3.0}
+
+    def call(sample: Mapping[str, Value]) -> None:
+        time.sleep(sizes[str(sample["size"])] / 1e3)
+
+    ((short, long),) = raced([call], [{"size": "short"}, {"size": "long"}], 0.02, 1)
+    assert short < long
+
+
+def test_items_at_once_are_counted_together() -> None:
+    ((ms,),) = raced([lambda _sample: time.sleep(0.004)], [{}], 0.1, 4)
+    assert ms < 3.0
