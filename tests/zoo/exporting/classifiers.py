@@ -103,7 +103,7 @@ _enter("mobilenet_v3_large", lambda: tv.mobilenet_v3_large(num_classes=100), 224
 _enter("mobilenet_v3_large_dynamo", lambda: tv.mobilenet_v3_large(num_classes=100), 160, dynamo=True)
 _enter(
     "mobilenet_v3_small", lambda: tv.mobilenet_v3_small(num_classes=100), 160, dynamo=False, axes=_BATCH,
-    small=lambda: timm.create_model("mobilenetv3_small_050", num_classes=10, channel_multiplier=0.25),
+    small=lambda: _small_mobilenet_v3(),
 )  # fmt: skip
 _enter("efficientnet_b0", lambda: tv.efficientnet_b0(num_classes=100), 160, dynamo=True)
 _enter("efficientnet_lite0", _timm("efficientnet_lite0"), 160, dynamo=False, axes=_BATCH)
@@ -143,3 +143,9 @@ def _narrowed_vgg() -> nn.Module:
     module.avgpool = nn.AdaptiveAvgPool2d(1)
     module.classifier = nn.Linear(512, 100)
     return module
+
+
+def _small_mobilenet_v3() -> nn.Module:
+    rows = [(8, 3, 16, 8, True, "RE", 2), (8, 3, 24, 12, False, "HS", 2), (12, 5, 24, 12, True, "HS", 1)]
+    settings = [tv.mobilenetv3.InvertedResidualConfig(*row, 1, 1.0) for row in rows]
+    return tv.MobileNetV3(settings, 24, num_classes=10)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from exporting.graphs import Inputs, Scale, graph
 from onnxconverter_common import float16
 from onnxruntime.transformers.float16 import convert_float_to_float16
@@ -20,6 +21,13 @@ def _halved(inputs: Inputs) -> Inputs:
     return {name: array.astype(np.float16) if array.dtype == np.float32 else array for name, array in inputs.items()}
 
 
+def _sorted(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns the model with its nodes in order: the converters append casts where they please."""
+    inner = ir.from_proto(model)
+    inner.graph.sort()
+    return ir.to_proto(inner)
+
+
 def _enter(name: str, source: str, *, keep_io: bool, cut: bool = False, tools: str = "onnxconverter-common") -> None:
     borders = "float32 borders" if keep_io else "float16 borders"
 
@@ -30,7 +38,7 @@ def _enter(name: str, source: str, *, keep_io: bool, cut: bool = False, tools: s
             halved = float16.convert_float_to_float16(model, keep_io_types=keep_io)
         else:
             halved = convert_float_to_float16(model, keep_io_types=keep_io)
-        onnx.save(halved, path)
+        onnx.save(_sorted(halved), path)
         return inputs if keep_io else _halved(inputs)
 
 

@@ -35,7 +35,6 @@ def _hifigan(path: Path, scale: Scale) -> Inputs:
         resblock_dilation_sizes=scale.of([[1, 3], [1, 3]], [[1, 3]]), normalize_before=False,
     )  # fmt: skip
     model = settled(hf.SpeechT5HifiGan(config))
-    model.remove_weight_norm()
     frames = torch.randn(scale.of(40, 10), scale.of(80, 8))
     with torch.no_grad():
         for name, parameter in model.named_parameters():

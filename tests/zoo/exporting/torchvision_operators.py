@@ -7,10 +7,11 @@ tracer: torch records the operator, not what computes it.
 
 import ctypes
 import importlib.util
+import sys
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _DECLARATIONS = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -49,10 +50,19 @@ def roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Returns what torchvision's own Python form of the operator returns."""
-    from torchvision.ops.roi_align import _roi_align
-
-    return _roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+    """Returns the mean of the bilinear samples of every cell, `sampling_ratio` squared of them, four by default."""
+    each = max(sampling_ratio, 1) if sampling_ratio > 0 else 2
+    height, width = input.shape[2:]
+    found = []
+    for roi in rois:
+        x1, y1, x2, y2 = (roi[1:] * spatial_scale - (0.5 if aligned else 0.0)).tolist()
+        across = x1 + (torch.arange(pooled_width * each) + 0.5) * (max(x2 - x1, 1.0) / (pooled_width * each))
+        down = y1 + (torch.arange(pooled_height * each) + 0.5) * (max(y2 - y1, 1.0) / (pooled_height * each))
+        rows, columns = torch.meshgrid(down / (height - 1) * 2 - 1, across / (width - 1) * 2 - 1, indexing="ij")
+        grid = torch.stack([columns, rows], -1)[None]
+        samples = nn.functional.grid_sample(input[int(roi[0])][None], grid, padding_mode="border", align_corners=True)
+        found.append(nn.functional.avg_pool2d(samples, each))
+    return torch.cat(found) if found else input.new_zeros((0, input.shape[1], pooled_height, pooled_width))
 
 
 def declare_where_missing() -> None:
@@ -68,9 +78,7 @@ def declare_where_missing() -> None:
     import torchvision.extension
 
     torchvision.extension._has_ops = _has_ops
-    import torchvision.ops.roi_align as module
-
-    module._has_ops = _has_ops
+    sys.modules["torchvision.ops.roi_align"]._has_ops = _has_ops  # its name in the package is the function's
 
 
 def _has_ops() -> bool:

@@ -64,8 +64,9 @@ def _detr(path: Path, scale: Scale) -> Inputs:
 @graph("segformer", "segmenter", "optimum semantic-segmentation, dynamic batch, channels, height, width", cut=True)
 def _segformer(path: Path, scale: Scale) -> Inputs:
     config = hf.SegformerConfig(
-        hidden_sizes=scale.of([16, 32, 80, 128], [8, 12, 16, 16]), depths=scale.of([2, 2, 2, 2], [1, 1, 1, 1]),
+        hidden_sizes=scale.of([16, 32, 80, 128], [4, 8, 8, 8]), depths=scale.of([2, 2, 2, 2], [1, 1, 1, 1]),
         decoder_hidden_size=scale.of(128, 16), num_attention_heads=[1, 2, 4, 4], num_labels=6,
+        sr_ratios=scale.of([8, 4, 2, 1], [4, 2, 2, 1]),
         mlp_ratios=scale.of([4, 4, 4, 4], [2, 2, 2, 2]),
     )  # fmt: skip
     side = scale.of(160, 64)

@@ -49,7 +49,6 @@ _enter(
 )  # fmt: skip
 _enter(
     "swin", lambda: tv.SwinTransformer([4, 4], 48, [2, 2, 2], [3, 6, 12], [7, 7], num_classes=100), 224, dynamo=False,
-    small=lambda: tv.SwinTransformer([2, 2], 8, [2, 2], [2, 2], [4, 4], num_classes=10),
 )  # fmt: skip
 _enter(
     "swin_dynamo",
