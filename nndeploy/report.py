@@ -70,6 +70,11 @@ class CheckReport:
     note: str = ""
     rule: str = "tolerance"
 
+    @property
+    def was_made(self) -> bool:
+        """Whether the values were compared; a note may say more of that."""
+        return not self.note or self.max_abs is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -84,6 +89,23 @@ class Candidate:
     chosen: bool
     shape_ms: tuple[float, ...] = ()
     predicted_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """Which variant of a submodel a named box without a GPU takes, with nothing but what it is known to have.
+
+    `needs` is the library that this takes, "" where our own runtime is enough. `variant` is "" and `reason` says why
+    where there is none. `compared` says whether this machine could run the variant and it was right.
+    """
+
+    target: str
+    submodel: str
+    variant: str = ""
+    backend: str = ""
+    needs: str = ""
+    compared: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +149,8 @@ class Report(BuiltReport):
     """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
 
     What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
-    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured.
+    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured;
+    `targets` says what the boxes without a GPU that were named take of the portable chain.
     """
 
     model: str
@@ -136,6 +159,7 @@ class Report(BuiltReport):
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
+    targets: tuple[TargetReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -159,6 +183,7 @@ WHOLE_SCOPES = ("whole", "passes")
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
+    "targets": TargetReport,
 }  # fmt: skip
 _ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
 

@@ -74,12 +74,15 @@ def reason_of(error: BaseException) -> str:
 
 
 def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
-    """Returns a backend's answer for each node of the main graph.
+    """Returns a backend's answer for each node of the main graph: that of a backend that fails is no.
 
     Raises:
         UnavailableError: the plugin's answer does not fit the model.
     """
-    said = backend(name).supports(model, target, options)
+    try:
+        said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
+    except BuildRefusedError as err:
+        return [Support(False, str(err) or "it failed")] * len(model.graph)
     if len(said) != len(model.graph):
         raise UnavailableError(f"backend {name!r} answered for {len(said)} of {len(model.graph)} nodes")
     return [answer if answer.ok or answer.reason else Support(False, "no reason given") for answer in said]

@@ -283,5 +283,21 @@ class UnitsMaker(Protocol):
         """
 
 
+def runs_alone(plugin: Backend) -> bool:
+    """Returns whether a box needs nothing but this runtime for a backend's sessions: no library of somebody else.
+
+    A backend says so with an attribute `runs_alone`; one that says nothing needs its library.
+    """
+    return bool(getattr(plugin, "runs_alone", False))
+
+
+def has_pace_points(plugin: Backend) -> bool:
+    """Returns whether a backend's sessions pass points between their operators (`PacedSession`).
+
+    A backend says so with an attribute `has_pace_points`; one that says nothing has none.
+    """
+    return bool(getattr(plugin, "has_pace_points", False))
+
+
 class BuildRefusedError(Exception):
     """A library would not build a submodel; `str(error)` is the reason, one line."""

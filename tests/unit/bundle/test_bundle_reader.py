@@ -343,7 +343,9 @@ def test_what_is_no_bundle_is_one_clear_error(
         open_bundle(make_path(tmp_path))
 
 
-def test_a_file_for_which_there_is_no_memory_is_one_clear_error(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_for_which_there_is_no_memory_is_one_clear_error(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*args: object, **kwargs: object) -> mmap.mmap:
         raise OSError(12, "Cannot allocate memory")
 
@@ -400,7 +402,7 @@ def test_what_was_handed_out_stays_as_it_was_whatever_happens_to_the_file(tmp_pa
             file.seek(begin)
             file.write(bytes(LARGE))
         assert view == large
-        with pytest.raises(BundleError, match="x.nnd: w: damaged"):
+        with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
             bundle.verify()
         os.truncate(path, 0)
         assert view == large
@@ -417,7 +419,7 @@ def test_a_member_that_changed_before_it_was_asked_for_is_never_handed_out(tmp_p
             file.seek(begin + LARGE - 1)
             file.write(b"\0")
         for _ in range(2):
-            with pytest.raises(BundleError, match="x.nnd: w: damaged"):
+            with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
                 bundle.member("w")
         os.truncate(path, begin + 1)
         with pytest.raises(InputOutputError, match="cut short"):
