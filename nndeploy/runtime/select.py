@@ -8,7 +8,7 @@ that the user is told of: a warning, or with `strict` an error.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.cuda import gpu_number
@@ -16,6 +16,7 @@ from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageErr
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.target import Target, unmet
+from nndeploy.value_types import ValueType
 
 EXTRAS = {
     "onnxruntime": "cpu",
@@ -132,9 +133,16 @@ def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = ""
 
 
 def open_submodel(
-    submodel: Submodel, files_of: FilesOf, options: LoadOptions, host: Target, gpu: str = ""
+    submodel: Submodel,
+    files_of: FilesOf,
+    options: LoadOptions,
+    host: Target,
+    gpu: str = "",
+    types: Mapping[str, ValueType] | None = None,
 ) -> tuple[Session, Choice]:
     """Returns a session over the best variant that opens, and the choice; `gpu` is the GPU to use ("cuda:0").
+
+    `types` are those of the chain's values, by name.
 
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
@@ -145,7 +153,8 @@ def open_submodel(
         refusal = why_not(variant, options, host)
         if refusal is None:
             device = _device_of(variant, gpu)
-            opened = _open(variant, files_of(variant), options.for_backend(device))
+            asked = _of_submodel(options.for_backend(device), submodel, types)
+            opened = _open(variant, files_of(variant), asked)
             if not isinstance(opened, PassedOver):
                 return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), device)
             refusal = opened
@@ -159,6 +168,13 @@ def open_submodel(
 
 def _device_of(variant: Variant, gpu: str) -> str:
     return gpu if gpu and backend(variant.backend).device_kind == "cuda" else "cpu"
+
+
+def _of_submodel(options: OpenOptions, submodel: Submodel, types: Mapping[str, ValueType] | None) -> OpenOptions:
+    if types is None:
+        return options
+    inputs, outputs = ({name: types[name] for name in names} for names in (submodel.inputs, submodel.outputs))
+    return replace(options, inputs=inputs, outputs=outputs)
 
 
 def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:

@@ -14,6 +14,7 @@ from nndeploy_native import library
 from nndeploy_native import session as session_module
 from nndeploy_native.isa import ISAS, isa_for
 from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json, plan_to_json
+from nndeploy_native.plan_check import seal_of
 from nndeploy_native.plugin import Plugin
 from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
@@ -115,8 +116,11 @@ def test_damaged_artifacts_are_refused(tmp_path: Path) -> None:
         _open(artifact, **{CONSTANTS_FILE: b""})
     with pytest.raises(BundleError, match=r"malformed plan\.json"):
         _open(artifact, **{PLAN_FILE: b'{"arena_bytes": -1}'})
-    with pytest.raises(UnavailableError, match="cannot be loaded"):
+    with pytest.raises(BundleError, match="made with another"):
         _open(artifact, **{LIBRARY_FILE: b"no library"})
+    seal = seal_of(artifact.files[PLAN_FILE], artifact.files[CONSTANTS_FILE])
+    with pytest.raises(UnavailableError, match="cannot be loaded"):
+        _open(artifact, **{LIBRARY_FILE: seal.encode()})
     with pytest.raises(BundleError, match="format"):
         open_session({}, {"format": 7}, OpenOptions())
 
