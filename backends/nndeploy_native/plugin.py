@@ -9,6 +9,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -30,6 +31,8 @@ class Plugin:
     device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
+    runs_alone = True
+    has_pace_points = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether kernels can be built for the target, and run on this machine."""
@@ -56,6 +59,12 @@ class Plugin:
         from nndeploy_native.build import build, machine_of
 
         return build(submodel, machine_of(target, options), options.ranges, workdir)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns the library of kernels."""
+        from nndeploy_native.plan import LIBRARY_FILE
+
+        return CodeFiles(frozenset({LIBRARY_FILE}) & files.keys())
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

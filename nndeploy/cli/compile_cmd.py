@@ -62,7 +62,7 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
-@click.option("--target", multiple=True, metavar="BOX", help="A box by name (rtx4090), or its file (repeatable).")
+@click.option("--target", multiple=True, metavar="BOX", help="A box by name or file; see nndeploy targets.")
 @click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
@@ -127,7 +127,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
     holds all that is needed to run without it.
     """
-    from nndeploy.cli.compile_view import CompileProgress, print_report
+    from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
     from nndeploy.compile_job import compile_in_child
     from nndeploy.report import report_to_json
 
@@ -141,6 +141,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     with CompileProgress() as progress:
         report = compile_in_child(_request(options), progress.event)
     report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
+    print_warnings(report)
     if options["as_json"]:
         click.echo(json.dumps(report_to_json(report), indent=2))
     else:
@@ -149,14 +150,14 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options as the plain data that `nndeploy.compile_job` takes."""
-    from nndeploy.known_targets import target_file
+    from nndeploy.known_targets import absolute
 
     pipeline = options["pipeline"]
     return {
         "source": str(options["model"].absolute()),
         "out": None if options["output"] is None else str(options["output"].absolute()),
         "backends": options["backends"],
-        "targets": [str(target_file(text).absolute()) for text in options["target"]],
+        "targets": [absolute(text) for text in options["target"]],
         "objective": options["objective"],
         "samples": None if options["samples"] is None else str(options["samples"].absolute()),
         "shape_texts": list(options["shape"]),

@@ -17,10 +17,12 @@ from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
+from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import UsageError
 from nndeploy.report import CheckReport, Report, report_from_json
 from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, LoadOptions, choose
+from nndeploy.target import X86_64_LEVELS
 
 EXAMPLES = """\b
 Examples:
@@ -132,6 +134,7 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
     if here:
         _print_here(manifest)
     shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
+    print_targets(report)
     _print_variants(manifest, shown)
     _print_steps(bundle, shown, verbose)
     _print_checks(chains, verbose)
@@ -252,6 +255,12 @@ def _other_notes(step: Step) -> str:
 
 
 def _requires(requires: Mapping[str, Any]) -> str:
+    """Returns what a variant needs in words; the flags of an x86-64 level by its name."""
+    flags, levels = set(requires.get("cpu_features", ())), X86_64_LEVELS
+    reached = [name for name, features in levels.items() if flags and flags.issuperset(features)]
+    if reached:
+        more = sorted(flags.difference(*(levels[name] for name in reached)))
+        requires = {**requires, "cpu_features": [reached[-1], *more]}
     words = [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in requires.items()

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nndeploy.cli.console import err, ms_text, print_line
+from nndeploy.cli.console import err, may_escape, ms_text, print_line
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
@@ -57,7 +57,7 @@ class RunView:
         self._busy_ns: dict[str, int] = {}
         self._limit = ""
         self._console = err()
-        self._bar = None if shows_items or not self._console.is_terminal else _bar(self._console)
+        self._bar = None if shows_items or not may_escape(sys.stderr) else _bar(self._console)
         if verbose:
             for programs in loaded.programs.values():
                 _tell_program(programs[0])
@@ -261,9 +261,9 @@ def _busy_text(stage: StageFigures, seconds: float) -> str:
 
 
 def _tell_chain(chain: ChainChoice) -> None:
-    err().print(f"nndeploy: chain {chain.id}{f' on {chain.place.gpu}' * bool(chain.place.gpu)}", markup=False)
+    print(f"nndeploy: chain {chain.id}{f' on {chain.place.gpu}' * bool(chain.place.gpu)}", file=sys.stderr)
     for other in chain.passed_over:
-        err().print(f"nndeploy:   not {other.chain}: {other.reason}", markup=False)
+        print(f"nndeploy:   not {other.chain}: {one_line(other.reason)}", file=sys.stderr)
 
 
 def chain_to_json(chain: ChainChoice) -> dict[str, Any]:

@@ -7,14 +7,15 @@ CPU features that this one lacks) is simply not meant for this host. Any other v
 that the user is told of: a warning, or with `strict` an error.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.cuda import gpu_number
-from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
+from nndeploy.errors import BundleError, InputOutputError, PolicyError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
+from nndeploy.runtime.code_policy import FilesOf
 from nndeploy.target import Target, unmet
 from nndeploy.value_types import ValueType
 
@@ -26,9 +27,6 @@ EXTRAS = {
     "triton": "triton",
 }
 """Backends whose library is an extra of this project."""
-
-FilesOf = Callable[[Variant], Mapping[str, memoryview]]
-"""Returns the verified files of a variant by the backend's own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +119,33 @@ def why_not(variant: Variant, options: LoadOptions, host: Target) -> PassedOver 
     return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))
 
 
+def _why_not(variant: Variant, submodel: Submodel, options: LoadOptions, host: Target) -> PassedOver | None:
+    """Returns the same as `why_not`; a library that is missing is no loss on a box that was given a variant of its own.
+
+    Such a box was named (`compile --target`), and this machine is one: nobody said that it has the library.
+    """
+    refusal = why_not(variant, options, host)
+    if refusal is None or not refusal.is_loss or _has_library(variant, host):
+        return refusal
+    own = any(
+        other.target != variant.target and other.requires.get("arch") and why_not(other, options, host) is None
+        for other in submodel.variants
+    )
+    return replace(refusal, is_loss=not own)
+
+
+def _has_library(variant: Variant, host: Target) -> bool:
+    try:
+        return is_installed(variant.backend) and backend(variant.backend).probe(host).can_run
+    except Exception:  # a third party's probe may fail in any way; why it is passed over is told elsewhere
+        return False
+
+
 def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = "") -> Choice:
     """Returns the choice that would be made, without opening anything."""
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options, host)
+        refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
             return Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), _device_of(variant, gpu))
         passed_over.append(refusal)
@@ -147,10 +167,12 @@ def open_submodel(
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
         BundleError: a file of the variant is damaged.
+        InputOutputError: a file of the variant cannot be read.
+        PolicyError: a file of the variant names others outside of the bundle.
     """
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options, host)
+        refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
             device = _device_of(variant, gpu)
             asked = _of_submodel(options.for_backend(device), submodel, types)
@@ -180,7 +202,7 @@ def _of_submodel(options: OpenOptions, submodel: Submodel, types: Mapping[str, V
 def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:
     try:
         return backend(variant.backend).open(files, variant.metadata, options)
-    except (BundleError, PolicyError):
+    except (BundleError, InputOutputError, PolicyError):
         raise
     except UnavailableError as err:
         return PassedOver(variant.id, variant.backend, one_line(err.what), err.hint)

@@ -18,7 +18,7 @@ import nndeploy
 
 MUTANTS = Path(__file__).with_name("native_plan_mutants.py")
 COUNT = 150
-PAIR = """<ir_version: 10, opset_import: ["" : 21]> 
+PAIR = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[{n},24,8,8] x, float[{n},40,8,8] z) => (float[{n},40,8,8] y, float[{n},40,1,1] m)
     {{ d = Conv<group=24, pads=[1,1,1,1]>(x, w) r = Relu(d) p = Conv(r, v) y = Add(p, z) m = GlobalAveragePool(y) }}"""
 
