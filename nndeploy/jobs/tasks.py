@@ -6,6 +6,7 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 """
 
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -148,7 +149,18 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
     except (BuildRefusedError, NndeployError):
         raise
     except Exception as err:  # whatever a library throws is its way to say no
-        raise BuildRefusedError(reason_of(err)) from err
+        raise BuildRefusedError(_bug_in(err) or reason_of(err)) from err
+
+
+def _bug_in(error: Exception) -> str:
+    """Returns in one line where in a backend's own code an exception arose that only a mistake raises, else ""."""
+    if not isinstance(error, AssertionError | AttributeError | LookupError | NameError) or error.__traceback__ is None:
+        return ""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    module = str(frame.f_globals.get("__name__", ""))
+    if not module.startswith("nndeploy"):
+        return ""
+    return f"a bug of {module}, line {line}: {type(error).__name__}: {reason_of(error)}"
 
 
 def _checked_artifact(name: str, artifact: Artifact, options: BuildOptions) -> Artifact:
