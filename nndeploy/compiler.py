@@ -7,13 +7,16 @@ compared), and then in one step: the old file or the new one.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import onnx_ir as ir
+
+from nndeploy.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
 from nndeploy.backend_order import (
     TargetBackends,
     backends_for,
@@ -23,10 +26,10 @@ from nndeploy.backend_order import (
     pins_for,
     with_points_first,
 )
-from nndeploy.bundle.manifest import ImageInput, Manifest
+from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
-from nndeploy.errors import CheckError, UsageError
+from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
@@ -52,7 +55,7 @@ from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
-from nndeploy.passes import optimise
+from nndeploy.passes import PassError, optimisations, optimise
 from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
@@ -76,16 +79,21 @@ from nndeploy.verify.check import (
     not_compared,
     tolerances,
 )
-from nndeploy.verify.drawn_sizes import affordable_sizes
+from nndeploy.verify.drawn_sizes import Drawn, affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
+from nndeploy.verify.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
 from nndeploy.verify.samples import has_free_size
+from nndeploy.verify.widened import has_short_floats
 
 if TYPE_CHECKING:
     import onnx
 
+T = TypeVar("T")
+
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -175,6 +183,7 @@ class _Flow:
     events: Events
     here: Target
     pipeline: Carried | None
+    stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
@@ -186,17 +195,45 @@ class _Flow:
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
+        loaded = self._load(source, (portable, *others))
+        whole = replace(loaded, model=loaded.model.clone())
+        try:
+            return self._compile(loaded, out, samples, portable, others)
+        except Exception as err:
+            takers = takers_of_all(portable.backends)
+            if not takers or not may_help(err, self.stage):
+                raise
+            names = " or ".join(backend.name for backend in takers)
+            failure = f"the stage {self.stage!r} failed: {described(err)}"
+            self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+            try:
+                return self._compile_as_it_is(whole, out, samples, portable)
+            except Exception as other:
+                if isinstance(err, ModelError | CheckError):
+                    raise err from other
+                raise ModelError(f"{failure}; and as it is: {described(other)}") from err
+
+    def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
-            loaded = load_model(
-                source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
-            )
+            loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
                 self.pipeline.check(_outside(loaded))
+        self.warnings += loaded.warnings
+        return loaded
+
+    def _compile(
+        self,
+        loaded: LoadedModel,
+        out: Path | None,
+        samples: Sequence[Mapping[str, Value]] | None,
+        portable: TargetBackends,
+        others: Sequence[TargetBackends],
+    ) -> Report:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
-            passes = optimise(loaded.model, loaded.ranges) if self.options.optimise else ()
+            passes, loaded = self._optimised(loaded, unoptimised)
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
@@ -235,6 +272,42 @@ class _Flow:
             report = self._checked_and_written(bundle, settled, out)
         return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
 
+    def _compile_as_it_is(
+        self,
+        loaded: LoadedModel,
+        out: Path | None,
+        samples: Sequence[Mapping[str, Value]] | None,
+        portable: TargetBackends,
+    ) -> Report:
+        """Compiles the model as it was loaded for one backend that is there to take any."""
+        self.checks.clear()
+        takers = takers_of_all(portable.backends)
+        with self._stage("reference"):
+            setting, original = self._reference(loaded, samples)
+        bundle = Packing(loaded, original, (AS_IT_IS,), self.options, portable, setting)
+        if self.options.dry_run:
+            plan = plan_as_it_is(loaded.model, takers[0])
+            return replace(
+                report_of(bundle, plan, None, Findings((), tuple(self.warnings)), ()), seconds=dict(self.seconds)
+            )
+        with self._stage("build"):
+            settled = settled_as_it_is(setting, loaded.model, takers)
+        self._check_gates([(settled.plan, portable)])
+        with self._stage("check and write"):
+            assert out is not None
+            report = self._checked_and_written(bundle, settled, out)
+        return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
+
+    def _or_else(self, what: str, call: Callable[[], T], otherwise: T) -> T:
+        """Returns what `call` does; `otherwise`, and a warning, where it meets what it does not know."""
+        try:
+            return call()
+        except NndeployError:
+            raise
+        except Exception as err:
+            self.warnings.append(f"{what}: {described(err)}")
+            return otherwise
+
     def _backends(self) -> list[TargetBackends]:
         """Returns who builds for the portable chain, then for each target with GPUs: those asked for, or this box's."""
         names, without = self.options.backends, self.options.without
@@ -258,6 +331,18 @@ class _Flow:
             return ANY_DOMAIN
         return frozenset(domain for chain in chains for b in chain.backends for domain in b.extra_domains)
 
+    def _optimised(self, loaded: LoadedModel, unoptimised: ir.Model) -> tuple[tuple[PassReport, ...], LoadedModel]:
+        """Returns what each pass did, and the model; a pass that fails on it is a mistake of ours, and left out."""
+        passes = optimisations(loaded.ranges) if self.options.optimise else ()
+        while passes:
+            try:
+                return optimise(loaded.model, loaded.ranges, passes=passes), loaded
+            except PassError as err:
+                self.warnings.append(described(err))
+                loaded = replace(loaded, model=unoptimised.clone())
+                passes = tuple(each for each in passes if err.name and each.name != err.name)
+        return (), loaded
+
     def _reference(
         self, loaded: LoadedModel, samples: Sequence[Mapping[str, Value]] | None
     ) -> tuple[Setting, Original]:
@@ -265,13 +350,21 @@ class _Flow:
         build_options = BuildOptions(
             self.options.threads, loaded.ranges, self.options.custom_op_libraries, self.options.precision
         )
-        drawn = affordable_sizes(loaded.model, loaded.ranges)
+        drawn = self._or_else(
+            "no sizes could be drawn", lambda: affordable_sizes(loaded.model, loaded.ranges), Drawn(({},), 0.0, ())
+        )
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
         engines_in_order = reference_engines(engines, drawn.seconds, loaded.original)
-        reference = Reference(self.workers, engines_in_order, build_options)
-        original = original_outputs(loaded, reference, samples, drawn)
+        quantised = is_quantised(loaded.model.graph)
+        right = self._right_engines(engines_in_order, drawn.seconds, build_options, quantised)
+        reference = Reference(self.workers, engines_in_order, build_options, right)
+        original = self._or_else(
+            "outputs were not compared: no input could be made up",
+            lambda: original_outputs(loaded, reference, samples, drawn),
+            Original((), (), "generated"),
+        )
         self.warnings += original.warnings
-        rtol, atol, quantised = self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)
+        rtol, atol = self.options.rtol, self.options.atol
         first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
@@ -279,14 +372,27 @@ class _Flow:
             build_options=build_options,
             reference=reference,
             samples=original.samples,
-            incomparable=incomparable_values(loaded.model.graph),
-            tolerances={precision: tolerances(rtol, atol, quantised, precision) for precision in PRECISIONS},
+            incomparable=self._or_else(
+                "values that may differ were not found", lambda: incomparable_values(loaded.model.graph), {}
+            ),
+            tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
             min_cosine=MIN_BF16_COSINE if rtol is None and atol is None else -1.0,
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
+            has_limits=rtol is None and atol is None,
             made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
         )
         return setting, original
+
+    def _right_engines(
+        self, engines: Sequence[str], seconds: float, options: BuildOptions, quantised: bool
+    ) -> RightEngines | None:
+        """Returns who tells how far right engines differ; None where there is no library to ask."""
+        libraries = [name for name in engines if name != EVALUATOR]
+        if not libraries:
+            return None
+        is_soon = EVALUATOR in engines and seconds < SOON_SECONDS
+        return RightEngines(self.workers, libraries[0], is_soon, options, self.host, quantised)
 
     def _passes_are_right(
         self, setting: Setting, loaded: LoadedModel, original: Original, passes: tuple[PassReport, ...]
@@ -346,7 +452,21 @@ class _Flow:
             if bundle.chains and self.here.gpus:
                 chains = [chain.settled for chain in bundle.chains]
                 checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
-        return self._write(bundle, settled, checks, out)
+        return self._write(replace(bundle, limits=self._limits(bundle, checks)), settled, checks, out)
+
+    def _limits(self, bundle: Packing, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Limits], ...]:
+        """Returns how far right engines differ on the samples, where they do: another box must judge by it too."""
+        if not bundle.setting.has_limits:
+            return ()
+        graph = bundle.loaded.model.graph
+        if all(check.rule == "tolerance" for check in checks) and not (is_quantised(graph) or has_short_floats(graph)):
+            return ()
+        original, loaded = bundle.original, bundle.loaded
+        types = {named.name: named.type for named in loaded.outputs}
+        limits = bundle.setting.limits(
+            lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types
+        )
+        return tuple(limits()) if limits is not None else ()
 
     def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
@@ -422,8 +542,10 @@ class _Flow:
     def _stage(self, name: str) -> Iterator[None]:
         self.events(name, "")
         start = time.perf_counter()
+        self.stage = name
         try:
             yield
+            self.stage = ""
         finally:
             self.seconds[name] = round(time.perf_counter() - start, 4)
 
@@ -438,7 +560,8 @@ def _compare(
 ) -> list[CheckReport]:
     types = {named.name: named.type for named in loaded.outputs}
     limits = setting.tolerances[precision]
-    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable)
+    by_limits = setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
+    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable, by_limits)
     return in_precision(compared, precision, setting.min_cosine)
 
 

@@ -39,8 +39,8 @@ from nndeploy.plugin.interface import (
 )
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.value_types import VALUE_TYPE, Value, ValueType, shapes_text, type_of_value
+from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -55,8 +55,9 @@ class Setting:
 
     The chain is cut and built for `target`.
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32. `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave,
-    where the model leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
+    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
+    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -72,6 +73,19 @@ class Setting:
     made_up: str = ""
     prefix: str = ""
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+    has_limits: bool = True
+
+    def limits(
+        self,
+        model: Callable[[], ir.Model],
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+    ) -> SampleLimits | None:
+        """Returns what tells how far right engines differ on these samples; None where the user said how far."""
+        if not self.has_limits:
+            return None
+        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +256,19 @@ def settle(
             lost.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
 
 
+def settle_planned(setting: Setting, plan: Plan) -> tuple[Settled | None, str]:
+    """Returns `plan` once it was built and checked as it stands; None and the reason where that fails."""
+    pieces = pieces_of(plan)
+    boundaries, note = _boundaries(setting, pieces)
+    outcomes = [_build(setting, piece, piece.backend, boundaries, note) for piece in pieces]
+    failure = next((outcome.failure for outcome in outcomes if outcome.failure), "")
+    if failure:
+        return None, failure
+    built = tuple(_built_piece(setting, outcome) for outcome in outcomes)
+    checks = tuple(check for outcome in outcomes for check in outcome.checks)
+    return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, ()), ""
+
+
 def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:
     """Says that what was lost may only not suit the sizes that were made up, "" where nothing was or none were."""
     if not lost or not setting.made_up:
@@ -382,6 +409,7 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
+        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
@@ -468,7 +496,8 @@ def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -
 
 def _inferred_type(value: ir.Value) -> ValueType | None:
     if value.type is None:
-        return None
+        known: ValueType | None = value.meta.get(VALUE_TYPE)
+        return known
     try:
         return value_type_from_onnx(ir.to_proto(value).type)
     except ModelError:

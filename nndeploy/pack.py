@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 import nndeploy
 from nndeploy.backend_order import TargetBackends
-from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
@@ -58,6 +58,7 @@ class Packing:
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
+    limits: tuple[Mapping[str, Limits], ...] = ()
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
     targets: tuple[TargetReport, ...] = ()
 
@@ -266,7 +267,8 @@ def _goldens(packing: Packing, settled: Settled, members: _Members) -> tuple[Gol
         if i >= packing.options.num_goldens or size > MAX_GOLDEN_BYTES:
             break
         paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
-        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin))
+        limits = {name: of for name, of in packing.limits[i].items() if name in outputs} if packing.limits else {}
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin, limits))
     return tuple(kept)
 
 

@@ -53,8 +53,10 @@ class PassReport:
 class CheckReport:
     """One comparison with the reference; `scope` is "whole", "passes" or a submodel's id.
 
-    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `note`
-    says why a comparison could not be made ("" when it was).
+    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `rule` is
+    what decided: "tolerance", "limits" (as near as engines that are right are to each other) or "rows" (results as
+    sets); "absent" where nothing was compared, for what would run it is not here, "none" where something could have
+    been. `note` says why, or what the rule found.
     """
 
     scope: str
@@ -66,6 +68,7 @@ class CheckReport:
     max_rel: float | None = None
     cosine: float | None = None
     note: str = ""
+    rule: str = "tolerance"
 
     @property
     def was_made(self) -> bool:

@@ -13,6 +13,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -68,6 +69,12 @@ class Plugin:
         from nndeploy_cudnn.build import build
 
         return build(submodel, target, options)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns the plans, of which cuDNN makes code."""
+        from nndeploy_cudnn.program import PLANS_FILE
+
+        return CodeFiles(frozenset({PLANS_FILE}) & files.keys())
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:  # noqa: ARG002
         """Returns a session over an artifact of `build`.

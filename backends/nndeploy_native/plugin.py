@@ -9,6 +9,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -58,6 +59,12 @@ class Plugin:
         from nndeploy_native.build import build, machine_of
 
         return build(submodel, machine_of(target, options), options.ranges, workdir)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns the library of kernels."""
+        from nndeploy_native.plan import LIBRARY_FILE
+
+        return CodeFiles(frozenset({LIBRARY_FILE}) & files.keys())
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

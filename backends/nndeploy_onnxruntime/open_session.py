@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
@@ -26,7 +27,8 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
 
     Raises:
         UnavailableError: onnxruntime, an operator library or the device is not here.
-        BundleError: the artifact has no model, or the model asks for memory or files of ours.
+        BundleError: the artifact has no model, or the model asks for memory of ours.
+        PolicyError: the model names a file outside of the artifact.
     """
     if options.device != "cpu":
         raise UnavailableError(f"onnxruntime runs on the CPU here, not on {options.device!r}")
@@ -36,6 +38,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     if _ADDRESS_MARK in model:
         raise BundleError("the model holds an address in memory")
     weights = files.get(WEIGHTS_FILE)
+    check_names_no_file(model, () if weights is None else (WEIGHTS_FILE,))
     wanted = _options(options, weights)
     if not options.pace_library:
         return session_over(inference_session(model, wanted), weights)

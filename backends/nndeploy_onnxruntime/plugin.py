@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from nndeploy.plugin.interface import (
     API_VERSION,
+    NO_CODE,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -65,6 +67,10 @@ class Plugin:
         from nndeploy_onnxruntime.build import build
 
         return build(submodel, options.custom_op_libraries, workdir)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
+        """Returns none: a model names operators, and libraries of others are named by the user alone."""
+        return NO_CODE
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:  # noqa: ARG002
         """Returns a session over an artifact of `build`.

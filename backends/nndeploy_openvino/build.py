@@ -47,7 +47,8 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Pa
         _check_that_it_compiles(converted.model, precision)
     names = [name for name in (GRAPH_FILE, WEIGHTS_FILE, BLOB_FILE) if (workdir / name).exists()]
     files = {name: (workdir / name).read_bytes() for name in names}
-    return Artifact(files, _metadata(converted, precision), precision=precision)
+    metadata = _metadata(converted, precision)
+    return Artifact(files, metadata, native_code=BLOB_FILE in files, precision=precision)
 
 
 def _metadata(converted: Converted, precision: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -68,6 +69,12 @@ class Plugin:
         from nndeploy_openvino.build import build
 
         return build(submodel, target, options, workdir)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns the compiled model, which OpenVINO runs as it is; the IR does without it."""
+        from nndeploy_openvino.files import BLOB_FILE
+
+        return CodeFiles(frozenset({BLOB_FILE}) & files.keys(), is_needed=False)
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.

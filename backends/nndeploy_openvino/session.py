@@ -17,6 +17,7 @@ from nndeploy.target import has_bf16, host_target
 from nndeploy.value_types import Value, numpy_dtype
 from nndeploy_openvino.element_types import RAW_TYPES, raw_type
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, WEIGHTS_FILE
+from nndeploy_openvino.ir_text import check_is_ir
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -32,6 +33,7 @@ def open_session(
     Raises:
         UnavailableError: openvino or the device is not here.
         BundleError: files or names are missing, or do not fit the model.
+        PolicyError: the graph is no IR.
     """
     if options.device != "cpu":
         raise UnavailableError(f"openvino runs on the CPU here, not on {options.device!r}")
@@ -123,6 +125,7 @@ def _compiled(files: Mapping[str, memoryview], metadata: Mapping[str, Json], thr
         except RuntimeError:  # made for another kind of CPU: OpenVINO checks that itself
             pass
     weights, graph = files[WEIGHTS_FILE], bytes(files[GRAPH_FILE])
+    check_is_ir(graph)
     model = core().read_model(graph, _tensor(weights))
     return core().compile_model(model, DEVICE, settings)
 

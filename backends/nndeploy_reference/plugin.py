@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from nndeploy.plugin.interface import (
     API_VERSION,
+    NO_CODE,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -61,6 +63,10 @@ class Plugin:
         from nndeploy_reference.build import build
 
         return build(submodel)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
+        """Returns none: a model names operators of ONNX alone."""
+        return NO_CODE
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:  # noqa: ARG002
         """Returns a session over an artifact of `build`.

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.value_types import Value
@@ -27,6 +28,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> "Eval
     Raises:
         UnavailableError: the package onnx or the device is not here.
         BundleError: the artifact has no model, or one that is none.
+        PolicyError: the model names a file.
     """
     if options.device != "cpu":
         raise UnavailableError(f"reference runs on the CPU, not on {options.device!r}")
@@ -36,8 +38,10 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> "Eval
         import onnx
     except ImportError as err:
         raise UnavailableError(f"the package onnx is not installed: {err}", hint="pip install onnx") from err
+    model = bytes(files[MODEL_FILE])
+    check_names_no_file(model)
     try:
-        return EvaluatorSession(onnx.load_from_string(bytes(files[MODEL_FILE])))
+        return EvaluatorSession(onnx.load_from_string(model))
     except Exception as err:
         raise BundleError(f"{MODEL_FILE} is no model that the evaluator reads: {one_line(str(err))}") from err
 

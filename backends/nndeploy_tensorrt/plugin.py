@@ -12,6 +12,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -63,6 +64,12 @@ class Plugin:
         from nndeploy_tensorrt.probe import serving_of
 
         return build(submodel, serving_of(target), target.arch, options.ranges, workdir)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns the engine."""
+        from nndeploy_tensorrt.files import ENGINE_FILE
+
+        return CodeFiles(frozenset({ENGINE_FILE}) & files.keys())
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an engine on one GPU.

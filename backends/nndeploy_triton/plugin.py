@@ -9,6 +9,7 @@ from nndeploy.plugin.interface import (
     API_VERSION,
     Artifact,
     BuildOptions,
+    CodeFiles,
     Json,
     OpenOptions,
     Probe,
@@ -58,6 +59,10 @@ class Plugin:
         from nndeploy_triton.autotune import build_tuned
 
         return build_tuned(submodel, target, options.ranges)
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns all files: the plan chooses which of them are handed to the driver as code."""
+        return CodeFiles(frozenset(files))
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session on the GPU that `options` names.

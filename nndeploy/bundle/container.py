@@ -14,7 +14,7 @@ Source: APPNOTE.TXT 6.3.10 (PKWARE); the padding field 0xD935 is the one of Andr
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -23,6 +23,8 @@ from nndeploy.errors import BundleError
 
 Buffer: TypeAlias = bytes | memoryview
 """Bytes; a memoryview is contiguous and of format "B"."""
+Fetch: TypeAlias = Callable[[int, int], None]
+"""Makes sure that the bytes from `begin` to `end` are there."""
 
 MAX_MEMBERS = 4096
 MAX_FOLDERS = 4
@@ -40,6 +42,8 @@ _END_ZIP64 = struct.Struct("<4sQHHIIQQQQ")
 _LOCATOR = struct.Struct("<4sIQI")
 _END = struct.Struct("<4sHHHHIIH")
 _TRAILER_BYTES = _END_ZIP64.size + _LOCATOR.size + _END.size
+_TAIL_BYTES = 0xFFFF + _END.size  # with the longest comment that other archives have
+_MAX_RECORD_BYTES = _CENTRAL.size + MAX_NAME_BYTES + _CENTRAL_ZIP64.size
 
 _IN_ZIP64 = 0xFFFFFFFF
 _VERSION = 45  # zip64
@@ -120,19 +124,24 @@ def directory(entries: list[Entry]) -> bytes:
     return records + _end_records(len(entries), len(records), entries[-1].end)
 
 
-def parse_container(view: memoryview) -> dict[str, Entry]:
+def parse_container(view: memoryview, fetch: Fetch | None = None) -> dict[str, Entry]:
     """Returns the members of a container by name, in order; `view` is the whole file, of format "B".
+
+    `fetch`, where it is given, is called for each part of the view before that is looked at; data of members are not.
 
     Raises:
         BundleError: the bytes are not the one encoding of a list of members; each deviation has its own message.
     """
-    count, start, end = _parse_end(view)
+    fetch = fetch or _all_is_there
+    count, start, end = _parse_end(view, fetch)
+    fetch(start, end)
     entries: dict[str, Entry] = {}
     position, header, previous = start, 0, ""
     for _ in range(count):
         entry = _parse_central(view, position, end, header, start)
         if entry.name <= previous:
             raise _name_out_of_order(entry.name, previous)
+        fetch(entry.header, entry.offset)
         _check_local(view, entry)
         entries[entry.name] = entry
         position += _CENTRAL.size + len(entry.name) + _CENTRAL_ZIP64.size
@@ -201,9 +210,15 @@ def _end_records(count: int, directory_bytes: int, start: int) -> bytes:
     )
 
 
-def _parse_end(view: memoryview) -> tuple[int, int, int]:
+def _all_is_there(begin: int, end: int) -> None:
+    """Fetches nothing."""
+
+
+def _parse_end(view: memoryview, fetch: Fetch) -> tuple[int, int, int]:
     """Returns the number of members, and where the central directory begins and ends."""
     end = len(view) - _TRAILER_BYTES
+    fetch(0, min(2, len(view)))
+    fetch(max(0, len(view) - _TAIL_BYTES), len(view))
     if len(view) < 2 or bytes(view[:2]) != b"PK":
         raise BundleError("not a bundle: it does not begin like one", hint="nndeploy compile makes bundles")
     if end < 0 or view[-_END.size :] != _END_RECORD:
@@ -213,11 +228,13 @@ def _parse_end(view: memoryview) -> tuple[int, int, int]:
         raise _bad_end_records(view, end)
     if not 0 < count <= MAX_MEMBERS:
         raise BundleError(f"{count} members; 1 to {MAX_MEMBERS} are allowed")
+    if end - start > count * _MAX_RECORD_BYTES:
+        raise BundleError(f"a directory of {end - start} bytes is too large for {count} members")
     return count, start, end
 
 
 def _no_end_record(view: memoryview) -> BundleError:
-    tail = bytes(view[-(0xFFFF + _END.size) :])
+    tail = bytes(view[-_TAIL_BYTES:])
     found = tail.rfind(b"PK\5\6")
     if found < 0 or len(tail) - found < _END.size:
         return BundleError("the end record is missing: the file was cut short", hint="copy it again")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The members of a container against what its manifest lists: names, sizes, hashes; below the readers."""
 
-import hashlib
-import zlib
 from collections.abc import Collection, Mapping
 
 from nndeploy.bundle.container import Entry
@@ -30,23 +28,23 @@ def check_lists_agree(members: Mapping[str, Member], entries: Mapping[str, Entry
             raise BundleError(f"{entries[name].size} bytes, the manifest lists {member.size_bytes}", where=name)
 
 
-def check_hash(member: Member, data: memoryview, where: str, hint: str) -> None:
-    """Compares a member's hash with the one listed.
+def check_hash(member: Member, found: str, where: str, hint: str) -> None:
+    """Compares a member's SHA-256 with the one listed.
 
     Raises:
         BundleError: they differ.
     """
-    if (found := hashlib.sha256(data).hexdigest()) != member.sha256:
+    if found != member.sha256:
         raise BundleError(
             f"damaged: its SHA-256 is {found:.12}..., the manifest lists {member.sha256:.12}...", where=where, hint=hint
         )
 
 
-def check_crc(entry: Entry, data: memoryview, where: str) -> None:
+def check_crc(entry: Entry, found: int, where: str) -> None:
     """Compares a member's CRC-32 with that of its data.
 
     Raises:
         BundleError: they differ.
     """
-    if zlib.crc32(data) != entry.crc32:
+    if found != entry.crc32:
         raise BundleError("damaged: its CRC-32 is not that of its data", where=where)

@@ -2,17 +2,15 @@
 """Reads a bundle: the first step of the run half, and all that it knows of a compile.
 
 A path comes in; a `Bundle` goes out, whose structure and manifest have been checked and whose members are handed out
-as views of the mapped file, each after its SHA-256 was compared with the manifest's. Laws: nothing is handed out
-before its hash was checked; nothing is copied, unpickled or evaluated; a file that is not exactly a bundle is one
-`BundleError`.
+as views of a private copy, each after the SHA-256 of that copy was compared with the manifest's. Laws: nothing is
+handed out before its hash was checked, and nothing that was handed out changes, whatever happens to the file; nothing
+is copied twice, unpickled or evaluated; a file that is not exactly a bundle is one `BundleError`.
 
-A bundle is replaced by renaming another file over it, never by writing into it: the file stays mapped while it is
-used, and what changes in it after the check is seen unchecked.
+A member is read when it is first asked for. Where the file was overwritten by then, its hash is wrong; where it was
+cut, reading fails. Where another file took its name, the old one is still the one that is read.
 """
 
-import mmap
-import os
-import stat
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -22,11 +20,12 @@ from typing import Any
 from nndeploy.bundle.container import Buffer, Entry, parse_container
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED, check_manifest
-from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest
+from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES, decode_manifest
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
+from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
 from nndeploy.bundle.strict_json import parse_json
 from nndeploy.bundle.values import decode_values
-from nndeploy.errors import BundleError, InputOutputError, MissingInputError, UsageError, did_you_mean
+from nndeploy.errors import BundleError, UsageError, did_you_mean
 from nndeploy.value_types import Value
 
 MAX_REPORT_BYTES = 256 << 20
@@ -37,24 +36,27 @@ class Bundle:
     """An open bundle; several threads may use it at once.
 
     `path` is where it came from, `size_bytes` the size of the file, `manifest` has been checked. Views and arrays
-    that were handed out stay valid after `close`: the file stays mapped until the last of them is gone.
+    that were handed out stay valid after `close`: the memory is there until the last of them is gone.
     """
 
-    def __init__(self, data: Buffer, path: Path) -> None:
+    def __init__(self, data: Buffer | Source, path: Path) -> None:
         """Checks the structure and the manifest of the bundle whose bytes are `data`.
 
         Raises:
             BundleError: `data` is not a bundle, or of a newer format.
+            InputOutputError: reading failed.
         """
+        source: Source = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
         self.path = path
-        self.size_bytes = len(data)
-        self._view: memoryview | None = memoryview(data)
+        self.size_bytes = source.size_bytes
+        self._source: Source | None = source
         try:
-            self._entries = _parsed(self._view, path)
-            self.manifest = _manifest(self._view, self._entries)
+            self._entries = _parsed(source, path)
+            self.manifest = _manifest(source, self._entries)
             check_lists_agree(self.manifest.members, self._entries, UNLISTED)
             _check_signature(self._entries)
         except BundleError as err:
+            source.close()
             err.within(str(path))
             raise
         self._locks = {name: Lock() for name in self.manifest.members}
@@ -69,24 +71,25 @@ class Bundle:
         self.close()
 
     def member(self, name: str) -> memoryview:
-        """Returns a read-only view of a member, whose hash is compared the first time.
+        """Returns a read-only view of a member, which is read, and its hash compared, the first time.
 
         Raises:
             BundleError: the member's bytes are not those that the manifest lists.
+            InputOutputError: the member cannot be read, or is no longer there.
             UsageError: there is no such member, or the bundle is closed.
         """
         if name not in self._locks:
             hint = did_you_mean(name, self._locks)
             raise UsageError(f"there is no member {name!r:.80}", where=str(self.path), hint=hint)
-        data = data_of(self._open_view(), self._entries[name])
+        source, entry = self._open_source(), self._entries[name]
         with self._locks[name]:
             if name not in self._checked:
-                self._check_hash(name, data)
+                self._check_hash(name, source.fetch_hashed(entry.offset, entry.end))
                 self._checked.add(name)
-        return data
+        return data_of(source.view, entry)
 
     def values(self, name: str) -> dict[str, Value]:
-        """Returns the values of a values member; arrays are read-only views of the file.
+        """Returns the values of a values member; arrays are read-only views of the copy.
 
         Raises:
             BundleError: the member is damaged or holds no values.
@@ -117,34 +120,38 @@ class Bundle:
         return report
 
     def verify(self) -> None:
-        """Checks every byte of the bundle, again where it was checked before.
+        """Checks every byte of the file as it is now, again where it was checked before.
 
         Raises:
             BundleError: a member is damaged.
+            InputOutputError: reading failed.
             UsageError: the bundle is closed.
         """
-        view = self._open_view()
+        source = self._open_source()
         for name, entry in self._entries.items():
-            data = data_of(view, entry)
+            digest, crc = source.checked_again(entry.offset, entry.end)
             if name in self.manifest.members:
-                self._check_hash(name, data)
-            check_crc(entry, data, f"{self.path}: {name}")
+                self._check_hash(name, digest)
+            check_crc(entry, crc, f"{self.path}: {name}")
 
     def close(self) -> None:
         """Lets go of the file; a second call does nothing."""
-        self._view = None
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
 
-    def _open_view(self) -> memoryview:
-        if self._view is None:
+    def _open_source(self) -> Source:
+        if self._source is None:
             raise UsageError("the bundle is closed", where=str(self.path))
-        return self._view
+        return self._source
 
-    def _check_hash(self, name: str, data: memoryview) -> None:
-        check_hash(self.manifest.members[name], data, f"{self.path}: {name}", "copy the bundle again, or compile again")
+    def _check_hash(self, name: str, found: str) -> None:
+        where = f"{self.path}: {name}"
+        check_hash(self.manifest.members[name], found, where, "copy the bundle again, or compile again")
 
 
 def open_bundle(path: str | Path) -> Bundle:
-    """Returns the bundle at `path`, mapped and with its structure and manifest checked; use it in a `with`.
+    """Returns the bundle at `path`, its structure and manifest checked; use it in a `with`.
 
     Raises:
         MissingInputError: there is no such file, or it may not be read.
@@ -152,57 +159,27 @@ def open_bundle(path: str | Path) -> Bundle:
         InputOutputError: reading failed.
     """
     path = Path(path)
-    return Bundle(map_file(path, "bundle"), path)
+    return Bundle(PrivateCopy(path, "bundle"), path)
 
 
-def map_file(path: Path, what: str) -> memoryview:
-    """Returns the bytes of the file at `path`, mapped; `what` is what it should be.
-
-    Raises:
-        MissingInputError: there is no such file, or it may not be read.
-        BundleError: it is no regular file, or empty.
-        InputOutputError: reading failed.
-    """
+def _parsed(source: Source, path: Path) -> dict[str, Entry]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except (FileNotFoundError, NotADirectoryError, ValueError) as err:
-        raise MissingInputError(f"no such {what}", where=str(path)) from err
-    except OSError as err:
-        raise MissingInputError(f"the {what} cannot be read: {err.strerror}", where=str(path)) from err
-    try:
-        return _mapped(descriptor, path, what)
-    finally:
-        os.close(descriptor)
-
-
-def _mapped(descriptor: int, path: Path, what: str) -> memoryview:
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise BundleError(f"is a folder, not a {what}", where=str(path))
-    if not stat.S_ISREG(status.st_mode):
-        raise BundleError("is no regular file", where=str(path))
-    if status.st_size == 0:
-        raise BundleError(f"not a {what}: the file is empty", where=str(path))
-    try:
-        return memoryview(mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as err:
-        raise InputOutputError(f"the {what} cannot be mapped: {err}", where=str(path)) from err
-
-
-def _parsed(view: memoryview, path: Path) -> dict[str, Entry]:
-    try:
-        return parse_container(view)
+        return parse_container(source.view, source.fetch)
     except BundleError as err:
         if path.suffix == ".onnx":
             err.hint = f"compile it first: nndeploy compile {path} -o {path.with_suffix('.nnd')}"
         raise
 
 
-def _manifest(view: memoryview, entries: Mapping[str, Entry]) -> Manifest:
-    if MANIFEST_NAME not in entries:
+def _manifest(source: Source, entries: Mapping[str, Entry]) -> Manifest:
+    entry = entries.get(MANIFEST_NAME)
+    if entry is None:
         raise BundleError(f"a ZIP archive, but not a bundle: it has no {MANIFEST_NAME}")
-    data = data_of(view, entries[MANIFEST_NAME])
-    check_crc(entries[MANIFEST_NAME], data, MANIFEST_NAME)
+    if entry.size > MAX_MANIFEST_BYTES:
+        raise BundleError(f"{entry.size} bytes; at most {MAX_MANIFEST_BYTES} are allowed", where=MANIFEST_NAME)
+    source.fetch(entry.offset, entry.end)
+    data = data_of(source.view, entry)
+    check_crc(entry, zlib.crc32(data), MANIFEST_NAME)
     try:
         manifest = decode_manifest(data)
         check_manifest(manifest)

@@ -6,12 +6,14 @@ give the same bytes; nothing is handed out before its hash was checked; what the
 """
 
 import hashlib
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 
-from nndeploy.bundle.container import Buffer, encode_container, parse_container
+from nndeploy.bundle.container import Buffer, Entry, encode_container, parse_container
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
-from nndeploy.bundle.reader import map_file
+from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
 from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.bundle.units_manifest import (
     CURRENT_FORMAT,
@@ -32,25 +34,31 @@ _HINT = "make it again: nndeploy units build"
 class UnitsFile:
     """An open library of units, its structure and manifest checked; `size_bytes` is the size of the file."""
 
-    def __init__(self, data: Buffer, path: Path) -> None:
+    def __init__(self, data: Buffer | Source, path: Path) -> None:
         """Checks the file whose bytes are `data`.
 
         Raises:
             BundleError: they are no library of units, or of a newer format.
+            InputOutputError: reading failed.
         """
-        self.path, self.size_bytes, view = path, len(data), memoryview(data)
+        source: Source = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
+        self.path, self.size_bytes, self._source = path, source.size_bytes, source
         try:
-            entries = parse_container(view)
+            entries = parse_container(source.view, source.fetch)
             if MANIFEST_NAME not in entries:
                 raise BundleError(f"not a library of units: it has no {MANIFEST_NAME}")
-            text = data_of(view, entries[MANIFEST_NAME])
-            check_crc(entries[MANIFEST_NAME], text, MANIFEST_NAME)
+            if entries[MANIFEST_NAME].size > MAX_MANIFEST_BYTES:
+                raise BundleError(f"more than {MAX_MANIFEST_BYTES} bytes", where=MANIFEST_NAME)
+            text = self._bytes_of(entries[MANIFEST_NAME])
+            check_crc(entries[MANIFEST_NAME], zlib.crc32(text), MANIFEST_NAME)
             self.manifest = _manifest(text)
             check_lists_agree(self.manifest.members, entries, (MANIFEST_NAME,))
         except BundleError as err:
             err.within(str(path)).hint = err.hint if "upgrade" in err.hint else _HINT
             raise
-        self._entries, self._view = entries, view
+        self._entries = entries
+        self._lock = Lock()
+        self._checked: dict[str, memoryview] = {}
 
     @property
     def library(self) -> memoryview:
@@ -80,14 +88,24 @@ class UnitsFile:
             self._member(name)
 
     def _member(self, name: str) -> memoryview:
-        data, where = data_of(self._view, self._entries[name]), f"{self.path}: {name}"
-        check_hash(self.manifest.members[name], data, where, _HINT)
-        check_crc(self._entries[name], data, where)
+        with self._lock:
+            if name not in self._checked:
+                self._checked[name] = self._checked_member(name)
+            return self._checked[name]
+
+    def _checked_member(self, name: str) -> memoryview:
+        data, where = self._bytes_of(self._entries[name]), f"{self.path}: {name}"
+        check_hash(self.manifest.members[name], hashlib.sha256(data).hexdigest(), where, _HINT)
+        check_crc(self._entries[name], zlib.crc32(data), where)
         return data
+
+    def _bytes_of(self, entry: Entry) -> memoryview:
+        self._source.fetch(entry.offset, entry.end)
+        return data_of(self._source.view, entry)
 
 
 def open_units(path: str | Path) -> UnitsFile:
-    """Returns the library of units at `path`, mapped, its structure and manifest checked.
+    """Returns the library of units at `path`, its structure and manifest checked.
 
     Raises:
         MissingInputError: there is no such file, or it may not be read.
@@ -95,7 +113,7 @@ def open_units(path: str | Path) -> UnitsFile:
         InputOutputError: reading failed.
     """
     path = Path(path)
-    return UnitsFile(map_file(path, "library of units"), path)
+    return UnitsFile(PrivateCopy(path, "library of units"), path)
 
 
 def write_units(path: str | Path, facts: Mapping[str, object], members: Mapping[str, bytes]) -> UnitsManifest:

@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +23,7 @@ from nndeploy.plugin.interface import (
     ReferenceEngine,
     Session,
     Support,
+    TellsCode,
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
@@ -73,12 +74,15 @@ def reason_of(error: BaseException) -> str:
 
 
 def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
-    """Returns a backend's answer for each node of the main graph.
+    """Returns a backend's answer for each node of the main graph: that of a backend that fails is no.
 
     Raises:
         UnavailableError: the plugin's answer does not fit the model.
     """
-    said = backend(name).supports(model, target, options)
+    try:
+        said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
+    except BuildRefusedError as err:
+        return [Support(False, str(err) or "it failed")] * len(model.graph)
     if len(said) != len(model.graph):
         raise UnavailableError(f"backend {name!r} answered for {len(said)} of {len(model.graph)} nodes")
     return [answer if answer.ok or answer.reason else Support(False, "no reason given") for answer in said]
@@ -92,7 +96,7 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     """
     with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
-    _check_artifact(name, artifact, options)
+    artifact = _checked_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
     not_run = unmet_here or _why_not_run(name, target)
     if not_run or not samples:
@@ -146,12 +150,20 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
         raise BuildRefusedError(reason_of(err)) from err
 
 
-def _check_artifact(name: str, artifact: Artifact, options: BuildOptions) -> None:
+def _checked_artifact(name: str, artifact: Artifact, options: BuildOptions) -> Artifact:
+    """Returns the artifact; that of a backend which does not tell what is code counts as code."""
     if artifact.precision not in ("fp32", options.precision):
         raise UnavailableError(f"backend {name!r} computes in {artifact.precision!r:.40}, which was not asked for")
     for file in artifact.files:
         if not _FILE_NAME.fullmatch(file):
             raise UnavailableError(f"backend {name!r} made a file with an unusable name: {file!r}")
+    engine = backend(name)
+    if not isinstance(engine, TellsCode):
+        return replace(artifact, native_code=True)
+    files = {file: memoryview(data) for file, data in artifact.files.items()}
+    if bool(engine.code_files(files).names) != artifact.native_code:
+        raise UnavailableError(f"backend {name!r} does not say whether its files are code as its artifact does")
+    return artifact
 
 
 def _why_not_run(name: str, target: Target) -> str:

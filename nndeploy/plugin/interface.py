@@ -84,7 +84,8 @@ class Artifact:
     `custom_ops` (list of operator domains that need a library given at load), `compute_capability` (list of those
     ("8.9") of which a GPU must have one), `compute_capability_min`. A missing key means "anything".
     A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.bundle.steps` says how.
-    `native_code`: the files are executable code or an engine. `deterministic`: the same input gives the same bytes.
+    `native_code`: a file is executable code or an engine; see `TellsCode`. `deterministic`: the same input gives the
+    same bytes.
     `precision`: in which it computes float32; "bf16" only where that was asked for, and it is compared less closely.
     """
 
@@ -128,6 +129,17 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Frees what the session holds; a second call does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFiles:
+    """The files of an artifact that are executable code or an engine, and whether it cannot be opened without them."""
+
+    names: frozenset[str] = frozenset()
+    is_needed: bool = True
+
+
+NO_CODE = CodeFiles()
 
 
 class PacePoint(NamedTuple):
@@ -207,6 +219,18 @@ class Backend(Protocol):
 
         Raises:
             UnavailableError: the library or the device is not here.
+        """
+
+
+@runtime_checkable
+class TellsCode(Protocol):
+    """What a backend may offer besides: to tell which files are code. All of one that does not tell count as code."""
+
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
+        """Returns those of an artifact's files that `open` would run or hand to a loader of code.
+
+        The files come from anybody: what counts is what `open` does with each, by its name and bytes, never what
+        metadata say. Nothing is loaded. Where what it names is not needed, `open` may get the other files alone.
         """
 
 

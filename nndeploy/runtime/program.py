@@ -18,14 +18,15 @@ from typing import Self
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
+from nndeploy.bundle.manifest import Manifest, NamedType, Submodel
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.errors import BundleError, NndeployError, UsageError
+from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
+from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
@@ -192,6 +193,8 @@ def load_bundle(
         MissingInputError: there is no such file.
         BundleError: the bundle is malformed, damaged or of a newer format.
         UnavailableError: a submodel has no variant that can run here, or the bundle cannot be paced on it.
+        PolicyError: the manifest says of a file that it is no code, which it is, or the other way round; or the bundle
+            names files outside of itself; or it is to be paced without native code.
         UsageError: an argument has no meaning.
         DataError: the plan was made for another bundle, or for another machine.
     """
@@ -205,6 +208,10 @@ def load_bundle(
     )
     bundle = open_bundle(Path(path))
     try:
+        check_code_flags(bundle.manifest, files_in(bundle))
+        if pace is not None and not allow_native_code:
+            what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
+            raise PolicyError(what, hint="either pace or no native code")
         pacing = None if pace is None else pacing_of(bundle, pace)
         if pacing is not None:
             options = replace(options, pace_library=pacing.library.path)
@@ -245,7 +252,8 @@ def _program(bundle: Bundle, options: LoadOptions, pacing: Pacing | None) -> Pro
     def opened(choice: ChainChoice) -> OpenedChain:
         return _open_all(bundle, choice, options)
 
-    chain, sessions = open_chain(bundle.manifest, options, opened)
+    allowed = bundle.manifest if options.allow_native_code else without_code(bundle.manifest, files_in(bundle))
+    chain, sessions = open_chain(allowed, options, opened)
     try:
         return Program(bundle, chain, sessions, pacing)
     except BaseException:
@@ -262,12 +270,9 @@ def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> Opene
     """
     lane = Lane(chain.place.gpu) if chain.place.gpu else None
 
-    def files_of(variant: Variant) -> dict[str, memoryview]:
-        return {name: bundle.member(member) for name, member in variant.files.items()}
-
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
         with _inside(lane):
-            return open_submodel(submodel, files_of, options, chain.place.host, chain.place.gpu)
+            return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu)
 
     results = _all_of(opened, chain.submodels)
     sessions = [result for result in results if not isinstance(result, BaseException)]

@@ -7,14 +7,15 @@ CPU features that this one lacks) is simply not meant for this host. Any other v
 that the user is told of: a warning, or with `strict` an error.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.cuda import gpu_number
-from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError, one_line
+from nndeploy.errors import BundleError, InputOutputError, PolicyError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
+from nndeploy.runtime.code_policy import FilesOf
 from nndeploy.target import Target, unmet
 
 EXTRAS = {
@@ -25,9 +26,6 @@ EXTRAS = {
     "triton": "triton",
 }
 """Backends whose library is an extra of this project."""
-
-FilesOf = Callable[[Variant], Mapping[str, memoryview]]
-"""Returns the verified files of a variant by the backend's own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +159,8 @@ def open_submodel(
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
         BundleError: a file of the variant is damaged.
+        InputOutputError: a file of the variant cannot be read.
+        PolicyError: a file of the variant names others outside of the bundle.
     """
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
@@ -186,7 +186,7 @@ def _device_of(variant: Variant, gpu: str) -> str:
 def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:
     try:
         return backend(variant.backend).open(files, variant.metadata, options)
-    except (BundleError, PolicyError):
+    except (BundleError, InputOutputError, PolicyError):
         raise
     except UnavailableError as err:
         return PassedOver(variant.id, variant.backend, one_line(err.what), err.hint)

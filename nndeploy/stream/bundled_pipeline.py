@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.strict_json import canonical_json, parse_json
-from nndeploy.errors import BundleError, DataError, MissingInputError
+from nndeploy.errors import BundleError, DataError, MissingInputError, PolicyError
 from nndeploy.shipped_configs import config_files
 from nndeploy.stream.checked_plan import check_carried
 from nndeploy.stream.files import read_regular
@@ -71,19 +71,28 @@ def carried_pipeline(path: Path, where: str = "") -> CarriedPipeline:
 
     Raises:
         MissingInputError: there is no such file, or one that it names is missing.
-        DataError: it is malformed, or names a model that cannot stand beside the bundle.
+        DataError: it is malformed.
+        PolicyError: it names a model that cannot stand beside the bundle.
     """
     file = pipeline_of_path(path, where)
-    for one in file.pipelines:
-        model = PurePosixPath(one.runner.model) if one.runner is not None else PurePosixPath()
-        if model.is_absolute() or ".." in model.parts:
-            hint = "name it as it stands beside the bundle, or leave model out for the bundle itself"
-            raise DataError(f"the model {str(model)!r} lies elsewhere", where=f"{file.where}: {one.name!r}", hint=hint)
+    _check_models_beside(file)
     if all(one.runner is None or one.runner.model for one in file.pipelines):
         raise DataError("no pipeline runs the bundle itself", where=file.where, hint="leave out its model")
     names = {name: f"pipeline/files/{number}" for number, name in enumerate(sorted(file.named))}
     members = {member: file.named[name] for name, member in names.items()}
     return CarriedPipeline(file, {TOML: file.data, FILES: canonical_json(names), **members})
+
+
+def _check_models_beside(file: PipelineFile) -> None:
+    """Refuses a pipeline with a model that lies neither in the bundle's folder nor below it."""
+    for one in file.pipelines:
+        model = one.runner.model if one.runner is not None else ""
+        path = PurePosixPath(model)
+        if path.is_absolute() or ".." in path.parts or not model.isprintable():
+            hint = "name it as it stands beside the bundle, or leave model out for the bundle itself"
+            raise PolicyError(
+                f"the model {model!r:.120} lies elsewhere", where=f"{file.where}: {one.name!r}", hint=hint
+            )
 
 
 def pipeline_of_bundle(path: Path) -> PipelineFile | None:
@@ -93,6 +102,7 @@ def pipeline_of_bundle(path: Path) -> PipelineFile | None:
         MissingInputError: there is no such bundle.
         BundleError: the bundle is malformed or damaged.
         DataError: its pipeline is malformed.
+        PolicyError: it names a model that does not stand beside the bundle, as `carried_pipeline` would not write it.
     """
     with open_bundle(path) as bundle:
         if TOML not in bundle.manifest.members:
@@ -104,7 +114,9 @@ def pipeline_of_bundle(path: Path) -> PipelineFile | None:
                 raise MissingInputError("the bundle does not carry this file", where=f"{path}: {name}")
             return bytes(bundle.member(names[name]))
 
-        return pipeline_from_toml(bytes(bundle.member(TOML)), f"{path}: pipeline.toml", read)
+        file = pipeline_from_toml(bytes(bundle.member(TOML)), f"{path}: pipeline.toml", read)
+    _check_models_beside(file)
+    return file
 
 
 def _names(bundle: Bundle) -> dict[str, str]:

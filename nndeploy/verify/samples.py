@@ -177,7 +177,7 @@ def _tensor(
     if dtype == "string":
         return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
     if dtype == "bool":
-        return random.random(shape) < (1.0 if "mask" in name.lower() else 0.5)
+        return np.asarray(random.random(shape) < (1.0 if "mask" in name.lower() else 0.5))
     if dtype.startswith(("int", "uint")):
         return _integers(name, dtype, shape, random, limits, plain)
     if dtype.startswith("complex"):

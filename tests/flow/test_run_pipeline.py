@@ -187,13 +187,13 @@ def test_a_bundle_carries_its_pipeline_and_its_labels(here, capsys) -> None:
 
 def test_a_pipeline_that_a_bundle_cannot_carry_is_refused(here, capsys) -> None:
     compile_it = ["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]
-    for text, message in (
-        ("[[level]]\n[[level.pipeline]]\nmodel = '../x.nnd'", "the model '../x.nnd' lies elsewhere"),
-        ("[[level]]\n[[level.pipeline]]\nmodel = 'x.nnd'", "no pipeline runs the bundle itself"),
-        ("[[level]]", "has no pipeline"),
+    for code, text, message in (
+        (77, "[[level]]\n[[level.pipeline]]\nmodel = '../x.nnd'", "the model '../x.nnd' lies elsewhere"),
+        (65, "[[level]]\n[[level.pipeline]]\nmodel = 'x.nnd'", "no pipeline runs the bundle itself"),
+        (65, "[[level]]", "has no pipeline"),
     ):
         (here / "p.toml").write_text(text)
-        assert run_command(compile_it) == 65
+        assert run_command(compile_it) == code
         assert message in capsys.readouterr().err
     (here / "p.toml").unlink()
     assert run_command(compile_it) == 66

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a bundle: nothing is handed out unchecked, nothing is copied, and what is no bundle is one clear error."""
+"""Reading a bundle: nothing is handed out unchecked or changes later, and what is no bundle is one clear error."""
 
 import gc
 import hashlib
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nndeploy.bundle import member_checks, reader
+from nndeploy.bundle import private_copy, reader
 from nndeploy.bundle.container import directory, encode_container, entry_at, local_header
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_json import encode_manifest
@@ -69,7 +69,7 @@ def test_takes_a_path_as_text(bundle_path: Path) -> None:
     open_bundle(str(bundle_path)).verify()
 
 
-def test_members_are_views_of_the_file_that_cannot_be_written(bundle_path: Path) -> None:
+def test_members_are_views_of_one_copy_that_cannot_be_written(bundle_path: Path) -> None:
     with open_bundle(bundle_path) as bundle:
         view = bundle.member("submodels/head/portable/model.onnx")
         array = bundle.values(GOLDEN)["image/:0"]
@@ -89,7 +89,7 @@ def test_views_and_arrays_outlive_the_bundle(bundle_path: Path, members: dict[st
     assert array.sum() == 3 * 64
 
 
-def test_the_file_is_let_go_when_the_last_view_is_gone(bundle_path: Path) -> None:
+def test_the_memory_is_let_go_when_the_last_view_is_gone(bundle_path: Path) -> None:
     bundle = open_bundle(bundle_path)
     view = bundle.member(TAIL)
     mapping = weakref.ref(view.obj)
@@ -141,14 +141,23 @@ def counting(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> list[int]:
     calls: list[int] = []
     real = hashlib.sha256
 
-    class Hashes:
-        @staticmethod
-        def sha256(data: memoryview) -> "hashlib._Hash":
+    class Hash:
+        def __init__(self, data: bytes | memoryview = b"") -> None:
             calls.append(len(data))
             time.sleep(seconds)
-            return real(data)
+            self._hash = real(data)
 
-    monkeypatch.setattr(member_checks, "hashlib", Hashes)
+        def update(self, data: memoryview) -> None:
+            calls[-1] += len(data)
+            self._hash.update(data)
+
+        def hexdigest(self) -> str:
+            return self._hash.hexdigest()
+
+    class Hashes:
+        sha256 = Hash
+
+    monkeypatch.setattr(private_copy, "hashlib", Hashes)
     return calls
 
 
@@ -162,7 +171,7 @@ def test_a_member_is_hashed_once_and_before_it_is_handed_out(
             bundle.member(TAIL)
         assert calls == [4]
         bundle.verify()
-        assert len(calls) == 1 + len(bundle.manifest.members)
+        assert len(calls) == 2 + len(bundle.manifest.members)  # that of the manifest comes along
 
 
 def test_many_threads_may_ask_for_one_member(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,12 +343,14 @@ def test_what_is_no_bundle_is_one_clear_error(
         open_bundle(make_path(tmp_path))
 
 
-def test_a_file_that_cannot_be_mapped_is_one_clear_error(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_for_which_there_is_no_memory_is_one_clear_error(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*args: object, **kwargs: object) -> mmap.mmap:
-        raise OSError(19, "No such device")
+        raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(mmap, "mmap", refuse)
-    with pytest.raises(InputOutputError, match="cannot be mapped"):
+    with pytest.raises(InputOutputError, match="there is no memory for"):
         open_bundle(bundle_path)
 
 
@@ -368,6 +379,78 @@ def test_the_last_byte_of_a_member_past_32_bits_counts(tmp_path: Path) -> None:
         file.write(b"\1")
     with open_bundle(path) as bundle, pytest.raises(BundleError, match="damaged"):
         bundle.member("aa-large")
+
+
+LARGE = 3 << 20
+
+
+def write_large(path: Path) -> tuple[bytes, int]:
+    """Writes a bundle with a member of several pieces; returns that member and where it begins."""
+    large = np.random.default_rng(0).integers(0, 256, LARGE, np.uint8).tobytes()
+    data = bare({**REPORT, "w": large})
+    path.write_bytes(data)
+    return large, data.index(large)
+
+
+def test_what_was_handed_out_stays_as_it_was_whatever_happens_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.nnd"
+    large, begin = write_large(path)
+    with open_bundle(path) as bundle:
+        view = bundle.member("w")
+        assert view.obj is not None
+        with path.open("r+b") as file:
+            file.seek(begin)
+            file.write(bytes(LARGE))
+        assert view == large
+        with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
+            bundle.verify()
+        os.truncate(path, 0)
+        assert view == large
+        assert bundle.member("w") == large
+        with pytest.raises(InputOutputError, match=r"x\.nnd: the file was cut short while it was in use"):
+            bundle.verify()
+
+
+def test_a_member_that_changed_before_it_was_asked_for_is_never_handed_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.nnd"
+    _, begin = write_large(path)
+    with open_bundle(path) as bundle:
+        with path.open("r+b") as file:
+            file.seek(begin + LARGE - 1)
+            file.write(b"\0")
+        for _ in range(2):
+            with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
+                bundle.member("w")
+        os.truncate(path, begin + 1)
+        with pytest.raises(InputOutputError, match="cut short"):
+            bundle.member("w")
+
+
+def test_another_file_under_the_same_name_does_not_count(tmp_path: Path) -> None:
+    path, other = tmp_path / "x.nnd", tmp_path / "y.nnd"
+    large, _ = write_large(path)
+    other.write_bytes(bare({**REPORT, "w": b"other"}))
+    with open_bundle(path) as bundle:
+        other.replace(path)
+        assert bundle.member("w") == large
+
+
+def test_data_of_members_are_not_read_before_they_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "x.nnd"
+    write_large(path)
+    read: list[int] = []
+
+    class Counted(private_copy.PrivateCopy):
+        def _read(self, target: memoryview, begin: int) -> int:
+            read.append(super()._read(target, begin))
+            return read[-1]
+
+    bundle = Bundle(Counted(path, "bundle"), path)
+    assert sum(read) < 128 << 10
+    bundle.member("w")
+    bundle.member("w")
+    assert LARGE <= sum(read) < LARGE + (128 << 10)
+    bundle.close()
 
 
 def test_the_reader_loads_nothing_of_the_compile_half() -> None:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file as memory of this process alone, filled part by part as parts are needed.
+
+Below the readers of bundles and units: a path comes in, a view as large as the file goes out, in which a part is zeros
+until `fetch` was called for it. A part is read once, straight to its place, so nothing is copied twice, and what lies
+at a multiple of 4,096 in the file does so in memory. Law: what was fetched never changes again, whoever writes into
+the file or cuts it, so a hash that was compared stays true; a mapped file would change under the hash, or end the
+process (SIGBUS).
+"""
+
+import contextlib
+import hashlib
+import mmap
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from nndeploy.bundle.container import Buffer
+from nndeploy.errors import BundleError, InputOutputError, MissingInputError
+
+PIECE_BYTES = 1 << 20
+_NO_RESERVE = 0x4000
+"""MAP_NORESERVE: memory is taken as it is filled. Linux, every architecture that we have but MIPS and Alpha."""
+_HUGE_PAGES_FROM = 4 << 20
+
+
+class Source(Protocol):
+    """Where a reader takes its bytes from: `view` is all of them, each part once `fetch` was called for it."""
+
+    view: memoryview
+    size_bytes: int
+
+    def fetch(self, begin: int, end: int) -> None: ...
+
+    def fetch_hashed(self, begin: int, end: int) -> str: ...
+
+    def checked_again(self, begin: int, end: int) -> tuple[str, int]: ...
+
+    def close(self) -> None: ...
+
+
+class GivenBytes:
+    """Bytes that are in memory already, and belong to the reader."""
+
+    def __init__(self, data: Buffer) -> None:
+        self.view = memoryview(data)
+        self.size_bytes = len(data)
+
+    def fetch(self, begin: int, end: int) -> None:
+        """All of it is there."""
+
+    def fetch_hashed(self, begin: int, end: int) -> str:
+        """Returns the SHA-256 of a part."""
+        return hashlib.sha256(self.view[begin:end]).hexdigest()
+
+    def checked_again(self, begin: int, end: int) -> tuple[str, int]:
+        """Returns the SHA-256 and the CRC-32 of a part."""
+        return self.fetch_hashed(begin, end), zlib.crc32(self.view[begin:end])
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+class PrivateCopy:
+    """The bytes of an open file; several threads may fetch different parts at once."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """Opens the file at `path`; `what` is what it should be.
+
+        Raises:
+            MissingInputError: there is no such file, or it may not be read.
+            BundleError: it is no regular file, or empty.
+            InputOutputError: there is not enough memory.
+        """
+        self._path = path
+        self._descriptor = _opened(path, what)
+        try:
+            self.size_bytes = _checked_size(self._descriptor, path, what)
+            self.view = memoryview(_memory(self.size_bytes, path))
+        except BaseException:
+            self.close()
+            raise
+
+    def fetch(self, begin: int, end: int) -> None:
+        """Fills a part of the view.
+
+        Raises:
+            InputOutputError: reading failed, or the file is shorter than it was when it was opened.
+        """
+        for _ in self._pieces_into(self.view[begin:end], begin):
+            pass
+
+    def fetch_hashed(self, begin: int, end: int) -> str:
+        """Fills a part of the view and returns its SHA-256, computed of what is in memory while it is in the caches.
+
+        Raises:
+            InputOutputError: as for `fetch`.
+        """
+        digest = hashlib.sha256()
+        for piece in self._pieces_into(self.view[begin:end], begin):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def checked_again(self, begin: int, end: int) -> tuple[str, int]:
+        """Returns the SHA-256 and the CRC-32 of a part as it is in the file now; the view stays as it is.
+
+        Raises:
+            InputOutputError: as for `fetch`.
+        """
+        digest, crc = hashlib.sha256(), 0
+        buffer = memoryview(bytearray(min(PIECE_BYTES, end - begin)))
+        while begin < end:
+            piece = buffer[: min(PIECE_BYTES, end - begin)]
+            for _ in self._pieces_into(piece, begin):
+                digest.update(piece)
+                crc = zlib.crc32(piece, crc)
+            begin += len(piece)
+        return digest.hexdigest(), crc
+
+    def close(self) -> None:
+        """Lets go of the file; views stay. A second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # it was never opened
+            self.close()
+
+    def _pieces_into(self, target: memoryview, begin: int) -> Iterator[memoryview]:
+        """Reads a part of the file into `target`, and yields each piece of it once it is there."""
+        done = 0
+        while done < len(target):
+            piece = target[done : done + PIECE_BYTES]
+            filled = 0
+            while filled < len(piece):
+                filled += self._read(piece[filled:], begin + done + filled)
+            done += len(piece)
+            yield piece
+
+    def _read(self, target: memoryview, begin: int) -> int:
+        try:
+            count = os.preadv(self._descriptor, [target], begin)
+        except OSError as err:
+            raise InputOutputError(f"cannot be read: {err.strerror}", where=str(self._path)) from err
+        if not count:
+            raise InputOutputError("the file was cut short while it was in use", where=str(self._path))
+        return count
+
+
+def _opened(path: Path, what: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as err:
+        raise MissingInputError(f"no such {what}", where=str(path)) from err
+    except OSError as err:
+        raise MissingInputError(f"the {what} cannot be read: {err.strerror}", where=str(path)) from err
+
+
+def _checked_size(descriptor: int, path: Path, what: str) -> int:
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise BundleError(f"is a folder, not a {what}", where=str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise BundleError("is no regular file", where=str(path))
+    if status.st_size == 0:
+        raise BundleError(f"not a {what}: the file is empty", where=str(path))
+    return status.st_size
+
+
+def _memory(size: int, path: Path) -> mmap.mmap:
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    except (OSError, ValueError, OverflowError) as err:
+        raise InputOutputError(f"there is no memory for {size} bytes: {err}", where=str(path)) from err
+    if size >= _HUGE_PAGES_FROM:
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles of an attacker, whose hashes and checksums are right: the manifest is changed, members are replaced."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.strict_json import canonical_json
+
+Edit = Callable[[dict[str, Any]], object]
+
+CANARY = """
+#include <stdio.h>
+__attribute__((constructor)) static void sing(void) {{
+  FILE *file = fopen("{path}", "w");
+  if (file) {{ fputs("it ran", file); fclose(file); }}
+}}
+"""
+
+
+def repacked(path: Path, out: Path, edit: Edit | None = None, members: Mapping[str, bytes] | None = None) -> Path:
+    """Writes the bundle at `path` to `out`, its manifest changed by `edit`, `members` added or put in place."""
+    with open_bundle(path) as bundle:
+        contents = {name: bytes(bundle.member(name)) for name in bundle.manifest.members}
+    manifest = json.loads(path.read_bytes()[_span_of_manifest(path)])
+    contents.update(members or {})
+    manifest["members"] = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)} for name, data in contents.items()
+    }
+    if edit is not None:
+        edit(manifest)
+    out.write_bytes(b"".join(encode_container({**contents, "manifest.json": canonical_json(manifest)})))
+    return out
+
+
+def _span_of_manifest(path: Path) -> slice:
+    with open_bundle(path) as bundle:
+        entry = bundle._entries["manifest.json"]
+        return slice(entry.offset, entry.end)
+
+
+def with_variant(backend: str, files: Mapping[str, str], metadata: Mapping[str, Any], *, native_code: bool) -> Edit:
+    """Returns an edit that lets the first submodel run on a backend's files alone: its file name -> member."""
+
+    def edit(manifest: dict[str, Any]) -> None:
+        (variant, *_) = manifest["submodels"][0]["variants"]
+        variant |= {
+            "id": f"v-{backend}",
+            "backend": backend,
+            "files": dict(files),
+            "metadata": dict(metadata),
+            "native_code": native_code,
+        }
+        manifest["submodels"][0]["variants"] = [variant]
+
+    return edit
+
+
+def library_with_canary(folder: Path, canary: Path) -> bytes:
+    """Returns a shared object whose constructor writes the file `canary`."""
+    source, library = folder / "canary.c", folder / "canary.so"
+    source.write_text(CANARY.format(path=canary))
+    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-s", str(source), "-o", str(library)]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return library.read_bytes()

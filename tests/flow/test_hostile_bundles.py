@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles from an attacker, with every hash made right: no code runs that was not allowed, nothing outside is read."""
+
+import platform
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hostile_bundles import Edit, library_with_canary, repacked, with_variant
+from tests_flow_bundles import write_double
+
+from nndeploy.bundle.strict_json import canonical_json
+from nndeploy.cli.main import run_command
+
+MODEL = "submodels/s0/v0-onnxruntime/model.onnx"
+EVIL = "submodels/s0/evil"
+SECRET = b"S3CRET" * 4
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a bundle, an input and a secret."""
+    monkeypatch.chdir(tmp_path)
+    write_double(tmp_path / "good.nnd")
+    np.savez(tmp_path / "x.npz", image=np.ones((2, 3), np.float32))
+    (tmp_path / "secret.txt").write_bytes(SECRET)
+    return tmp_path
+
+
+def calls(bundle: str) -> list[list[str]]:
+    """Returns the commands that load a bundle."""
+    return [
+        ["run", bundle, "--input", "x.npz", "--output", "y.npz"],
+        ["verify", bundle],
+        ["verify", bundle, "--no-run"],
+        ["bench", bundle, "--iterations", "1"],
+        ["bench", bundle, "--operators", "--iterations", "1"],
+        ["pace", bundle, "--cpu-limit", "50%"],
+    ]
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """Returns the one line of the error."""
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.fixture(scope="module")
+def canary(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Path]:
+    """A library that writes a file when it is loaded, and that file."""
+    if find_spec("ziglang") is None:
+        pytest.skip("ziglang is not installed")
+    folder = tmp_path_factory.mktemp("canary")
+    return library_with_canary(folder, folder / "sang"), folder / "sang"
+
+
+def test_the_canary_sings_where_it_is_loaded(canary: tuple[bytes, Path], tmp_path: Path) -> None:
+    library, song = canary
+    (tmp_path / "canary.so").write_bytes(library)
+    subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('./canary.so')"], check=True, cwd=tmp_path)
+    assert song.read_text() == "it ran"
+    song.unlink()
+
+
+@pytest.mark.parametrize("more", [[], ["--no-native-code"]], ids=["allowed", "no-native-code"])
+def test_code_that_the_manifest_calls_data_is_never_loaded(here: Path, canary, more: list[str], capsys) -> None:
+    library, song = canary
+    files = {"kernels.so": f"{EVIL}/kernels.so", "constants.bin": f"{EVIL}/c", "plan.json": f"{EVIL}/plan.json"}
+    border = [["image", [2, 3], "fp32"]], [["y", [2, 3], "fp32"]]
+    plan = {"isa": "x", "arena_bytes": 0, "scratch_bytes": 0, "constants_bytes": 0, "steps": []}
+    plan |= dict(zip(("inputs", "outputs"), border, strict=True))
+    feature = "fpu" if "86" in platform.machine() else "fp"
+    metadata = {"format": 1, "arch": platform.machine(), "cpu_features": [feature]}
+    repacked(
+        here / "good.nnd",
+        here / "evil.nnd",
+        with_variant("native", files, metadata, native_code=False),
+        {files["kernels.so"]: library, files["constants.bin"]: b"", files["plan.json"]: canonical_json(plan)},
+    )
+    for call in calls("evil.nnd"):
+        assert run_command(call + (more if call[-1] != "--no-run" else [])) == 77, call
+        assert "kernels.so is code for native, and the manifest says it holds none" in said(capsys)
+    assert not song.exists()
+    assert not (here / "y.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        ("tensorrt", "engine.trt"),
+        ("cudnn", "plans.bin"),
+        ("triton", "constants.bin"),
+        ("native", "kernels.so"),
+        ("openvino", "model.blob"),
+    ],
+)
+def test_every_kind_of_code_is_told_from_data(here: Path, backend: str, name: str, capsys) -> None:
+    edit = with_variant(backend, {name: f"{EVIL}/x"}, {}, native_code=False)
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/x": b"\x7fELF"})
+    assert run_command(["verify", "evil.nnd", "--no-run"]) == 77
+    assert f"{name} is code for {backend}" in said(capsys)
+
+
+def test_data_that_the_manifest_calls_code_is_refused_too(here: Path, capsys) -> None:
+    edit = with_variant("onnxruntime", {"model.onnx": MODEL}, {}, native_code=True)
+    repacked(here / "good.nnd", here / "odd.nnd", edit)
+    assert run_command(["verify", "odd.nnd"]) == 77
+    assert "nothing in it is code for onnxruntime" in said(capsys)
+
+
+def test_a_lie_in_a_variant_that_would_not_be_taken_is_refused(here: Path, canary, capsys) -> None:
+    library, song = canary
+
+    def edit(manifest: dict) -> None:
+        first = manifest["submodels"][0]["variants"][0]
+        other = first | {"id": "z", "backend": "native", "files": {"kernels.so": f"{EVIL}/k"}, "native_code": False}
+        manifest["submodels"][0]["variants"].append(other)
+
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/k": library})
+    assert run_command(calls("evil.nnd")[0]) == 77
+    assert "s0/z: kernels.so is code" in said(capsys)
+    assert not song.exists()
+
+
+def test_the_library_of_delays_is_code(here: Path, canary, capsys) -> None:
+    library, song = canary
+
+    def edit(manifest: dict) -> None:
+        manifest["pace_libraries"] = {platform.machine(): "pacing/pace.so"}
+        manifest["format"]["minor"] = 3
+        manifest["target_chains"] = []
+        for limits in manifest["ranges"].values():
+            limits["step"] = 1
+
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {"pacing/pace.so": library})
+    for call in (
+        ["run", "evil.nnd", "--input", "x.npz", "--output", "y.npz", "--cpu-limit", "50%", "--pace"],
+        ["bench", "evil.nnd", "--operators", "--iterations", "1"],
+        ["pace", "evil.nnd", "--cpu-limit", "50%"],
+    ):
+        assert run_command([*call, "--no-native-code"]) == 77, capsys.readouterr().err
+        assert "is native code, which is not allowed here" in said(capsys)
+    assert not song.exists()
+    assert run_command(["run", "evil.nnd", "--input", "x.npz", "--output", "y.npz", "--no-native-code"]) == 0
+    assert not song.exists()
+
+
+def reading(file: str, *, in_attribute: bool) -> bytes:
+    """Returns an ONNX model whose output holds a file."""
+    tensor = onnx.TensorProto(
+        name="w", data_type=onnx.TensorProto.UINT8, dims=[8], data_location=onnx.TensorProto.EXTERNAL
+    )
+    for key, value in (("location", file), ("offset", "0"), ("length", "8")):
+        tensor.external_data.add(key=key, value=value)
+    constants = [] if in_attribute else [tensor]
+    nodes = [onnx.helper.make_node("Constant", [], ["w"], value=tensor)] if in_attribute else []
+    nodes += [
+        onnx.helper.make_node("Cast", ["w"], ["f"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("ReduceSum", ["f"], ["s"]),
+        onnx.helper.make_node("Add", ["image", "s"], ["y"]),
+    ]
+    border = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in ("image", "y")]
+    graph = onnx.helper.make_graph(nodes, "g", border[:1], border[1:], constants)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("in_attribute", [False, True], ids=["initializer", "attribute"])
+@pytest.mark.parametrize("file", ["secret.txt", "/etc/passwd", "../x", "./secret.txt"])
+@pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
+def test_a_model_in_a_bundle_reads_no_file(here: Path, backend: str, file: str, in_attribute: bool, capsys) -> None:
+    edit = with_variant(backend, {"model.onnx": f"{EVIL}/model.onnx"}, {}, native_code=False)
+    model = reading(file, in_attribute=in_attribute)
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/model.onnx": model})
+    assert run_command(calls("evil.nnd")[0]) == 77
+    assert f"the model reads the file {file!r}" in said(capsys)
+    assert not (here / "y.npz").exists()
+
+
+def test_no_second_name_hides_behind_the_first(here: Path, capsys) -> None:
+    model = reading("w.bin", in_attribute=False).replace(b"\x12\x05w.bin", b"\x12\x00\x12\x03s.t")
+    edit = with_variant("onnxruntime", {"model.onnx": f"{EVIL}/m", "weights.bin": f"{EVIL}/w"}, {}, native_code=False)
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/m": model, f"{EVIL}/w": b"w"})
+    assert run_command(calls("evil.nnd")[0]) in (65, 77)
+    said(capsys)
+
+
+def test_onnx_runtime_s_own_format_is_refused(here: Path, capsys) -> None:
+    edit = with_variant("onnxruntime", {"model.onnx": f"{EVIL}/m"}, {}, native_code=False)
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/m": b"\x20\0\0\0ORTM" + bytes(64)})
+    assert run_command(calls("evil.nnd")[0]) == 77
+    assert "a format of ONNX Runtime's own" in said(capsys)
+
+
+def _openvino(member: bytes) -> tuple[Edit, dict[str, bytes]]:
+    files = {"model.xml": f"{EVIL}/model.xml", "model.bin": f"{EVIL}/model.bin"}
+    metadata = {"inputs": ["image"], "outputs": ["y"], "openvino": "0"}
+    edit = with_variant("openvino", files, metadata, native_code=False)
+    return edit, {files["model.xml"]: member, files["model.bin"]: b""}
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+@pytest.mark.parametrize(
+    "member",
+    [
+        reading("secret.txt", in_attribute=False),
+        b"  " + reading("secret.txt", in_attribute=False),
+        b'<?xml version="1.0"?>\n' + reading("secret.txt", in_attribute=False),
+        b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "file:///etc/passwd"><net name="m" version="11">\n</net>',
+        b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>',
+        b"",
+    ],
+    ids=["onnx", "space", "head", "doctype", "version", "empty"],
+)
+def test_openvino_reads_nothing_but_ir(here: Path, member: bytes, capsys) -> None:
+    repacked(here / "good.nnd", here / "evil.nnd", *_openvino(member))
+    for call in calls("evil.nnd")[:2]:
+        assert run_command(call) == 77
+        assert "the graph is not OpenVINO's IR" in said(capsys)
+    assert not (here / "y.npz").exists()
+
+
+@pytest.mark.parametrize("model", ["/etc/passwd", "../good.nnd", "a/../../good.nnd", "x\\u0000.nnd", "a\\nb.nnd"])
+def test_a_carried_pipeline_opens_no_bundle_elsewhere(here: Path, model: str, capsys) -> None:
+    (here / "box").mkdir()
+    toml = f'[[level]]\n[[level.pipeline]]\nmodel = "{model}"\n[[level]]\n[[level.pipeline]]\n'
+    members = {"pipeline/pipeline.toml": toml.encode(), "pipeline/files.json": b"{}"}
+    repacked(here / "good.nnd", here / "box/evil.nnd", None, members)
+    assert run_command(["run", "box/evil.nnd", "--input", "x.npz", "--output", "out.jsonl"]) == 77
+    assert "lies elsewhere" in said(capsys)
+    assert not (here / "out.jsonl").exists()
