@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import onnx_ir as ir
 
 from nndeploy.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, check_libraries, pins_for
+from nndeploy.backend_order import (
+    TargetBackends,
+    backends_for,
+    check_all_used,
+    check_known,
+    check_libraries,
+    pins_for,
+    with_points_first,
+)
 from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
@@ -326,6 +334,8 @@ class _Flow:
         check_known("--require", self.options.require, found)
         check_known("--pin", [name for _, name in self.options.pins], found)
         self.warnings += found[0].warnings
+        if self.options.pace and names is None:
+            found[0] = replace(found[0], backends=with_points_first(found[0].backends))
         return found
 
     def _extra_domains(self, chains: Sequence[TargetBackends]) -> Set[str]:

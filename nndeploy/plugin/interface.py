@@ -27,6 +27,7 @@ DEVICE_KINDS = ("cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
 OWN_KERNELS_TIER = 3
 """Of backends that are compiled for each model."""
+FALLBACK_TIER = 4
 LAST_RESORT_TIER = 5
 """Of who is there so that every model runs; a call may take half a minute."""
 
