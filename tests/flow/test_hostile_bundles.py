@@ -13,6 +13,7 @@ import pytest
 from hostile_bundles import Edit, library_with_canary, repacked, with_variant
 from tests_flow_bundles import write_double
 
+import nndeploy
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.cli.main import run_command
 
@@ -233,3 +234,41 @@ def test_a_carried_pipeline_opens_no_bundle_elsewhere(here: Path, model: str, ca
     assert run_command(["run", "box/evil.nnd", "--input", "x.npz", "--output", "out.jsonl"]) == 77
     assert "lies elsewhere" in said(capsys)
     assert not (here / "out.jsonl").exists()
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_code_is_left_out_where_the_rest_runs_without(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = [
+        onnx.numpy_helper.from_array(rng.standard_normal((16, 16, 3, 3)).astype("f4"), f"w{i}") for i in range(24)
+    ]
+    nodes = []
+    for i in range(24):
+        nodes.append(onnx.helper.make_node("Conv", [f"r{i - 1}" if i else "x", f"w{i}"], [f"c{i}"], pads=[1] * 4))
+        nodes.append(onnx.helper.make_node("Tanh", [f"c{i}"], [f"r{i}" if i < 23 else "y"]))
+    border = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 16, 8, 8]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph(nodes, "g", border[:1], border[1:], weights)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    nndeploy.compile_model(model, tmp_path / "m.nnd", backends=["openvino"], keep_fallback=False)
+    x = {"x": np.ones((1, 16, 8, 8), np.float32)}
+    results = []
+    for allowed in (True, False):
+        with nndeploy.load_bundle(tmp_path / "m.nnd", threads=1, allow_native_code=allowed) as program:
+            assert [choice.backend for choice in program.choices] == ["openvino"]
+            assert program.warnings == ()
+            read = {name.rpartition("/")[2] for name in program._bundle._checked}
+            assert ("model.blob" in read) == allowed
+            results.append(program.run(x)["y"])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_backend_that_does_not_tell_counts_as_code(here: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    from nndeploy_onnxruntime.plugin import Plugin
+
+    call = calls("good.nnd")[0]
+    monkeypatch.delattr(Plugin, "code_files")
+    assert run_command(call) == 0
+    capsys.readouterr()
+    assert run_command([*call, "--no-native-code"]) == 69
+    assert "holds native code, which is not allowed here" in said(capsys)
