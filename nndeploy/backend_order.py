@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.errors import UnavailableError, UsageError, did_you_mean
-from nndeploy.plugin.interface import Backend, Probe
-from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target import Target
+from nndeploy.plugin.interface import FALLBACK_TIER, Backend, Probe, has_pace_points
+from nndeploy.plugin.registry import backend_names, backends_in_order
+from nndeploy.target import ANY_VERSION, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TargetBackends:
         other = [
             f"{self.target.name} has {name} {there[name]}, here is {version}: what it builds may not load there"
             for name, version in self.versions.items()
-            if there.get(name, version) != version
+            if there.get(name, version) not in (version, ANY_VERSION)
         ]
         return (*left_out, *other)
 
@@ -62,6 +62,18 @@ def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[
         candidates.sort(key=lambda backend: kinds.index(backend.device_kind))  # by tier and name within a kind
     probes = {backend.name: backend.probe(target) for backend in candidates}
     return TargetBackends(target, tuple(b for b in candidates if probes[b.name].can_build), probes)
+
+
+def with_points_first(backends: Sequence[Backend]) -> tuple[Backend, ...]:
+    """Returns the backends that a bundle is made of whose runs are to be paced: those with points, best first.
+
+    Behind them stand the others, as far as there is no fallback with points that takes what these are for.
+    """
+    paced = [backend for backend in backends if has_pace_points(backend)]
+    others = [backend for backend in backends if backend not in paced]
+    if any(backend.tier == FALLBACK_TIER for backend in paced):
+        others = [backend for backend in others if backend.tier > FALLBACK_TIER]
+    return (*paced, *others)
 
 
 Pins = Sequence[tuple[str, str]]
@@ -84,6 +96,19 @@ def check_known(option: str, names: Iterable[str], chains: Sequence[TargetBacken
     for name in names:
         if name not in known:
             raise UsageError(f"{option} names the backend {name!r}", hint=did_you_mean(name, known))
+
+
+def check_libraries(targets: Iterable[Target]) -> None:
+    """Checks that a backend has the name of each library that somebody says a target has, on the command line.
+
+    Raises:
+        UsageError: none has; what a target file lists may be of plugins that are not installed here.
+    """
+    known = backend_names()
+    for target in targets:
+        for name, version in target.libraries:
+            if version == ANY_VERSION and name not in known:
+                raise UsageError(f"--target {target.name}+{name:.80} names no backend", hint=did_you_mean(name, known))
 
 
 def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: Sequence[TargetBackends]) -> None:

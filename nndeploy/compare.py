@@ -29,7 +29,8 @@ _MAX = sys.float_info.max
 class Comparison:
     """The outcome: largest absolute and relative error, cosine similarity; None where a figure has no meaning.
 
-    `note` names what no figure can say (another shape, NaN in other places), "" otherwise.
+    `note` names what no figure can say (another shape, NaN in other places), "" otherwise. `rule` is what decided:
+    "tolerance" here, another in `nndeploy.judge`.
     """
 
     ok: bool
@@ -37,6 +38,7 @@ class Comparison:
     max_rel: float | None = None
     cosine: float | None = None
     note: str = ""
+    rule: str = "tolerance"
 
 
 def tolerance_for(value_type: ValueType, tolerances: Mapping[str, Tolerance]) -> Tolerance:

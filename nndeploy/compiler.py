@@ -7,18 +7,30 @@ compared), and then in one step: the old file or the new one.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, pins_for
-from nndeploy.bundle.manifest import ImageInput, Manifest
+import onnx_ir as ir
+
+from nndeploy.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
+from nndeploy.backend_order import (
+    TargetBackends,
+    backends_for,
+    check_all_used,
+    check_known,
+    check_libraries,
+    pins_for,
+    with_points_first,
+)
+from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
-from nndeploy.errors import CheckError, UsageError
+from nndeploy.decisions import Decisions, decisions_from_file, write_decisions
+from nndeploy.errors import CheckError, DataError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
@@ -29,24 +41,25 @@ from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
-from nndeploy.known_targets import target_file
+from nndeploy.known_targets import target_of
 from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fallbacks
 from nndeploy.objective import (
     Chosen,
     Race,
+    chosen_again,
     chosen_by_priority,
     fastest,
     planned_best,
     seconds_to_measure,
     shapes_to_measure,
 )
-from nndeploy.options import OBJECTIVES, Carried, CompileOptions
+from nndeploy.options import OBJECTIVES, Carried, CompileOptions, options_to_json
 from nndeploy.pace_libraries import pace_libraries
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
-from nndeploy.passes import optimise
+from nndeploy.passes import PassError, optimisations, optimise
 from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
@@ -55,11 +68,11 @@ from nndeploy.target import (
     Target,
     has_bf16,
     host_target,
-    target_from_toml,
     unmet,
     with_window_buffer,
 )
 from nndeploy.target_chains import plan_chains, settle_chains
+from nndeploy.target_variants import check_served, target_reports, with_target_variants
 from nndeploy.value_types import Value
 from nndeploy.verify.check import (
     MIN_BF16_COSINE,
@@ -70,16 +83,21 @@ from nndeploy.verify.check import (
     not_compared,
     tolerances,
 )
-from nndeploy.verify.drawn_sizes import affordable_sizes
+from nndeploy.verify.drawn_sizes import Drawn, affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
 from nndeploy.verify.original import Original, original_outputs
 from nndeploy.verify.reference import Reference, reference_engines
+from nndeploy.verify.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
 from nndeploy.verify.samples import has_free_size
+from nndeploy.verify.widened import has_short_floats
 
 if TYPE_CHECKING:
     import onnx
 
+T = TypeVar("T")
+
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -109,6 +127,7 @@ def compile_model(
     optimise: bool = True,
     pace: bool = False,
     dry_run: bool = False,
+    decisions: str | PathLike[str] | None = None,
     workers: Workers | None = None,
     events: Events | None = None,
 ) -> Report:
@@ -119,7 +138,8 @@ def compile_model(
     maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
     backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
     is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
-    or written and `out` may be None. `pipeline` is one for the bundle to carry.
+    or written and `out` may be None. `decisions` names a file: where it exists what it holds is decided, and nothing is
+    measured; else what was decided is written to it. `pipeline` is one for the bundle to carry.
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
@@ -155,8 +175,11 @@ def compile_model(
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
     if out is not None and not dry_run:
         check_can_create(Path(out))  # before the work, not after it
+    file = None if decisions is None else Path(decisions)
+    if file is not None and not file.exists() and not dry_run:
+        check_can_create(file)
     here = _target(host_target(), cache_buffer)
-    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline)
+    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline, file)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
@@ -169,6 +192,8 @@ class _Flow:
     events: Events
     here: Target
     pipeline: Carried | None
+    decisions: Path | None = None
+    stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     checks: list[CheckReport] = field(default_factory=list)
@@ -180,18 +205,46 @@ class _Flow:
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
+        loaded = self._load(source, (portable, *others))
+        whole = replace(loaded, model=loaded.model.clone())
+        try:
+            return self._compile(loaded, out, samples, portable, others)
+        except Exception as err:
+            takers = takers_of_all(portable.backends)
+            if not takers or not may_help(err, self.stage):
+                raise
+            names = " or ".join(backend.name for backend in takers)
+            failure = f"the stage {self.stage!r} failed: {described(err)}"
+            self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+            try:
+                return self._compile_as_it_is(whole, out, samples, portable)
+            except Exception as other:
+                if isinstance(err, ModelError | CheckError):
+                    raise err from other
+                raise ModelError(f"{failure}; and as it is: {described(other)}") from err
+
+    def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
-            loaded = load_model(
-                source, shapes=self.options.shapes, extra_domains=self._extra_domains((portable, *others))
-            )
+            loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
             check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
                 self.pipeline.check(_outside(loaded))
+        self.warnings += loaded.warnings
+        return loaded
+
+    def _compile(
+        self,
+        loaded: LoadedModel,
+        out: Path | None,
+        samples: Sequence[Mapping[str, Value]] | None,
+        portable: TargetBackends,
+        others: Sequence[TargetBackends],
+    ) -> Report:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
-            passes = optimise(loaded.model, loaded.ranges) if self.options.optimise else ()
+            passes, loaded = self._optimised(loaded, unoptimised)
             check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
@@ -214,21 +267,66 @@ class _Flow:
         if self.options.keep_fallback:
             with self._stage("fallback"):
                 settled = with_fallbacks(setting, settled)
-        if others:
+                self._warn_of_code(settled)
+        if boxes := tuple(target for target in self.options.targets if not target.gpus):
             with self._stage("targets"):
+                found = with_target_variants(setting, settled, portable, boxes)
+                settled = found.settled
+                bundle = replace(bundle, targets=target_reports(found, portable, self.host))
+                check_served(bundle.targets)
+        if others:
+            with self._stage("chains for GPUs"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
         self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
+            self._keep_decisions(chosen, loaded)
         return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
+
+    def _compile_as_it_is(
+        self,
+        loaded: LoadedModel,
+        out: Path | None,
+        samples: Sequence[Mapping[str, Value]] | None,
+        portable: TargetBackends,
+    ) -> Report:
+        """Compiles the model as it was loaded for one backend that is there to take any."""
+        self.checks.clear()
+        takers = takers_of_all(portable.backends)
+        with self._stage("reference"):
+            setting, original = self._reference(loaded, samples)
+        bundle = Packing(loaded, original, (AS_IT_IS,), self.options, portable, setting)
+        if self.options.dry_run:
+            plan = plan_as_it_is(loaded.model, takers[0])
+            return replace(
+                report_of(bundle, plan, None, Findings((), tuple(self.warnings)), ()), seconds=dict(self.seconds)
+            )
+        with self._stage("build"):
+            settled = settled_as_it_is(setting, loaded.model, takers)
+        self._check_gates([(settled.plan, portable)])
+        with self._stage("check and write"):
+            assert out is not None
+            report = self._checked_and_written(bundle, settled, out)
+        return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
+
+    def _or_else(self, what: str, call: Callable[[], T], otherwise: T) -> T:
+        """Returns what `call` does; `otherwise`, and a warning, where it meets what it does not know."""
+        try:
+            return call()
+        except NndeployError:
+            raise
+        except Exception as err:
+            self.warnings.append(f"{what}: {described(err)}")
+            return otherwise
 
     def _backends(self) -> list[TargetBackends]:
         """Returns who builds for the portable chain, then for each target with GPUs: those asked for, or this box's."""
         names, without = self.options.backends, self.options.without
         if names is None:
             self.warnings += [reason for name, reason in broken_backends().items() if name not in without]
+        check_libraries(self.options.targets)
         targets = self.options.targets or ((self.here,) if self.here.gpus else ())
         wanted = [self.host, *(target for target in targets if target.gpus)]
         found = [backends_for(target, names, without) for target in wanted]
@@ -236,6 +334,8 @@ class _Flow:
         check_known("--require", self.options.require, found)
         check_known("--pin", [name for _, name in self.options.pins], found)
         self.warnings += found[0].warnings
+        if self.options.pace and names is None:
+            found[0] = replace(found[0], backends=with_points_first(found[0].backends))
         return found
 
     def _extra_domains(self, chains: Sequence[TargetBackends]) -> Set[str]:
@@ -244,6 +344,18 @@ class _Flow:
             return ANY_DOMAIN
         return frozenset(domain for chain in chains for b in chain.backends for domain in b.extra_domains)
 
+    def _optimised(self, loaded: LoadedModel, unoptimised: ir.Model) -> tuple[tuple[PassReport, ...], LoadedModel]:
+        """Returns what each pass did, and the model; a pass that fails on it is a mistake of ours, and left out."""
+        passes = optimisations(loaded.ranges) if self.options.optimise else ()
+        while passes:
+            try:
+                return optimise(loaded.model, loaded.ranges, passes=passes), loaded
+            except PassError as err:
+                self.warnings.append(described(err))
+                loaded = replace(loaded, model=unoptimised.clone())
+                passes = tuple(each for each in passes if err.name and each.name != err.name)
+        return (), loaded
+
     def _reference(
         self, loaded: LoadedModel, samples: Sequence[Mapping[str, Value]] | None
     ) -> tuple[Setting, Original]:
@@ -251,29 +363,49 @@ class _Flow:
         build_options = BuildOptions(
             self.options.threads, loaded.ranges, self.options.custom_op_libraries, self.options.precision
         )
-        drawn = affordable_sizes(loaded.model, loaded.ranges)
+        drawn = self._or_else(
+            "no sizes could be drawn", lambda: affordable_sizes(loaded.model, loaded.ranges), Drawn(({},), 0.0, ())
+        )
         engines = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(self.host).can_run]
         engines_in_order = reference_engines(engines, drawn.seconds, loaded.original)
-        reference = Reference(self.workers, engines_in_order, build_options)
-        original = original_outputs(loaded, reference, samples, drawn)
+        quantised = is_quantised(loaded.model.graph)
+        right = self._right_engines(engines_in_order, drawn.seconds, build_options, quantised)
+        reference = Reference(self.workers, engines_in_order, build_options, right)
+        original = self._or_else(
+            "outputs were not compared: no input could be made up",
+            lambda: original_outputs(loaded, reference, samples, drawn),
+            Original((), (), "generated"),
+        )
         self.warnings += original.warnings
-        rtol, atol, quantised = self.options.rtol, self.options.atol, is_quantised(loaded.model.graph)
+        rtol, atol = self.options.rtol, self.options.atol
         first = original.samples[0] if original.samples else {}
         setting = Setting(
             workers=self.workers,
             target=self.host,
-            others=tuple(target for target in self.options.targets if not target.gpus),
             build_options=build_options,
             reference=reference,
             samples=original.samples,
-            incomparable=incomparable_values(loaded.model.graph),
-            tolerances={precision: tolerances(rtol, atol, quantised, precision) for precision in PRECISIONS},
+            incomparable=self._or_else(
+                "values that may differ were not found", lambda: incomparable_values(loaded.model.graph), {}
+            ),
+            tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
             min_cosine=MIN_BF16_COSINE if rtol is None and atol is None else -1.0,
             shapes_of=lambda model: concrete_shapes(model, first),
             events=self.events,
+            has_limits=rtol is None and atol is None,
             made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
         )
         return setting, original
+
+    def _right_engines(
+        self, engines: Sequence[str], seconds: float, options: BuildOptions, quantised: bool
+    ) -> RightEngines | None:
+        """Returns who tells how far right engines differ; None where there is no library to ask."""
+        libraries = [name for name in engines if name != EVALUATOR]
+        if not libraries:
+            return None
+        is_soon = EVALUATOR in engines and seconds < SOON_SECONDS
+        return RightEngines(self.workers, libraries[0], is_soon, options, self.host, quantised)
 
     def _passes_are_right(
         self, setting: Setting, loaded: LoadedModel, original: Original, passes: tuple[PassReport, ...]
@@ -294,10 +426,34 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
+    def _decided(self, loaded: LoadedModel, order: Sequence[Backend]) -> Decisions | None:
+        """Returns what the file of decisions holds, None where there is no such file.
+
+        Raises:
+            DataError: it is for another model or other options, or for backends that do not build here.
+        """
+        if self.decisions is None or not self.decisions.exists():
+            return None
+        found = decisions_from_file(self.decisions, loaded.sha256, options_to_json(self.options))
+        here = {backend.name for backend in order}
+        if missing := [name for name in found.recipe.order if name not in here]:
+            raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(self.decisions))
+        return found
+
+    def _keep_decisions(self, chosen: Chosen, loaded: LoadedModel) -> None:
+        if self.decisions is not None and not self.decisions.exists():
+            lost = chosen.settled.dropped
+            decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, lost)
+            write_decisions(self.decisions, decisions, loaded.sha256, options_to_json(self.options))
+
     def _chosen(self, bundle: Packing, graphs: Graphs) -> Chosen:
         """Returns the placement of the portable chain, built and checked."""
         setting, order = bundle.setting, bundle.portable.backends
         pins = tuple(pins_for(self.options.pins, order))
+        if (decided := self._decided(bundle.loaded, order)) is not None:
+            settled = chosen_again(setting, graphs, order, decided.recipe)
+            settled = replace(settled, dropped=decided.dropped)
+            return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
         if self.options.objective == "priority":
             return chosen_by_priority(setting, graphs, order, pins)
         samples = tuple(shapes_to_measure(bundle.original.samples).values())
@@ -333,7 +489,21 @@ class _Flow:
             if bundle.chains and self.here.gpus:
                 chains = [chain.settled for chain in bundle.chains]
                 checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
-        return self._write(bundle, settled, checks, out)
+        return self._write(replace(bundle, limits=self._limits(bundle, checks)), settled, checks, out)
+
+    def _limits(self, bundle: Packing, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Limits], ...]:
+        """Returns how far right engines differ on the samples, where they do: another box must judge by it too."""
+        if not bundle.setting.has_limits:
+            return ()
+        graph = bundle.loaded.model.graph
+        if all(check.rule == "tolerance" for check in checks) and not (is_quantised(graph) or has_short_floats(graph)):
+            return ()
+        original, loaded = bundle.original, bundle.loaded
+        types = {named.name: named.type for named in loaded.outputs}
+        limits = bundle.setting.limits(
+            lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types
+        )
+        return tuple(limits()) if limits is not None else ()
 
     def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
@@ -394,6 +564,13 @@ class _Flow:
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
 
+    def _warn_of_code(self, settled: Settled) -> None:
+        """Warns of submodels that cannot be run where no code of a bundle may be."""
+        bare = [b.piece.id for b in settled.pieces if all(variant.artifact.native_code for variant in b.variants)]
+        if bare:
+            names = ", ".join(bare)
+            self.warnings.append(f"nothing here builds {names} without code in it: --no-native-code cannot run this")
+
     def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
         for plan, who in chains:
             check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
@@ -402,8 +579,10 @@ class _Flow:
     def _stage(self, name: str) -> Iterator[None]:
         self.events(name, "")
         start = time.perf_counter()
+        self.stage = name
         try:
             yield
+            self.stage = ""
         finally:
             self.seconds[name] = round(time.perf_counter() - start, 4)
 
@@ -418,7 +597,8 @@ def _compare(
 ) -> list[CheckReport]:
     types = {named.name: named.type for named in loaded.outputs}
     limits = setting.tolerances[precision]
-    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable)
+    by_limits = setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
+    compared = compare_outputs(scope, "", got, original.outputs, types, limits, setting.incomparable, by_limits)
     return in_precision(compared, precision, setting.min_cosine)
 
 
@@ -430,7 +610,7 @@ def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
-    found = target if isinstance(target, Target) else target_from_toml(target_file(fspath(target)))
+    found = target if isinstance(target, Target) else target_of(fspath(target))
     return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
 
 

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes that nndeploy knows by name: the files of configs/targets, which travel in the package."""
+"""The boxes that nndeploy knows by name: the files of configs/targets, which travel in the package.
 
+A box is named on the command line by such a name or by the path of a target file; `+LIBRARY` behind it says that the
+box has the library of that backend, which no file of configs/targets says.
+"""
+
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.shipped_configs import config_files
+from nndeploy.target import ANY_VERSION, Target, target_from_toml
 
 
 @cache
@@ -24,6 +30,40 @@ def target_file(text: str) -> Path:
     if path.is_file() or path.suffix == ".toml" or "/" in text:
         return path
     if text not in known_targets():
-        hint = f"`nndeploy probe -o box.toml` writes a box's own file; {did_you_mean(text, known_targets())}"
+        guess = did_you_mean(text, known_targets())
+        all_known = f"known: {', '.join(known_targets())}; `nndeploy probe -o box.toml` writes a box's own file"
+        hint = f"{guess} {all_known}" if guess.startswith("did") else all_known
         raise UsageError(f"no target is called {text!r:.80}", hint=hint)
     return known_targets()[text]
+
+
+def target_of(text: str) -> Target:
+    """Returns the box that `text` means, `BOX` or `BOX+LIBRARY+...`.
+
+    Raises:
+        UsageError: no box of that name is known.
+        MissingInputError, DataError: its file is missing or malformed.
+    """
+    box, libraries = _parted(text)
+    target = target_from_toml(target_file(box))
+    there = {**dict.fromkeys(libraries, ANY_VERSION), **dict(target.libraries)}
+    return replace(target, libraries=tuple(sorted(there.items())))
+
+
+def absolute(text: str) -> str:
+    """Returns the same box, its file by an absolute path: for another process.
+
+    Raises:
+        UsageError: no box of that name is known.
+    """
+    box, libraries = _parted(text)
+    return "+".join((str(target_file(box).absolute()), *libraries))
+
+
+def _parted(text: str) -> tuple[str, list[str]]:
+    """Returns the name or path of a box, and the libraries named behind it; a path may hold "+" itself."""
+    box, libraries = text, list[str]()
+    while "+" in box and not box.endswith(".toml") and not Path(box).is_file():
+        box, _, library = box.rpartition("+")
+        libraries.insert(0, library)
+    return box, libraries

@@ -39,8 +39,8 @@ from nndeploy.plugin.interface import (
 )
 from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import Value, ValueType, shapes_text, type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.value_types import VALUE_TYPE, Value, ValueType, shapes_text, type_of_value
+from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -53,15 +53,15 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 class Setting:
     """What stays the same while one chain is made.
 
-    The chain is cut and built for `target`; what was built for it is then built once more for each of `others`.
+    The chain is cut and built for `target`.
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32. `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave,
-    where the model leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
+    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
+    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
     target: Target
-    others: tuple[Target, ...]
     build_options: BuildOptions
     reference: Reference
     samples: tuple[Mapping[str, Value], ...]
@@ -72,7 +72,20 @@ class Setting:
     events: Events
     made_up: str = ""
     prefix: str = ""
+    has_limits: bool = True
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+
+    def limits(
+        self,
+        model: Callable[[], ir.Model],
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+    ) -> SampleLimits | None:
+        """Returns what tells how far right engines differ on these samples; None where the user said how far."""
+        if not self.has_limits:
+            return None
+        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,10 @@ class BuiltPiece:
     piece: Piece
     variants: tuple[BuiltVariant, ...]
 
+    def variant_id(self, index: int) -> str:
+        """Returns the id that a variant has in the bundle."""
+        return f"v{index}-{self.variants[index].backend}"
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -155,7 +172,7 @@ def plan_for(
         key = (name, setting.target, _fingerprint(asked))
         if key not in setting.answers:
             setting.events("partition", f"asking {name}")
-            options = _options_for(setting, asked)
+            options = options_for(setting, asked)
             setting.answers[key] = setting.workers.supports(name, asked, setting.target, options)
         return setting.answers[key]
 
@@ -193,7 +210,7 @@ def _fingerprint(model: ir.Model) -> str:
     return digest.hexdigest()
 
 
-Memo = dict[tuple[str, tuple[str, ...]], "_Outcome"]
+Memo = dict[tuple[str, tuple[str, ...]], "Outcome"]
 """(backend, nodes) -> what came of building them; for plans of one graph, where the same nodes are the same piece."""
 
 
@@ -224,11 +241,11 @@ def settle(
         first = None
         pieces = pieces_of(plan)
         boundaries, note = _boundaries(setting, pieces)
-        here = replace(setting, build_options=_options_for(setting, plan.model))
+        here = replace(setting, build_options=options_for(setting, plan.model))
         outcomes = _build_all(here, pieces, boundaries, note, memo)
         failed = [outcome for outcome in outcomes if outcome.failure]
         if not failed:
-            built = tuple(_with_others(setting, plan.placement, outcome) for outcome in outcomes)
+            built = tuple(_built_piece(setting, outcome) for outcome in outcomes)
             checks = tuple(check for outcome in outcomes for check in outcome.checks)
             reverted = [outcome.reverted for outcome in outcomes]
             dropped = tuple(filter(None, (*lost, *reverted, _of_made_up(setting, lost))))
@@ -237,6 +254,19 @@ def settle(
             piece = outcome.piece
             banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
             lost.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
+
+
+def settle_planned(setting: Setting, plan: Plan) -> tuple[Settled | None, str]:
+    """Returns `plan` once it was built and checked as it stands; None and the reason where that fails."""
+    pieces = pieces_of(plan)
+    boundaries, note = _boundaries(setting, pieces)
+    outcomes = [_build(setting, piece, piece.backend, boundaries, note) for piece in pieces]
+    failure = next((outcome.failure for outcome in outcomes if outcome.failure), "")
+    if failure:
+        return None, failure
+    built = tuple(_built_piece(setting, outcome) for outcome in outcomes)
+    checks = tuple(check for outcome in outcomes for check in outcome.checks)
+    return Settled(plan, built, boundaries, _types(pieces, boundaries), checks, ()), ""
 
 
 def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:
@@ -249,15 +279,15 @@ def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:
     )
 
 
-def _options_for(setting: Setting, model: ir.Model) -> BuildOptions:
+def options_for(setting: Setting, model: ir.Model) -> BuildOptions:
     """Returns the build options for the target, with the ranges of sizes inside `model`, which GPUs' backends need."""
-    options = _options_on(setting.target, setting.build_options)
+    options = options_on(setting.target, setting.build_options)
     if not setting.target.gpus or not options.ranges:
         return options
     return replace(options, ranges={**derived_ranges(model, options.ranges), **options.ranges})
 
 
-def _options_on(target: Target, options: BuildOptions) -> BuildOptions:
+def options_on(target: Target, options: BuildOptions) -> BuildOptions:
     """Returns the build options in a precision that the target has."""
     return options if has_bf16(target) else replace(options, precision="fp32")
 
@@ -269,9 +299,15 @@ def precision_of(chains: Iterable[Settled]) -> str:
 
 
 def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
-    """Returns the same with one more variant for each piece: the next backend that takes it and is right."""
-    here = replace(setting, build_options=_options_for(setting, settled.plan.model))
-    return replace(settled, pieces=tuple(_with_fallback(here, settled, built) for built in settled.pieces))
+    """Returns the same with more variants for each piece: of the next backends that take it and are right.
+
+    The last of them is the first without code in it, so that the bundle runs on other machines, and where no code is
+    allowed.
+    """
+    here = replace(setting, build_options=options_for(setting, settled.plan.model))
+    found = [_with_fallback(here, settled, built) for built in settled.pieces]
+    checks = (check for _, made in found for check in made)
+    return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
 
 
 def pieces_of(plan: Plan) -> list[Piece]:
@@ -291,7 +327,7 @@ def pieces_of(plan: Plan) -> list[Piece]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class Outcome:
     """What came of building a piece: an artifact and comparisons, or the reason why not.
 
     `reverted` says why it is in float32 although less was allowed, "" where it is not so.
@@ -302,6 +338,11 @@ class _Outcome:
     checks: tuple[CheckReport, ...] = ()
     failure: str = ""
     reverted: str = ""
+
+    @property
+    def made(self) -> list[CheckReport]:
+        """The comparisons that could be made."""
+        return [check for check in self.checks if check.was_made]
 
 
 def _boundaries(setting: Setting, pieces: Sequence[Piece]) -> tuple[tuple[Mapping[str, Value], ...], str]:
@@ -320,8 +361,8 @@ def _build_all(
     boundaries: Sequence[Mapping[str, Value]],
     note: str,
     memo: Memo,
-) -> list[_Outcome]:
-    def build(piece: Piece) -> _Outcome:
+) -> list[Outcome]:
+    def build(piece: Piece) -> Outcome:
         key = (piece.backend, piece.nodes)
         if key not in memo:
             memo[key] = _build(setting, piece, piece.backend, boundaries, note)
@@ -335,7 +376,7 @@ def _build_all(
 
 def _build(
     setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
-) -> _Outcome:
+) -> Outcome:
     """Builds and compares a piece; where that fails in a lower precision than float32, in float32."""
     outcome = _tried(setting, piece, backend, boundaries, note)
     allowed = setting.build_options.precision
@@ -349,15 +390,15 @@ def _build(
 
 def _tried(
     setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
-) -> _Outcome:
+) -> Outcome:
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
         built = setting.workers.build(backend, piece.model, setting.target, setting.build_options, fed)
     except BuildRefusedError as err:
-        return _Outcome(piece, None, failure=one_line(str(err)))
+        return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
-        return _Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
+        return Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
     types = _types([piece], boundaries)
     precision = built.artifact.precision
     compared = compare_outputs(
@@ -368,53 +409,22 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
+        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision, setting.min_cosine)
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
-        return _Outcome(piece, built, tuple(checks))
+        return Outcome(piece, built, tuple(checks))
     at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
-    return _Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
+    return Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
 
 
-def _with_others(setting: Setting, placement: Placement, outcome: _Outcome) -> BuiltPiece:
-    """Returns the piece built for the other targets too; what is the same for several targets is kept once.
-
-    Variants that need more of a processor stand first: a box takes the first that it can run.
-    """
+def _built_piece(setting: Setting, outcome: Outcome) -> BuiltPiece:
     assert outcome.built is not None
-    piece = outcome.piece
-    options = replace(setting.build_options, precision="fp32") if outcome.reverted else setting.build_options
-    variants = [BuiltVariant(piece.backend, setting.target, outcome.built.artifact)]
-    for target in setting.others:
-        setting.events("build", f"{piece.id} for {target.name}")
-        variant = _built_for(setting, placement, piece, target, _options_on(target, options))
-        if all(variant.artifact != other.artifact for other in variants):
-            variants.append(variant)
-    variants.sort(key=lambda variant: -len(variant.artifact.requires.get("cpu_features", ())))
-    return BuiltPiece(piece, tuple(variants))
+    return BuiltPiece(outcome.piece, (BuiltVariant(outcome.piece.backend, setting.target, outcome.built.artifact),))
 
 
-def _built_for(
-    setting: Setting, placement: Placement, piece: Piece, target: Target, options: BuildOptions
-) -> BuiltVariant:
-    """Returns a piece built for a target by its backend, or where that refuses by the next below that takes it.
-
-    Raises:
-        ModelError: all refuse.
-    """
-    reasons = []
-    for backend in (piece.backend, *_takers_below(placement, piece)):
-        try:
-            built = setting.workers.build(backend, piece.model, target, options, ())
-        except BuildRefusedError as err:
-            reasons.append(f"{backend}: {one_line(str(err))}")
-        else:
-            return BuiltVariant(backend, target, built.artifact)
-    raise ModelError(f"no backend builds {piece.id} for {target.name} ({'; '.join(reasons)})")
-
-
-def _takers_below(placement: Placement, piece: Piece) -> list[str]:
+def takers_below(placement: Placement, piece: Piece) -> list[str]:
     """Returns the backends below a piece's own that take all of it, best first; own kernels for CPUs behind libraries.
 
     Those are compiled for one kind of processor, and where they are not the first choice they are not worth that time.
@@ -430,15 +440,44 @@ def _is_made_for_one_cpu(taker: Backend) -> bool:
     return taker.tier == OWN_KERNELS_TIER and taker.device_kind == "cpu"
 
 
-def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> BuiltPiece:
-    piece = built.piece
-    for backend in _takers_below(settled.plan.placement, piece):
-        note = "" if settled.boundaries else "no sample that the reference can run"
-        outcome = _build(setting, piece, backend, settled.boundaries, note)
+def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> tuple[BuiltPiece, list[CheckReport]]:
+    """Returns a piece with its fallbacks, and the comparisons of these that were made."""
+    variants, checks = list(built.variants), list[CheckReport]()
+    for backend in takers_below(settled.plan.placement, built.piece):
+        outcome = built_and_checked(setting, settled, built.piece, backend)
         if outcome.built is not None and not outcome.failure:
-            variant = BuiltVariant(backend, setting.target, outcome.built.artifact)
-            return BuiltPiece(piece, (*built.variants, variant))
-    return built
+            variants.append(BuiltVariant(backend, setting.target, outcome.built.artifact))
+            checks += outcome.made
+            if not outcome.built.artifact.native_code:
+                break
+    return replace(built, variants=in_order(variants)), checks
+
+
+def built_and_checked(setting: Setting, settled: Settled, piece: Piece, backend: str) -> Outcome:
+    """Returns what comes of building a piece of a settled plan with another backend, or for another target."""
+    note = "" if settled.boundaries else "no sample that the reference can run"
+    return _build(setting, piece, backend, settled.boundaries, note)
+
+
+def in_order(variants: Sequence[BuiltVariant]) -> tuple[BuiltVariant, ...]:
+    """Returns the variants of a piece, best first: a box takes the first that it can run.
+
+    The first was chosen, and stays the first wherever it runs. Behind it stand those that need most of a processor,
+    then those that run on any; equal ones are kept once.
+    """
+    chosen, *others = variants
+    needs = [variant for variant in variants if variant.artifact.requires.get("arch")]
+    anywhere = [variant for variant in others if variant not in needs]
+    needs.sort(key=lambda variant: -len(variant.artifact.requires.get("cpu_features", ())))
+    kept: list[BuiltVariant] = []
+    for variant in (*(() if chosen in needs else (chosen,)), *needs, *anywhere):
+        built = variant.backend, variant.artifact
+        number = next((i for i, other in enumerate(kept) if (other.backend, other.artifact) == built), None)
+        if number is None:
+            kept.append(variant)
+        elif kept[number].target.is_host:
+            kept[number] = variant  # it is the one for that box too, which was named
+    return tuple(kept)
 
 
 def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -> dict[str, ValueType]:
@@ -457,7 +496,8 @@ def _types(pieces: Sequence[Piece], boundaries: Sequence[Mapping[str, Value]]) -
 
 def _inferred_type(value: ir.Value) -> ValueType | None:
     if value.type is None:
-        return None
+        known: ValueType | None = value.meta.get(VALUE_TYPE)
+        return known
     try:
         return value_type_from_onnx(ir.to_proto(value).type)
     except ModelError:

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 import nndeploy
 from nndeploy.backend_order import TargetBackends
-from nndeploy.bundle.manifest import Golden, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.frontend.load import LoadedModel
@@ -35,6 +35,7 @@ from nndeploy.report import (
     PassReport,
     Report,
     SubmodelReport,
+    TargetReport,
 )
 from nndeploy.target_chains import PlannedChain, SettledChain
 from nndeploy.value_types import Value
@@ -57,7 +58,9 @@ class Packing:
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
+    limits: tuple[Mapping[str, Limits], ...] = ()
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
+    targets: tuple[TargetReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,7 @@ def report_of(
         candidates=packing.candidates,
         measured_shapes=packing.measured_shapes,
         target_chains=tuple(_chain_report(chain) for chain in chains),
+        targets=packing.targets,
         **_built(
             packing.portable.backends,
             plan,
@@ -201,12 +205,13 @@ def _all_checks(packing: Packing, settled: Settled, findings: Findings) -> list[
 
 def _submodel(built: BuiltPiece, members: _Members) -> Submodel:
     piece = built.piece
-    variants = tuple(_variant(piece.id, i, variant, members) for i, variant in enumerate(built.variants))
+    variants = tuple(
+        _variant(piece.id, built.variant_id(i), variant, members) for i, variant in enumerate(built.variants)
+    )
     return Submodel(piece.id, piece.inputs, piece.outputs, variants)
 
 
-def _variant(submodel: str, index: int, variant: BuiltVariant, members: _Members) -> Variant:
-    name = _variant_id(index, variant)
+def _variant(submodel: str, name: str, variant: BuiltVariant, members: _Members) -> Variant:
     files = {
         file: members.add(f"submodels/{submodel}/{name}/{file}", content)
         for file, content in sorted(variant.artifact.files.items())
@@ -262,7 +267,8 @@ def _goldens(packing: Packing, settled: Settled, members: _Members) -> tuple[Gol
         if i >= packing.options.num_goldens or size > MAX_GOLDEN_BYTES:
             break
         paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
-        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin))
+        limits = {name: of for name, of in packing.limits[i].items() if name in outputs} if packing.limits else {}
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin, limits))
     return tuple(kept)
 
 
@@ -301,7 +307,7 @@ def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
                 operator(node),
                 backend,
                 plan.submodel_id(region_of[name]),
-                round(plan.costs.share(name), 6),
+                round(plan.costs.compute_share(name), 6),
                 tuple(value.name or "" for value in values_read(node) if not value.is_initializer()),
                 tuple(value.name or "" for value in node.outputs if value.name),
                 refusals,
@@ -339,16 +345,12 @@ def _logs(settled: Settled) -> Iterator[BuildLog]:
         for i, variant in enumerate(built.variants):
             if text := variant.artifact.log:
                 kept = text if len(text) <= MAX_LOG else f"{text[:MAX_LOG]}\n[{len(text) - MAX_LOG} characters more]"
-                yield BuildLog(built.piece.id, _variant_id(i, variant), kept)
-
-
-def _variant_id(index: int, variant: BuiltVariant) -> str:
-    return f"v{index}-{variant.backend}"
+                yield BuildLog(built.piece.id, built.variant_id(i), kept)
 
 
 def _nondeterministic(settled: Settled) -> list[str]:
     return [
-        f"submodels/{built.piece.id}/{_variant_id(i, variant)}"
+        f"submodels/{built.piece.id}/{built.variant_id(i)}"
         for built in settled.pieces
         for i, variant in enumerate(built.variants)
         if not variant.artifact.deterministic

@@ -53,8 +53,10 @@ class PassReport:
 class CheckReport:
     """One comparison with the reference; `scope` is "whole", "passes" or a submodel's id.
 
-    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `note`
-    says why a comparison could not be made ("" when it was).
+    The figures are over all elements of one output on one sample; `cosine` is None where it has no meaning. `rule` is
+    what decided: "tolerance", "limits" (as near as engines that are right are to each other) or "rows" (results as
+    sets); "absent" where nothing was compared, for what would run it is not here, "none" where something could have
+    been. `note` says why, or what the rule found.
     """
 
     scope: str
@@ -66,6 +68,12 @@ class CheckReport:
     max_rel: float | None = None
     cosine: float | None = None
     note: str = ""
+    rule: str = "tolerance"
+
+    @property
+    def was_made(self) -> bool:
+        """Whether the values were compared; a note may say more of that."""
+        return not self.note or self.max_abs is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,23 @@ class Candidate:
     chosen: bool
     shape_ms: tuple[float, ...] = ()
     predicted_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """Which variant of a submodel a named box without a GPU takes, with nothing but what it is known to have.
+
+    `needs` is the library that this takes, "" where our own runtime is enough. `variant` is "" and `reason` says why
+    where there is none. `compared` says whether this machine could run the variant and it was right.
+    """
+
+    target: str
+    submodel: str
+    variant: str = ""
+    backend: str = ""
+    needs: str = ""
+    compared: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +149,8 @@ class Report(BuiltReport):
     """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
 
     What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
-    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured.
+    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured;
+    `targets` says what the boxes without a GPU that were named take of the portable chain.
     """
 
     model: str
@@ -133,6 +159,7 @@ class Report(BuiltReport):
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
+    targets: tuple[TargetReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -156,6 +183,7 @@ WHOLE_SCOPES = ("whole", "passes")
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
+    "targets": TargetReport,
 }  # fmt: skip
 _ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
 
@@ -181,6 +209,16 @@ def report_from_json(data: Mapping[str, Any]) -> Report:
         return report
     except (TypeError, AttributeError, ValueError) as err:
         raise BundleError(f"not a report: {err}", where="report.json") from err
+
+
+def candidate_from_json(data: Mapping[str, Any]) -> Candidate:
+    """Returns the candidate that plain data describe.
+
+    Raises:
+        TypeError, ValueError, AttributeError: they describe none.
+    """
+    candidate: Candidate = _part(Candidate, data)
+    return candidate
 
 
 def _part(kind: Any, item: Mapping[str, Any]) -> Any:

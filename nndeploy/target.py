@@ -28,6 +28,8 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 """Linux flag names that each level adds. Source: x86-64 psABI, micro-architecture levels."""
 
 
+ANY_VERSION = ""
+"""Of a library that a box has, where nobody says which."""
 MAX_GPUS = 64
 MAX_RATE = 10**18
 _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
@@ -54,7 +56,8 @@ class Target:
 
     `flops_per_s` and `bytes_per_s` are what its operators reach at best on the threads that run them, 0: not known.
 
-    `gpus` stand in the order of their CUDA device numbers. `libraries` gives backend -> version of its library there.
+    `gpus` stand in the order of their CUDA device numbers. `libraries` gives backend -> version of its library there,
+    or `ANY_VERSION`.
     """
 
     name: str

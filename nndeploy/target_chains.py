@@ -80,7 +80,7 @@ def _setting(setting: Setting, name: str, backends: TargetBackends) -> Setting:
     def events(stage: str, detail: str) -> None:
         setting.events(stage, f"{name}: {detail}")
 
-    return replace(setting, target=backends.target, others=(), prefix=f"{name}.", events=events)
+    return replace(setting, target=backends.target, prefix=f"{name}.", events=events)
 
 
 def _with_ids(targets: Sequence[TargetBackends]) -> list[tuple[str, TargetBackends]]:

@@ -31,6 +31,8 @@ class Plugin:
     device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ()
+    runs_alone = True
+    has_pace_points = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether kernels can be built for the target, and run on this machine."""

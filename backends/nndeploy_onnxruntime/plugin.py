@@ -40,6 +40,7 @@ class Plugin:
     device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft",)
+    has_pace_points = True
 
     def probe(self, target: Target) -> Probe:  # noqa: ARG002 - what it makes runs wherever the library is
         """Returns whether the library is installed; it is not loaded."""

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from nndeploy.plugin.interface import Artifact, BuildRefusedError, Support
 from nndeploy.query import bytes_of, one_line_reason, supported_nodes
 from nndeploy.value_types import Value
+from nndeploy_reference.rules import refusal_of
 from nndeploy_reference.session import MODEL_FILE, EvaluatorSession, evaluator_of
 
 
@@ -21,7 +22,7 @@ def build(submodel: ir.Model) -> Artifact:
     """Returns the submodel as it is.
 
     Raises:
-        BuildRefusedError: an operator has no implementation, or the model is larger than 2 GiB.
+        BuildRefusedError: an operator has no implementation or a wrong one, or the model is larger than 2 GiB.
     """
     if reason := _refusal(submodel):
         raise BuildRefusedError(reason)
@@ -32,18 +33,24 @@ def evaluate(model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[
     """Returns all outputs of a model for each sample.
 
     Raises:
-        BuildRefusedError: an operator has no implementation, or not for these values.
+        BuildRefusedError: an operator has no implementation or a wrong one, or none for these values.
     """
+    proto = onnx.load_from_string(model)
+    if reason := refusal_of(proto):
+        raise BuildRefusedError(reason)
     try:
-        session = EvaluatorSession(onnx.load_from_string(model))
+        session = EvaluatorSession(proto)
         return [session.run(sample) for sample in samples]
     except Exception as err:  # operators fail in their own ways
         raise BuildRefusedError(_reason(err)) from err
 
 
 def _refusal(model: ir.Model) -> str:
+    proto = ir.to_proto(model)
+    if reason := refusal_of(proto):
+        return reason
     try:
-        evaluator_of(ir.to_proto(model))
+        evaluator_of(proto)
     except Exception as err:  # the evaluator says no in many classes
         return _reason(err)
     return ""

@@ -17,7 +17,7 @@ from nndeploy.value_types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 4
+FORMAT_MINOR = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,37 @@ class TargetChain:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How far from the reference one output may be where engines that are all right differ by more than a tolerance.
+
+    `max_abs` is of the largest difference, `rms` of the root of its mean square, `slice_rms` of the same over any one
+    index of any axis, `off` of the share of elements that are outside the tolerance. With `rows_axis` the output lists
+    results along that axis, in an order and number that rounding decides: `unmatched` is then the share of rows that
+    may have no partner on the other side, and the differences do not count.
+    """
+
+    max_abs: float
+    rms: float
+    slice_rms: float
+    off: float
+    rows_axis: int | None = None
+    unmatched: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Golden:
     """A real or generated input with the reference's outputs; each is a values member (`nndeploy.bundle.values`).
 
     `boundaries` holds the reference's values at the borders between submodels, "" where there are none.
-    `origin` is "sample" (given by the user) or "generated".
+    `origin` is "sample" (given by the user) or "generated". `limits` are those of outputs on which engines that are
+    right differ, by output.
     """
 
     inputs: str
     outputs: str
     boundaries: str
     origin: str
+    limits: Mapping[str, Limits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def check_manifest(manifest: Manifest) -> None:
     for submodel in all_submodels(manifest):
         _check_variants(submodel)
     _check_members(manifest)
+    _check_limits(manifest)
     _check_ranges(manifest)
     if manifest.image_input is not None:
         check_image_input(manifest.image_input, manifest.inputs)
@@ -171,6 +172,15 @@ def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield f"pace_libraries[{arch!r}]", name
     if manifest.pace_operators:
         yield "pace_operators", manifest.pace_operators
+
+
+def _check_limits(manifest: Manifest) -> None:
+    outputs = [output.name for output in manifest.outputs]
+    for index, golden in enumerate(manifest.goldens):
+        for name in golden.limits:
+            if name not in outputs:
+                where = f"goldens[{index}].limits"
+                raise BundleError(f"{name!r:.80} is no output", where=where, hint=did_you_mean(name, outputs))
 
 
 def _check_ranges(manifest: Manifest) -> None:

@@ -9,6 +9,7 @@ A newer major version is refused by name before anything else is looked at. A ne
 there, and only there, unknown fields are ignored, except in what a variant requires of a host.
 """
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from nndeploy.bundle.manifest import (
     FORMAT_NAME,
     Golden,
     ImageInput,
+    Limits,
     Manifest,
     NamedType,
     Submodel,
@@ -51,6 +53,8 @@ FIRST_WITH_TARGETS = 1  # the minor version that brought target_chains, and GPUs
 FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
 FIRST_WITH_PACING = 3  # the minor version that brought pace_libraries
 FIRST_WITH_OPERATORS = 4  # the minor version that brought pace_operators
+FIRST_WITH_LIMITS = 5  # the minor version that brought limits of goldens
+MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
 _FILE = re.compile(r"[a-z0-9_.-]{1,64}(/[a-z0-9_.-]{1,128})?")
@@ -95,7 +99,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "ranges": {name: _dim_range_to_json(sizes, minor) for name, sizes in manifest.ranges.items()},
         "aliases": dict(manifest.aliases),
         "constants": manifest.constants,
-        "goldens": [_golden_to_json(golden) for golden in manifest.goldens],
+        "goldens": [_golden_to_json(golden, minor) for golden in manifest.goldens],
         "tolerances": {dtype: _tolerance_to_json(tolerance) for dtype, tolerance in manifest.tolerances.items()},
         "checks": [dict(check) for check in manifest.checks],
         "image_input": None if image is None else _image_input_to_json(image),
@@ -127,7 +131,7 @@ def manifest_from_json(data: object) -> Manifest:
         ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")},
         aliases=fields.names_by_name("aliases"),
         constants=fields.member_or_empty("constants"),
-        goldens=tuple(_golden(item) for item in fields.list_of_fields("goldens")),
+        goldens=tuple(_golden(item, minor) for item in fields.list_of_fields("goldens")),
         tolerances={dtype: _tolerance(dtype, item) for dtype, item in fields.named_fields("tolerances")},
         checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
         image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
@@ -236,12 +240,28 @@ def _dim_range(fields: Fields, minor: int) -> DimRange:
     return result
 
 
-def _golden(fields: Fields) -> Golden:
+def _golden(fields: Fields, minor: int) -> Golden:
     result = Golden(
         inputs=member_name(fields.text("inputs"), fields.at("inputs")),
         outputs=member_name(fields.text("outputs"), fields.at("outputs")),
         boundaries=fields.member_or_empty("boundaries"),
         origin=fields.choice("origin", ORIGINS),
+        limits={name: _limits(item) for name, item in fields.named_fields("limits")}
+        if minor >= FIRST_WITH_LIMITS
+        else {},
+    )
+    fields.end()
+    return result
+
+
+def _limits(fields: Fields) -> Limits:
+    result = Limits(
+        max_abs=fields.number_from_zero("max_abs"),
+        rms=fields.number_from_zero("rms"),
+        slice_rms=fields.number_from_zero("slice_rms"),
+        off=fields.number_from_zero("off"),
+        rows_axis=None if fields.is_null("rows_axis") else fields.integer("rows_axis", most=MAX_RANK),
+        unmatched=fields.number_from_zero("unmatched"),
     )
     fields.end()
     return result
@@ -298,6 +318,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if any(golden.limits for golden in manifest.goldens):
+        return FIRST_WITH_LIMITS
     if manifest.pace_operators:
         return FIRST_WITH_OPERATORS
     if manifest.pace_libraries:
@@ -338,12 +360,14 @@ def _plain_mapping(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
-def _golden_to_json(golden: Golden) -> dict[str, Any]:
+def _golden_to_json(golden: Golden, minor: int) -> dict[str, Any]:
+    limits = {name: dataclasses.asdict(of) for name, of in golden.limits.items()}
     return {
         "inputs": golden.inputs,
         "outputs": golden.outputs,
         "boundaries": golden.boundaries,
         "origin": golden.origin,
+        **({"limits": limits} if minor >= FIRST_WITH_LIMITS else {}),
     }
 
 

@@ -7,10 +7,10 @@ import click
 
 from nndeploy.cli.console import print_json, print_table
 from nndeploy.errors import UnavailableError
-from nndeploy.known_targets import target_file
+from nndeploy.known_targets import target_of
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.select import install_hint
-from nndeploy.target import Target, host_target, target_from_toml
+from nndeploy.target import Target, host_target
 
 EXAMPLES = """\b
 Examples:
@@ -28,7 +28,7 @@ def backends(target: str | None, as_json: bool) -> None:
 
     They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
     """
-    box = host_target() if target is None else target_from_toml(target_file(target))
+    box = host_target() if target is None else target_of(target)
     found = sorted((_row(name, box) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
     if as_json:
         print_json({"backends": found})

@@ -63,7 +63,7 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
-@click.option("--target", multiple=True, metavar="BOX", help="A box by name (rtx4090), or its file (repeatable).")
+@click.option("--target", multiple=True, metavar="BOX", help="A box by name or file; see nndeploy targets.")
 @click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
@@ -108,6 +108,10 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--fallback/--no-fallback", default=True, help="Also build each submodel for the next backend below.")
 @click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
+@click.option(
+    "--decisions", type=click.Path(path_type=Path), metavar="FILE",
+    help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show who would take which node and why; build nothing.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Builds at once; default: the number of cores.")
 @click.option("--time-limit", type=float, default=600.0, show_default=True, help="Seconds for each build or check.")
@@ -136,7 +140,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
     holds all that is needed to run without it.
     """
-    from nndeploy.cli.compile_view import CompileProgress, print_report
+    from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
     from nndeploy.compile_job import compile_in_child
     from nndeploy.report import report_to_json
 
@@ -150,6 +154,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     with CompileProgress() as progress:
         report = compile_in_child(_request(options), progress.event)
     report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
+    print_warnings(report)
     if options["as_json"]:
         click.echo(json.dumps(report_to_json(report), indent=2))
     else:
@@ -158,14 +163,14 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options as the plain data that `nndeploy.compile_job` takes."""
-    from nndeploy.known_targets import target_file
+    from nndeploy.known_targets import absolute
 
     pipeline = options["pipeline"]
     return {
         "source": str(options["model"].absolute()),
         "out": None if options["output"] is None else str(options["output"].absolute()),
         "backends": options["backends"],
-        "targets": [str(target_file(text).absolute()) for text in options["target"]],
+        "targets": [absolute(text) for text in options["target"]],
         "objective": options["objective"],
         "samples": None if options["samples"] is None else str(options["samples"].absolute()),
         "shape_texts": list(options["shape"]),
@@ -189,6 +194,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "optimise": options["optimise"],
         "pace": options["pace"],
         "dry_run": options["dry_run"],
+        "decisions": None if options["decisions"] is None else str(options["decisions"].absolute()),
         "jobs": options["jobs"] or os.cpu_count() or 1,
         "time_limit": options["time_limit"],
         "total_time_limit": options["total_time_limit"],

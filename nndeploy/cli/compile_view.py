@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees of a compile: progress by stage on standard error, the tables at the end on standard output."""
+"""What a person sees of a compile: progress and warnings on standard error, tables at the end on standard output."""
 
+import sys
 import time
-from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
-from nndeploy.report import WHOLE_SCOPES, Candidate, CheckReport, Report
+from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
+from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
+from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.targets_view import print_targets
+from nndeploy.errors import one_line
+from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
 
 MAX_REASON = 160
 NOT_COMPARED = "not compared"
@@ -17,24 +21,25 @@ NOT_COMPARED = "not compared"
 
 
 class CompileProgress:
-    """A line for each stage: live on a terminal, plain otherwise."""
+    """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._status = self._console.status("starting") if self._console.is_terminal else None
+        self._status = err().status("starting") if may_escape(sys.stderr) else None
+        self._heartbeat = Heartbeat("starting") if self._status is None else None
+        self._stack = ExitStack()
         self._stage = ""
         self._began = time.perf_counter()
 
     def __enter__(self) -> "CompileProgress":
-        if self._status:
-            self._status.start()
+        for one in (self._status, self._heartbeat):
+            if one is not None:
+                self._stack.enter_context(one)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._status:
-            self._status.stop()
+        self._stack.close()
         if kind is None:
             self._finish_stage()
 
@@ -43,70 +48,83 @@ class CompileProgress:
         if not detail:
             self._finish_stage()
             self._stage, self._began = stage, time.perf_counter()
-        if self._status:
-            self._status.update(escape(f"{self._stage}: {detail}" if detail else stage))
+        doing = f"{self._stage}: {detail}" if detail else stage
+        if self._status is not None:
+            self._status.update(Text(one_line(doing)))
+        elif self._heartbeat is not None:
+            (self._heartbeat.more if detail else self._heartbeat.now)(doing)
 
     def _finish_stage(self) -> None:
         if self._stage:
-            seconds = time.perf_counter() - self._began
-            self._console.print(f"{self._stage:<16}{seconds:7.2f} s", markup=False)
+            print(f"{self._stage:<16}{time.perf_counter() - self._began:7.2f} s", file=sys.stderr)
+            if self._heartbeat is not None:
+                self._heartbeat.spoke()
         self._stage = ""
 
 
 def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     """Prints the tables of a report for a person."""
-    console = Console(highlight=False)
-    _print_chain(console, report, report.model, verbose)
+    _print_chain(report, report.model, verbose)
     for chain in report.target_chains:
-        _print_chain(console, report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
-    for line in _measured(report):
-        console.print(line, markup=False)
+        _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
+    print_targets(report)
+    for line in candidate_lines(report):
+        print_line(line)
     changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)
-    console.print(f"passes: {changed or 'nothing to change'}", markup=False)
+    print_line(f"passes: {changed or 'nothing to change'}")
     if not dry_run:
-        console.print(_error_line(report), markup=False)
-        console.print(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)", markup=False)
+        print_line(_error_line(report))
+        print_line(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)")
 
 
-def _print_chain(console: Console, report: Report, title: str, verbose: bool) -> None:
+def print_warnings(report: Report) -> None:
+    """Prints what a compile warns of on standard error, a line each."""
+    for chain in (report, *report.target_chains):
+        for line in dict.fromkeys((*chain.dropped, *chain.warnings)):
+            warn(line)
+
+
+def _print_chain(report: Report, title: str, verbose: bool) -> None:
     count = len(report.submodels)
-    console.print(_submodel_table(report, f"{title}: {count} submodel{'s' * (count != 1)}"))
+    _print_submodels(report, f"{title}: {count} submodel{'s' * (count != 1)}")
     if verbose:
-        console.print(_node_table(report))
+        _print_nodes(report)
     for reason in dict.fromkeys(
         check.note for check in report.checks if check.note and check.scope not in WHOLE_SCOPES
     ):
-        console.print(reason, markup=False)
-    for line in (*report.dropped, *report.warnings):
-        console.print(f"warning: {line}", markup=False, style="yellow")
+        print_line(reason)
 
 
-def _submodel_table(report: Report, title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
-    for name in ("submodel", "backend", "nodes", "compute", "why no tier above took it", "max error"):
-        table.add_column(name, justify="right" if name in ("nodes", "compute") else "left", overflow="fold")
-    for submodel in report.submodels:
-        reasons = "\n".join(f"{backend}: {_short(reason)}" for backend, reason in submodel.refusals.items())
-        table.add_row(
+def _print_submodels(report: Report, title: str) -> None:
+    rows = [
+        (
             submodel.id,
             submodel.backend,
             str(submodel.num_nodes),
             f"{submodel.share:.1%}",
-            escape(reasons or "-"),
             _max_error([c for c in report.checks if c.scope == submodel.id and c.backend == submodel.backend]),
+            "\n".join(f"{backend}: {_short(reason)}" for backend, reason in submodel.refusals.items()) or "-",
         )
-    return table
+        for submodel in report.submodels
+    ]
+    columns = ("submodel", "backend", "nodes", "compute", "max error", "why no tier above took it")
+    print_table(title, columns, rows, right=("nodes", "compute"))
 
 
-def _node_table(report: Report) -> Table:
-    table = Table(title="nodes", title_justify="left")
-    for name in ("node", "operator", "submodel", "backend", "compute", "why no tier above took it"):
-        table.add_column(name, overflow="fold")
-    for node in report.nodes:
-        reasons = "\n".join(f"{backend}: {_short(reason)}" for backend, reason in node.refusals.items())
-        row = (node.name, node.op, node.submodel, node.backend, f"{node.share:.2%}", reasons or "-")
-        table.add_row(*(escape(text) for text in row))
-    return table
+def _print_nodes(report: Report) -> None:
+    rows = [
+        (
+            node.name,
+            node.op,
+            node.submodel,
+            node.backend,
+            f"{node.share:.2%}",
+            "\n".join(f"{backend}: {_short(reason)}" for backend, reason in node.refusals.items()) or "-",
+        )
+        for node in report.nodes
+    ]
+    columns = ("node", "operator", "submodel", "backend", "compute", "why no tier above took it")
+    print_table("nodes", columns, rows, right=("compute",))
 
 
 def _short(reason: str) -> str:
@@ -119,32 +137,12 @@ def _max_error(checks: list[CheckReport]) -> str:
     return f"{max(figures):.2g}" if figures else NOT_COMPARED if notes else "exact" if checks else "-"
 
 
-def _measured(report: Report) -> list[str]:
-    several = len(report.measured_shapes) > 1
-    head = [f"measured at {_shapes(report.measured_shapes)}; geometric mean, then each:"] if several else []
-    return head + [
-        f"{'*' if candidate.chosen else ' '} {candidate.name:<28}{_milliseconds(candidate)}"
-        + "".join(f"{ms:10.3f}" for ms in candidate.shape_ms if several)
-        for candidate in report.candidates
-    ]
-
-
-def _milliseconds(candidate: Candidate) -> str:
-    measured = "not measured" if candidate.median_ms is None else f"{candidate.median_ms:9.3f} ms"
-    return f"{measured:>12}, {candidate.predicted_ms:9.3f} ms predicted"
-
-
-def _shapes(shapes: Sequence[str]) -> str:
-    """Returns the different ones of several shapes in a line."""
-    return ", ".join(dict.fromkeys(shapes))
-
-
 def _error_line(report: Report) -> str:
     whole = [check for check in report.checks if check.scope == "whole"]
     if not whole:
         return "error against the original: not compared (see the warnings)"
     cosines = [check.cosine for check in whole if check.cosine is not None]
     samples = len({check.sample for check in whole})
-    at = f" ({_shapes(report.shapes)})" if len(set(report.shapes)) > 1 else ""
+    at = f" ({shapes_line(report.shapes)})" if len(set(report.shapes)) > 1 else ""
     text = f"error against the original on {samples} inputs{at}: max abs {_max_error(whole)}"
     return text + (f", cosine {min(cosines):.7f}" if cosines else "")

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What subcommands print with: tables for people, JSON for programs, one warning a line.
 
+A table on a terminal has its lines drawn and its long cells folded; anywhere else it is plain columns, a row a line, as
+`grep` and `awk` want it. No escape is written where the stream is no terminal, or where `NO_COLOR` is set.
 Names from models and bundles are shown with their control characters escaped and never as markup, so they cannot
 drive a terminal.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,43 +21,70 @@ from rich.text import Text
 
 from nndeploy.errors import one_line
 
-PLAIN_WIDTH = 160
-"""Columns of a table that does not go to a terminal."""
+GAP = "  "
+"""Between the columns of a plain table."""
 
 
-def out() -> Console:
-    """Returns a console over standard output; no colour where that is no terminal or NO_COLOR is set."""
-    return _console(sys.stdout)
+def may_escape(stream: Any) -> bool:
+    """Returns whether escapes may be written to a stream: colours, bold, lines that are drawn again."""
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def columns_of_terminal() -> int:
+    """Returns how wide standard output is, 0 where it is no terminal."""
+    return _console(sys.stdout).width if sys.stdout.isatty() else 0
 
 
 def err() -> Console:
-    """Returns a console over standard error."""
+    """Returns a console over standard error, for what is drawn again; only where `may_escape` says so."""
     return _console(sys.stderr)
 
 
 def _console(stream: Any) -> Console:
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
+    colours: Any = "auto" if may_escape(stream) else None  # without a colour system there is no bold either
+    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Prints a table on standard output; the columns named in `right` are aligned to the right."""
+    lines = [[_cell(text) for text in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_drawn(title, columns, lines, right)
+    else:
+        _print_plain(title, columns, lines, right)
+
+
+def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+    """Prints columns; a cell of several lines becomes several lines of the table."""
+    lines: list[tuple[str, ...]] = [tuple(columns)]
+    for row in rows:
+        lines += zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(one_line(title))
+    for line in lines:
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(columns, line, widths, strict=True)
+        ]
+        print(GAP.join(cells).rstrip())
+    print()
+
+
+def _print_drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(_cell(text) for text in row))
-    console = out()
+        made.add_row(*map(Text, row))
+    console = _console(sys.stdout)
     with console.capture() as capture:
         console.print(Text(one_line(title), style="bold"))
         console.print(made)
     print("\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n")
 
 
-def _cell(text: str) -> Text:
-    return Text("\n".join(one_line(line) for line in text.split("\n")))
+def _cell(text: str) -> str:
+    return "\n".join(one_line(line) for line in text.split("\n"))
 
 
 def print_line(text: str) -> None:

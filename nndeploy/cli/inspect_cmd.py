@@ -12,15 +12,18 @@ from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.steps import Step, is_fused, steps_of
+from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
+from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import UsageError
 from nndeploy.report import CheckReport, Report, report_from_json
 from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, LoadOptions, choose
+from nndeploy.target import X86_64_LEVELS
 
 EXAMPLES = """\b
 Examples:
@@ -115,11 +118,13 @@ def _choices(chain: ChainChoice) -> list[Choice]:
 
 
 def _fused_of_best(bundle: Bundle) -> dict[str, list[str]]:
-    """Returns the fused steps of each submodel's best variant that tells them, a line each."""
-    found: dict[str, list[str]] = {}
-    for submodel, _, steps in _steps(bundle):
-        found.setdefault(submodel, [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)])
-    return found
+    """Returns the fused steps of each submodel's best variant, a line each; those of others are other backends'."""
+    best = {submodel.id: submodel.variants[0].id for submodel in all_submodels(bundle.manifest)}
+    return {
+        submodel: [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)]
+        for submodel, variant, steps in _steps(bundle)
+        if variant == best[submodel]
+    }
 
 
 def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bool) -> None:
@@ -132,6 +137,7 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
     if here:
         _print_here(manifest)
     shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
+    print_targets(report)
     _print_variants(manifest, shown)
     _print_steps(bundle, shown, verbose)
     _print_checks(chains, verbose)
@@ -140,6 +146,8 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
             _print_nodes(seen, f" of the chain {name}" if manifest.target_chains else "")
             _print_logs(seen)
         _print_members(bundle)
+    for line in candidate_lines(report):
+        print_line(line)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
     print_line(f"passes: {changed or 'nothing to change'}")
     print_line(f"goldens: {len(manifest.goldens)}, members: {len(manifest.members)}")
@@ -252,6 +260,12 @@ def _other_notes(step: Step) -> str:
 
 
 def _requires(requires: Mapping[str, Any]) -> str:
+    """Returns what a variant needs in words; the flags of an x86-64 level by its name."""
+    flags, levels = set(requires.get("cpu_features", ())), X86_64_LEVELS
+    reached = [name for name, features in levels.items() if flags and flags.issuperset(features)]
+    if reached:
+        more = sorted(flags.difference(*(levels[name] for name in reached)))
+        requires = {**requires, "cpu_features": [reached[-1], *more]}
     words = [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in requires.items()

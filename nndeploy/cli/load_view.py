@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.cli.console import ms_text, out, print_table
+from nndeploy.cli.console import columns_of_terminal, ms_text, print_table
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -16,10 +16,10 @@ LEAST_COLUMNS, MOST_COLUMNS = 20, 100
 
 def print_loads(loads: Loads) -> None:
     """Prints a table of the load; on a terminal each with its curve."""
-    console, runs = out(), loads.named()
+    runs = loads.named()
     columns, rows = ["", "takes", "mean", "peak"], [[name, *_figures(run)] for name, run in runs.items()]
-    width = min(console.width - COLUMNS_BESIDE, MOST_COLUMNS)
-    if console.is_terminal and width >= LEAST_COLUMNS:
+    width = min(columns_of_terminal() - COLUMNS_BESIDE, MOST_COLUMNS)
+    if width >= LEAST_COLUMNS:
         longest = max(run.end for run in runs.values())
         columns.append(f"0 to {ms_text(longest / 1e6)}")
         for row, run in zip(rows, runs.values(), strict=True):

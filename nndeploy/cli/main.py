@@ -31,6 +31,7 @@ COMMANDS = {
     "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
+    "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
     "units": ("nndeploy.cli.units_cmd:units", "Make a library of static units that several bundles share."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
 }

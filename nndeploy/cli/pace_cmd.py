@@ -10,7 +10,7 @@ import click
 
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
-from nndeploy.cli.pace_options import goal_of, goal_options
+from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
@@ -63,6 +63,7 @@ def pace(
     from nndeploy.pacing.achieved import achieved
 
     goal = goal_of(options)
+    check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if estimate:
@@ -78,6 +79,7 @@ def pace(
     if inputs is None:
         raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
     with load(bundle, options, goal) as program:
+        check_pace(program, bundle)
         assert program.pacer is not None
         for _ in range(runs):
             program.run(inputs)
@@ -129,8 +131,8 @@ def _print_plan(named: Sequence[tuple[str, PlannedPoint]], cap_ms: float, num_sh
 
 def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown: int | None, *, as_json: bool) -> None:
     from nndeploy.cli.pace_estimate import pace_estimate
-    from nndeploy.known_targets import target_file
-    from nndeploy.target import host_target, target_from_toml
+    from nndeploy.known_targets import target_of
+    from nndeploy.target import host_target
 
-    box = host_target() if target is None else target_from_toml(target_file(target))
+    box = host_target() if target is None else target_of(target)
     pace_estimate(bundle, goal, box, num_shown, as_json=as_json)

@@ -13,9 +13,9 @@ from nndeploy.bundle.writer import check_can_create
 from nndeploy.cli.console import print_json, print_line, size_text
 from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.known_targets import target_file
+from nndeploy.known_targets import target_of
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.target import host_target, target_from_toml
+from nndeploy.target import host_target
 
 EXAMPLES = """\b
 Examples:
@@ -44,7 +44,7 @@ def build(output: Path, target: str | None, measure: bool, tables: Path | None, 
     if output.suffix != SUFFIX:
         raise UsageError(f"a library of units is called *{SUFFIX}, not {output.name!r:.80}")
     check_can_create(output)
-    box = host_target() if target is None else target_from_toml(target_file(target))
+    box = host_target() if target is None else target_of(target)
     backend, maker = units_maker()
     members: dict[str, bytes] = {}
     if tables is not None:

@@ -13,8 +13,9 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.console import print_json, print_line, print_table, warn
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import choice_to_json
-from nndeploy.compare import Comparison, compare_values, tolerance_for
+from nndeploy.compare import Comparison, tolerance_for
 from nndeploy.errors import CheckError, UsageError
+from nndeploy.judge import judge
 from nndeploy.runtime.code_policy import check_code_flags, files_in
 from nndeploy.runtime.program import Program
 
@@ -59,7 +60,9 @@ def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_j
         verdicts: list[Verdict] = []
         if run and goldens:
             with load(bundle, options) as program:
-                verdicts = list(_verdicts(program, opened, _tolerances(opened.manifest, rtol, atol)))
+                verdicts = list(
+                    _verdicts(program, opened, _tolerances(opened.manifest, rtol, atol), rtol is None and atol is None)
+                )
                 report["choices"] = [choice_to_json(choice) for choice in program.choices]
     failed = [verdict for verdict in verdicts if not verdict.comparison.ok]
     if as_json:
@@ -80,15 +83,17 @@ def _tolerances(manifest: Manifest, rtol: float | None, atol: float | None) -> d
     return {**manifest.tolerances, **{dtype: replace(manifest.tolerances[dtype], **changes) for dtype in floats}}
 
 
-def _verdicts(program: Program, bundle: Bundle, tolerances: Mapping[str, Tolerance]) -> Iterator[Verdict]:
+def _verdicts(
+    program: Program, bundle: Bundle, tolerances: Mapping[str, Tolerance], by_limits: bool
+) -> Iterator[Verdict]:
     for i, golden in enumerate(bundle.manifest.goldens):
         want = bundle.values(golden.outputs)
         got = program.run(bundle.values(golden.inputs))
+        types = {output.name: output.type for output in program.outputs if output.name in want}
+        found = judge(got, want, types, tolerances, lambda golden=golden: golden.limits if by_limits else {})  # type: ignore[misc]
         for output in program.outputs:
             if output.name in want:
-                tolerance = tolerance_for(output.type, tolerances)
-                comparison = compare_values(got[output.name], want[output.name], tolerance)
-                yield Verdict(i, golden.origin, output.name, tolerance, comparison)
+                yield Verdict(i, golden.origin, output.name, tolerance_for(output.type, tolerances), found[output.name])
 
 
 def _to_json(verdict: Verdict) -> dict[str, Any]:

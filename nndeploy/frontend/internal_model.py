@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A checked ONNX model becomes the model that passes and backends work on.
 
-    ONNX model -> without its large weights -> functions inlined -> types inferred -> onnx_ir, weights put back
+    ONNX model -> without its large weights -> functions inlined -> values named -> types inferred
+               -> onnx_ir, weights put back
 
 The libraries on the way copy a model several times, so the large weights stay out of it: they stand in as inputs of
 the same type. The internal model shares them with the ONNX model and copies nothing. Its graph has no function calls,
-every node has a name of its own, and every value has the type that onnx could infer.
+every node and value has a name of its own, and every value has the type that onnx could infer.
 """
 
 from collections.abc import Mapping
@@ -15,15 +16,13 @@ import onnx.helper
 import onnx.inliner
 import onnx_ir as ir
 
-from nndeploy.errors import ModelError
+from nndeploy.errors import ModelError, NndeployError, one_line
 from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.frontend.traversal import graphs_of
-from nndeploy.value_types import ValueType
-
-VALUE_TYPE = "nndeploy.value_type"
-"""Key of `ir.Value.meta` for the `nndeploy.value_types.ValueType` of a value that onnx_ir has no type for."""
+from nndeploy.frontend.unique_names import name_values
+from nndeploy.value_types import VALUE_TYPE, ValueType
 
 _LARGE_BYTES = 4096
 """Above what any shape, axes or similar tensor has, which inference must see."""
@@ -44,17 +43,28 @@ def without_large_weights(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict
 
 def internal_model_from_onnx(
     light: onnx.ModelProto, large: Mapping[str, onnx.TensorProto]
-) -> tuple[ir.Model, onnx.ModelProto]:
-    """Returns the internal model of what `without_large_weights` returned, and the same as ONNX, weights left out.
+) -> tuple[ir.Model, onnx.ModelProto, tuple[str, ...]]:
+    """Returns the internal model of what `without_large_weights` returned, the same as ONNX without weights, warnings.
+
+    Where something fails that nobody foresaw, the types are those that the model declares itself.
 
     Raises:
         ModelError: a function cannot be inlined, or a node cannot work on what it gets.
     """
-    flat = infer_types(_inlined(light))
-    model = _ir_model(flat)
+    inlined = _inlined(light)
+    name_values(inlined)
+    warnings: tuple[str, ...] = ()
+    try:
+        flat = infer_types(inlined)
+        model = _ir_model(flat)
+    except NndeployError:
+        raise
+    except Exception as err:  # a mistake of ours or of a library is no reason to refuse a model
+        flat, warnings = inlined, (one_line(f"the types of values are not known: {type(err).__name__}: {err}")[:300],)
+        model = _ir_model(inlined)
     for name, tensor in large.items():
         _put_back(model.graph, name, tensor)
-    return model, flat
+    return model, flat, warnings
 
 
 def _copy_fields(

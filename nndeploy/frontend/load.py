@@ -47,7 +47,7 @@ class LoadedModel:
     passes and backends: function calls inlined, types inferred; it shares the large weights with `original`, so
     neither may be changed in place after the other is used. Both have no weights among their inputs and a name for
     every node. `sha256` is that of the file's bytes, followed by those of its external tensors in the model's order.
-    `ranges` holds the sizes of the symbols that `shapes` gave a range.
+    `ranges` holds the sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it.
     """
 
     model: ir.Model
@@ -57,6 +57,7 @@ class LoadedModel:
     ranges: Mapping[str, DimRange]
     inputs: tuple[NamedType, ...]
     outputs: tuple[NamedType, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def load_model(
@@ -94,7 +95,7 @@ def load_model(
         light, large = without_large_weights(original)
         check_operators(light)
         check_with_onnx(light)
-        model, flat = internal_model_from_onnx(light, large)
+        model, flat, warnings = internal_model_from_onnx(light, large)
         return LoadedModel(
             model=model,
             original=original,
@@ -103,6 +104,7 @@ def load_model(
             ranges=ranges,
             inputs=inputs,
             outputs=named_types_from_onnx(_without_invented_symbols(flat.graph.output, original), "output"),
+            warnings=warnings,
         )
 
 

@@ -6,10 +6,12 @@ a weight that is listed as an input too       ->  a weight (up to IR version 3 e
                                                   default that a caller could override, which nndeploy does not offer)
 a size of -1 in the type of a value           ->  a size that is not known
 a sparse constant                             ->  a dense one (`sparse.py`)
+an operator set that is imported again        ->  imported once, "ai.onnx" under the name ""
 """
 
 import onnx
 
+from nndeploy.frontend.operator_rules import normal_domain
 from nndeploy.frontend.sparse import make_dense
 from nndeploy.frontend.traversal import graphs_of
 
@@ -23,11 +25,21 @@ def make_normal(model: onnx.ModelProto) -> None:
         ModelError: a sparse constant is malformed.
     """
     model.ClearField("training_info")
+    _import_once(model)
     make_dense(model)
     _take_weights_out_of_inputs(model)
     for graph in graphs_of(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
             _forget_negative_sizes(value)
+
+
+def _import_once(model: onnx.ModelProto) -> None:
+    """The gate saw that equal domains have equal versions."""
+    for owner in (model, *model.functions):
+        versions = {normal_domain(opset.domain): opset.version for opset in owner.opset_import}
+        if len(versions) < len(owner.opset_import):
+            del owner.opset_import[:]
+            owner.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in versions.items())
 
 
 def _forget_negative_sizes(value: onnx.ValueInfoProto) -> None:

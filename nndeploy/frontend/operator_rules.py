@@ -66,14 +66,15 @@ def checked_imports(pairs: list[tuple[str, int | None]]) -> dict[str, int]:
     """Returns domain -> version of the operator sets that a model or function imports.
 
     Raises:
-        ModelError: there are none, a domain is there twice, or a version is not one that is known.
+        ModelError: there are none, a domain is there in two versions, or a version is not one that is known.
     """
     imports: dict[str, int] = {}
     for domain, version in pairs:
         name = normal_domain(domain)
-        if name in imports:
-            raise ModelError(f"the operator set {shown_domain(name)} is imported twice")
-        imports[name] = _checked_version(name, version)
+        if imports.setdefault(name, _checked_version(name, version)) != version:
+            raise ModelError(
+                f"the operator set {shown_domain(name)} is imported in the versions {imports[name]} and {version}"
+            )
     if not imports:
         raise ModelError(
             "no operator set is imported", hint=f"nndeploy reads ai.onnx versions {_shown_range(OPSETS[''])}"

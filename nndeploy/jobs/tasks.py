@@ -6,6 +6,7 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 """
 
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -74,12 +75,15 @@ def reason_of(error: BaseException) -> str:
 
 
 def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
-    """Returns a backend's answer for each node of the main graph.
+    """Returns a backend's answer for each node of the main graph: that of a backend that fails is no.
 
     Raises:
         UnavailableError: the plugin's answer does not fit the model.
     """
-    said = backend(name).supports(model, target, options)
+    try:
+        said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
+    except BuildRefusedError as err:
+        return [Support(False, str(err) or "it failed")] * len(model.graph)
     if len(said) != len(model.graph):
         raise UnavailableError(f"backend {name!r} answered for {len(said)} of {len(model.graph)} nodes")
     return [answer if answer.ok or answer.reason else Support(False, "no reason given") for answer in said]
@@ -126,7 +130,8 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
     """
     with ExitStack() as stack:
         programs = [stack.enter_context(_loaded(path, options)) for path in paths]
-        return raced([program.run for program in programs], samples, options.seconds, options.inflight)
+        calls = [program.run for program in programs]
+        return raced(calls, samples, options.seconds, inflight=options.inflight, threads=options.threads or 0)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
@@ -144,7 +149,18 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
     except (BuildRefusedError, NndeployError):
         raise
     except Exception as err:  # whatever a library throws is its way to say no
-        raise BuildRefusedError(reason_of(err)) from err
+        raise BuildRefusedError(_bug_in(err) or reason_of(err)) from err
+
+
+def _bug_in(error: Exception) -> str:
+    """Returns in one line where in a backend's own code an exception arose that only a mistake raises, else ""."""
+    if not isinstance(error, AssertionError | AttributeError | LookupError | NameError) or error.__traceback__ is None:
+        return ""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    module = str(frame.f_globals.get("__name__", ""))
+    if not module.startswith("nndeploy"):
+        return ""
+    return f"a bug of {module}, line {line}: {type(error).__name__}: {reason_of(error)}"
 
 
 def _checked_artifact(name: str, artifact: Artifact, options: BuildOptions) -> Artifact:

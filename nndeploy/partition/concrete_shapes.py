@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from nndeploy.value_types import Value
+from nndeploy.value_types import VALUE_TYPE, Value
 
 # Where the inference gives up, shapes stay unknown; it would print a traceback for that.
 logging.getLogger("onnx_ir.passes.common.shape_inference").setLevel(logging.CRITICAL)
@@ -28,6 +28,7 @@ def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, t
     for value in trial.graph.inputs:
         if value.name in fed:
             value.shape = ir.Shape(fed[value.name])
+    _hide_maps(trial)
     ShapeInferencePass(data_prop=False)(trial)  # with data a hostile model could take all memory
     return {
         value.name: value.shape.numpy()
@@ -35,3 +36,11 @@ def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, t
         for value in (*node.inputs, *node.outputs)
         if value is not None and value.name and value.shape is not None and value.shape.is_static()
     }
+
+
+def _hide_maps(trial: ir.Model) -> None:
+    """Makes operators that give maps unknown ones, in place: onnx_ir cannot read what is inferred of them."""
+    for node in trial.graph:
+        if any(VALUE_TYPE in output.meta for output in node.outputs):
+            node.domain = "nndeploy.hidden"
+            trial.graph.opset_imports[node.domain] = 1

@@ -81,6 +81,15 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
 OPTIMISATIONS = optimisations({})
 
 
+class PassError(NndeployError):
+    """A pass failed or broke the graph; `name` is the pass, "" where the model that came in was not in order."""
+
+    def __init__(self, name: str, what: str, ran: Sequence[str]) -> None:
+        before = f"after {', '.join(ran[-len(OPTIMISATIONS) :])}" if ran else "before any other pass"
+        super().__init__(what, where=f"optimise, {before}", hint="this is a bug; please report it")
+        self.name = name
+
+
 def optimise(
     model: ir.Model,
     ranges: Mapping[str, DimRange] | None = None,
@@ -93,16 +102,16 @@ def optimise(
     `ranges` are those of the symbols of the inputs; `passes` are `optimisations(ranges)` unless others are given.
 
     Raises:
-        NndeployError: a pass failed or broke the graph; the model is then of no use.
+        PassError: a pass failed or broke the graph; the model is then of no use.
     """
     passes = optimisations(ranges or {}) if passes is None else passes
     counts = dict.fromkeys((optimisation.name for optimisation in passes), 0)
     signature, ran, num_idle = signature_of(model), list[str](), 0
-    _check(model, signature, "the model that came in is not in order", ran)
+    _check(model, signature, "", "the model that came in is not in order", ran)
     for optimisation in itertools.chain.from_iterable(itertools.repeat(passes, max_rounds)):
         count = _rewrite(optimisation, model, ran)
         if count:
-            _check(model, signature, f"{optimisation.name} broke the graph", ran)
+            _check(model, signature, optimisation.name, f"{optimisation.name} broke the graph", ran)
         counts[optimisation.name] += count
         ran.append(optimisation.name)
         num_idle = 0 if count else num_idle + 1
@@ -115,17 +124,13 @@ def _rewrite(optimisation: ModelPass, model: ir.Model, ran: Sequence[str]) -> in
     try:
         return optimisation.rewrite(model)
     except Exception as err:
-        raise _failure(f"{optimisation.name} failed: {type(err).__name__}: {err}", ran) from err
+        what = f"{optimisation.name} failed: {type(err).__name__}: {err}"
+        raise PassError(optimisation.name, what, ran) from err
 
 
-def _check(model: ir.Model, signature: Signature, fault: str, ran: Sequence[str]) -> None:
+def _check(model: ir.Model, signature: Signature, name: str, fault: str, ran: Sequence[str]) -> None:
     try:
         check_signature(model, signature)
         check_graph(model)
     except BrokenGraphError as err:
-        raise _failure(f"{fault}: {err}", ran) from err
-
-
-def _failure(what: str, ran: Sequence[str]) -> NndeployError:
-    before = f"after {', '.join(ran[-len(OPTIMISATIONS) :])}" if ran else "before any other pass"
-    return NndeployError(what, where=f"optimise, {before}", hint="this is a bug; please report it")
+        raise PassError(name, f"{fault}: {err}", ran) from err

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from nndeploy.value_types import DimRange, Value
+from nndeploy.value_types import DimRange, Value, ValueType
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -27,6 +27,7 @@ DEVICE_KINDS = ("cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
 OWN_KERNELS_TIER = 3
 """Of backends that are compiled for each model."""
+FALLBACK_TIER = 4
 LAST_RESORT_TIER = 5
 """Of who is there so that every model runs; a call may take half a minute."""
 
@@ -102,7 +103,9 @@ class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
     `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library`
-    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "".
+    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "". `inputs` and `outputs` are
+    what the bundle says of the submodel's values, by name, None where nobody says: an artifact that says otherwise is
+    none of this bundle.
     """
 
     device: str = "cpu"
@@ -110,6 +113,8 @@ class OpenOptions:
     custom_op_libraries: tuple[str, ...] = ()
     cache_dir: str = ""
     pace_library: str = ""
+    inputs: Mapping[str, ValueType] | None = None
+    outputs: Mapping[str, ValueType] | None = None
 
 
 class Session(Protocol):
@@ -281,6 +286,22 @@ class UnitsMaker(Protocol):
         Raises:
             DataError: it is no such file, or a table in it cannot be run.
         """
+
+
+def runs_alone(plugin: Backend) -> bool:
+    """Returns whether a box needs nothing but this runtime for a backend's sessions: no library of somebody else.
+
+    A backend says so with an attribute `runs_alone`; one that says nothing needs its library.
+    """
+    return bool(getattr(plugin, "runs_alone", False))
+
+
+def has_pace_points(plugin: Backend) -> bool:
+    """Returns whether a backend's sessions pass points between their operators (`PacedSession`).
+
+    A backend says so with an attribute `has_pace_points`; one that says nothing has none.
+    """
+    return bool(getattr(plugin, "has_pace_points", False))
 
 
 class BuildRefusedError(Exception):

@@ -8,7 +8,7 @@ that the user is told of: a warning, or with `strict` an error.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.cuda import gpu_number
@@ -17,6 +17,7 @@ from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.code_policy import FilesOf
 from nndeploy.target import Target, unmet
+from nndeploy.value_types import ValueType
 
 EXTRAS = {
     "onnxruntime": "cpu",
@@ -118,11 +119,33 @@ def why_not(variant: Variant, options: LoadOptions, host: Target) -> PassedOver 
     return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))
 
 
+def _why_not(variant: Variant, submodel: Submodel, options: LoadOptions, host: Target) -> PassedOver | None:
+    """Returns the same as `why_not`; a library that is missing is no loss on a box that was given a variant of its own.
+
+    Such a box was named (`compile --target`), and this machine is one: nobody said that it has the library.
+    """
+    refusal = why_not(variant, options, host)
+    if refusal is None or not refusal.is_loss or _has_library(variant, host):
+        return refusal
+    own = any(
+        other.target != variant.target and other.requires.get("arch") and why_not(other, options, host) is None
+        for other in submodel.variants
+    )
+    return replace(refusal, is_loss=not own)
+
+
+def _has_library(variant: Variant, host: Target) -> bool:
+    try:
+        return is_installed(variant.backend) and backend(variant.backend).probe(host).can_run
+    except Exception:  # a third party's probe may fail in any way; why it is passed over is told elsewhere
+        return False
+
+
 def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = "") -> Choice:
     """Returns the choice that would be made, without opening anything."""
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options, host)
+        refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
             return Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), _device_of(variant, gpu))
         passed_over.append(refusal)
@@ -130,9 +153,16 @@ def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = ""
 
 
 def open_submodel(
-    submodel: Submodel, files_of: FilesOf, options: LoadOptions, host: Target, gpu: str = ""
+    submodel: Submodel,
+    files_of: FilesOf,
+    options: LoadOptions,
+    host: Target,
+    gpu: str = "",
+    types: Mapping[str, ValueType] | None = None,
 ) -> tuple[Session, Choice]:
     """Returns a session over the best variant that opens, and the choice; `gpu` is the GPU to use ("cuda:0").
+
+    `types` are those of the chain's values, by name.
 
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
@@ -142,10 +172,11 @@ def open_submodel(
     """
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
-        refusal = why_not(variant, options, host)
+        refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
             device = _device_of(variant, gpu)
-            opened = _open(variant, files_of(variant), options.for_backend(device))
+            asked = _of_submodel(options.for_backend(device), submodel, types)
+            opened = _open(variant, files_of(variant), asked)
             if not isinstance(opened, PassedOver):
                 return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), device)
             refusal = opened
@@ -159,6 +190,13 @@ def open_submodel(
 
 def _device_of(variant: Variant, gpu: str) -> str:
     return gpu if gpu and backend(variant.backend).device_kind == "cuda" else "cpu"
+
+
+def _of_submodel(options: OpenOptions, submodel: Submodel, types: Mapping[str, ValueType] | None) -> OpenOptions:
+    if types is None:
+        return options
+    inputs, outputs = ({name: types[name] for name in names} for names in (submodel.inputs, submodel.outputs))
+    return replace(options, inputs=inputs, outputs=outputs)
 
 
 def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:

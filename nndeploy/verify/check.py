@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons of outputs with the reference, and their report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.bundle.manifest import Tolerance
-from nndeploy.compare import Comparison, compare_values, tolerance_for
+from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.compare import EXACT, Comparison
+from nndeploy.judge import judge
 from nndeploy.report import CheckReport
 from nndeploy.value_types import DTYPES, Value, ValueType
 from nndeploy.verify.tolerances import tolerance_for as default_tolerance
@@ -34,6 +35,8 @@ _IN_BF16 = ("float16", "float32", "float64")
 QUANTISED_SPAN = 2 / 255
 """Engines round a quantised value differently by a step now and then: one of 255, and one more on the way out."""
 
+STEPPED = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+
 _QUANTISING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
 
 
@@ -43,19 +46,25 @@ def is_quantised(graph: ir.Graph) -> bool:
 
 
 def tolerances(
-    rtol: float | None, atol: float | None, quantised: bool, precision: str = "fp32"
+    rtol: float | None, atol: float | None, quantised: bool, precision: str = "fp32", has_limits: bool = False
 ) -> dict[str, Tolerance]:
     """Returns the tolerance of every element type; `rtol` and `atol` replace those of the floating ones.
+
+    Where nothing was asked for and limits follow where a tolerance fails (`has_limits`), steps of quantised networks
+    are left to them: a tolerance that grants every element a step cannot see a zero point that is off by one.
 
     An `atol` below 1 also takes the one step from 8-bit integers that quantised networks are granted. What was
     computed in bfloat16 ("bf16") may differ as much as results of that type.
     """
     asked = rtol is not None or atol is not None
     rounding = BF16_SPAN if precision == "bf16" else ROUNDING_SPAN
-    span = max(QUANTISED_SPAN, rounding) if quantised else 0.0 if asked else rounding
+    by_limits = has_limits and not asked and precision == "fp32"
+    span = max(QUANTISED_SPAN, rounding) if quantised and not by_limits else 0.0 if asked else rounding
 
     def of(dtype: str) -> Tolerance:
         default = default_tolerance("bfloat16" if dtype in _IN_BF16 and precision == "bf16" else dtype)
+        if by_limits and dtype in STEPPED:
+            return EXACT
         if atol is not None and dtype in ("int8", "uint8"):
             return Tolerance(0.0, min(default.atol, float(int(atol))))  # in whole steps
         if not dtype.startswith(("float", "bfloat", "complex")):
@@ -63,6 +72,9 @@ def tolerances(
         return Tolerance(default.rtol if rtol is None else rtol, default.atol if atol is None else atol, span)
 
     return {dtype: of(dtype) for dtype in DTYPES}
+
+
+SampleLimits = Callable[[], Sequence[Mapping[str, Limits]]]
 
 
 def compare_outputs(
@@ -73,18 +85,22 @@ def compare_outputs(
     types: Mapping[str, ValueType],
     tolerances: Mapping[str, Tolerance],
     incomparable: Mapping[str, str],
+    limits: SampleLimits | None = None,
 ) -> list[CheckReport]:
     """Returns one comparison for each sample and output of `types`.
 
-    Of the outputs named in `incomparable` (name -> reason) only element type and rank are compared.
+    Of the outputs named in `incomparable` (name -> reason) only element type and rank are compared. `limits` are asked
+    for where an output is outside its tolerance: how far right engines differ on each sample.
     """
-    return [
-        _report(
-            scope, backend, i, name, _compare(g.get(name), w.get(name), kind, tolerances, incomparable.get(name, ""))
-        )
-        for i, (g, w) in enumerate(zip(got, want, strict=True))
-        for name, kind in types.items()
-    ]
+    comparable = {name: kind for name, kind in types.items() if name not in incomparable}
+    reports = []
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        found = judge(g, w, comparable, tolerances, (lambda i=i: limits()[i]) if limits else dict)  # type: ignore[misc]
+        others = {
+            name: _of_type(g.get(name), w.get(name), incomparable[name]) for name in types.keys() - comparable.keys()
+        }
+        reports += [_report(scope, backend, i, name, {**found, **others}[name]) for name in types]
+    return reports
 
 
 def in_precision(checks: Sequence[CheckReport], precision: str, min_cosine: float) -> list[CheckReport]:
@@ -106,7 +122,7 @@ def _in_less_than_float32(check: CheckReport, precision: str, min_cosine: float)
 
 def not_compared(scope: str, backend: str, reason: str) -> CheckReport:
     """Returns the report of a comparison that could not be made."""
-    return CheckReport(scope, backend, 0, "", ok=True, note=f"not compared: {reason}")
+    return CheckReport(scope, backend, 0, "", ok=True, note=f"not compared: {reason}", rule="none")
 
 
 def describe_failure(check: CheckReport) -> str:
@@ -117,13 +133,12 @@ def describe_failure(check: CheckReport) -> str:
     return f"output {check.output!r} of sample {check.sample} differs from the original: {', '.join(figures)}"
 
 
-def _compare(
-    got: Value, want: Value, kind: ValueType, tolerances: Mapping[str, Tolerance], incomparable: str
-) -> Comparison:
-    if incomparable and isinstance(got, np.ndarray) and isinstance(want, np.ndarray):
-        same = got.ndim == want.ndim and got.dtype == want.dtype
-        return Comparison(same, note=f"{incomparable}: element type and rank compared")
-    return compare_values(got, want, tolerance_for(kind, tolerances))
+def _of_type(got: Value, want: Value, reason: str) -> Comparison:
+    if isinstance(got, np.ndarray) and isinstance(want, np.ndarray):
+        return Comparison(
+            got.ndim == want.ndim and got.dtype == want.dtype, note=f"{reason}: element type and rank compared"
+        )
+    return Comparison(type(got) is type(want), note=f"{reason}: kind of value compared")
 
 
 def _report(scope: str, backend: str, sample: int, output: str, found: Comparison) -> CheckReport:
@@ -137,6 +152,7 @@ def _report(scope: str, backend: str, sample: int, output: str, found: Compariso
         _rounded(found.max_rel),
         _rounded(found.cosine, 7),
         found.note,
+        found.rule,
     )
 
 

@@ -8,31 +8,38 @@ without optimisation first for large ones. An engine that cannot run the model h
 right values at every border, whatever the backends do.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx
 import onnx_ir as ir
 
+from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
-from nndeploy.value_types import Value
+from nndeploy.value_types import Value, ValueType
+from nndeploy.verify.cuts import behind_cuts, listing_axes
+from nndeploy.verify.right_engines import EVALUATOR, RightEngines
+from nndeploy.verify.spread import limits_of
 
 SMALL_SECONDS = 100e-6
 """Models estimated below this (about 10 million operations) go to ONNX's evaluator first."""
 SMALL_NODES = 64
-
-_SLOW_BUT_RIGHT = "reference"
+LAST_RESORT_SECONDS = 30.0
+"""What ONNX's evaluator gets where a library refused: a suppression of boxes written in Python may take hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The engines that may be asked, best first, and how."""
+    """The engines that may be asked, best first, and how; `right` are those that tell how far right ones differ."""
 
     workers: Workers
     engines: tuple[str, ...]
     options: BuildOptions
+    right: RightEngines | None = None
+    _limits: dict[str, list[dict[str, Limits]]] = field(default_factory=dict)
 
     def evaluate(self, model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
         """Returns the outputs on each sample from the first engine that can run the model.
@@ -41,12 +48,45 @@ class Reference:
             BuildRefusedError: no engine can; the reasons are in the message.
         """
         reasons = []
-        for engine in self.engines:
+        for i, engine in enumerate(self.engines):
+            late = (LAST_RESORT_SECONDS,) if engine == EVALUATOR and i else ()  # a loop in Python may take hours
             try:
-                return self.workers.evaluate(engine, model, samples, self.options)
+                return self.workers.evaluate(engine, model, samples, self.options, *late)
             except BuildRefusedError as err:
                 reasons.append(f"{engine}: {err}")
         raise BuildRefusedError("; ".join(reasons) or "no reference engine is installed")
+
+    def limits(
+        self,
+        model: ir.Model,
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+        tolerances: Mapping[str, Tolerance],
+    ) -> list[dict[str, Limits]]:
+        """Returns for each sample how far the outputs `types` of a right engine may be from the reference's, `want`.
+
+        Asked again for the same model and inputs it remembers.
+        """
+        if self.right is None:
+            return [{} for _ in want]
+        shapes = [(name, getattr(value, "shape", ())) for sample in samples for name, value in sample.items()]
+        key = hashlib.sha256(model_bytes(model) + repr((shapes, sorted(tolerances.items()))).encode()).hexdigest()
+        if key not in self._limits:
+            right = self.right.outputs(model, samples, [{name: w[name] for name in types} for w in want])
+            behind = behind_cuts(model.graph)
+            self._limits[key] = [
+                limits_of(
+                    w,
+                    [of[i] for of in right],
+                    types,
+                    tolerances,
+                    listing_axes(behind & types.keys(), w),
+                    self.right.quantised,
+                )
+                for i, w in enumerate(want)
+            ]
+        return self._limits[key]
 
     def along_chain(
         self, submodels: Sequence[ir.Model], samples: Sequence[Mapping[str, Value]]
@@ -68,7 +108,7 @@ class Reference:
 def reference_engines(installed: Sequence[str], seconds: float, original: onnx.ModelProto) -> tuple[str, ...]:
     """Returns the engines to ask, in order, for a model of this estimated compute."""
     small = seconds < SMALL_SECONDS and len(original.graph.node) <= SMALL_NODES and not _evaluator_errs(original)
-    return tuple(sorted(installed, key=lambda name: (name == _SLOW_BUT_RIGHT) != small))
+    return tuple(sorted(installed, key=lambda name: (name == EVALUATOR) != small))
 
 
 def _evaluator_errs(model: onnx.ModelProto) -> bool:

@@ -241,7 +241,7 @@ def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch:
     import nndeploy.compiler
     from nndeploy.report import PassReport
 
-    def vandalise(graph_model: object, ranges: object) -> tuple[PassReport, ...]:
+    def vandalise(graph_model: object, ranges: object, passes: object) -> tuple[PassReport, ...]:
         for node in graph_model.graph:  # type: ignore[attr-defined]
             if node.op_type == "Relu":
                 node.op_type = "Neg"

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx.parser
 import pytest
+
+import nndeploy
+from nndeploy.jobs.workers import InProcessWorkers, Workers
 
 CRASHING = """
 import os, signal
@@ -119,3 +124,14 @@ def _is_running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state not in ("Z", "X") and "nndeploy.jobs" in Path(f"/proc/{pid}/cmdline").read_text()
+
+
+@pytest.mark.parametrize("workers", [None, InProcessWorkers()], ids=["child", "here"])
+def test_a_scalar_of_truth_is_an_input_like_any_other(workers: Workers | None, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (bool x) => (float y) { y = Cast<to = 1>(x) }'
+    )
+    report = nndeploy.compile_model(model, tmp_path / "m.nnd", backends="onnxruntime", workers=workers)
+    assert all(check.ok and not check.note for check in report.checks)
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert program.run({"x": np.array(True)})["y"] == 1

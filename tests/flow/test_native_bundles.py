@@ -16,7 +16,7 @@ from separable_model import needs_native, separable_model
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import ModelError, UnavailableError
+from nndeploy.errors import CheckError, UnavailableError
 from nndeploy.runtime import places
 from nndeploy.target import X86_64_LEVELS, Target, host_target
 
@@ -36,7 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", **options})
+    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "objective": "priority", **options})
     return out
 
 
@@ -95,15 +95,18 @@ def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(
     assert "avx2" in line
 
 
-def test_target_that_is_too_old_gets_the_next_backend_s_variant(model: Path) -> None:
-    bundle = compiled(model, targets=[OLD], keep_fallback=False)
+def test_target_that_is_too_old_gets_the_variant_of_a_library_that_it_has(model: Path) -> None:
+    with_library = replace(OLD, libraries=(("onnxruntime", ""),))
+    bundle = compiled(model, targets=[with_library], keep_fallback=False)
     assert [backend for backend, _ in variants(bundle)] == ["native", "onnxruntime"]
 
 
-def test_target_that_nobody_builds_for_is_one_line(model: Path) -> None:
-    with pytest.raises(ModelError, match=r"no backend builds s0 for old \(native: the target lacks .*avx2") as caught:
-        compiled(model, backends="native", targets=[OLD])
+@pytest.mark.parametrize("backends", ["native", "native,onnxruntime"])
+def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: str) -> None:
+    with pytest.raises(CheckError, match=r"old lacks s0 \(native: the target lacks .*avx2") as caught:
+        compiled(model, backends=backends, targets=[OLD])
     assert "\n" not in str(caught.value)
+    assert not model.with_suffix(".nnd").exists()
 
 
 def test_missing_compiler_is_one_line_with_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +121,7 @@ def test_compile_goes_on_without_the_compiler_where_native_was_not_named(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
-    report = nndeploy.compile_model(model, model.with_suffix(".nnd"), without=["openvino"])
+    report = nndeploy.compile_model(model, model.with_suffix(".nnd"), without=["openvino"], objective="priority")
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.warnings if "native" in line]
     assert line == "native is left out: ziglang is not installed; install the extra: nndeploy-toolchain[native]"

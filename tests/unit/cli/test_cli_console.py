@@ -17,7 +17,7 @@ def test_tables_escape_what_is_in_them(capsys) -> None:
     assert "\x1b" not in out
     assert "[red]a\\x1b[2J" in out
     assert "the\\x1b[31m title" in out
-    assert [line.strip() for line in out.splitlines()][4:] == ["two               22", "lines", ""]
+    assert [line.strip() for line in out.splitlines()][3:] == ["two              22", "lines", ""]
     assert all(line == line.rstrip() for line in out.splitlines())
 
 

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from nndeploy.cli import load_view
 from nndeploy.cli.load_view import blocks, loads_to_json, print_loads
@@ -33,13 +32,13 @@ def test_a_table_has_curves_on_a_terminal_alone(
         ["before", "40", "ms", "100%", "100%"],
         ["expected", "80", "ms", "50%", "50%"],
     ]
-    monkeypatch.setattr(load_view, "out", lambda: Console(force_terminal=True, width=100))
+    monkeypatch.setattr(load_view, "columns_of_terminal", lambda: 100)
     print_loads(LOADS)
     assert "█" * 20 in capsys.readouterr().out
 
 
 def test_a_narrow_terminal_has_no_curves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(load_view, "out", lambda: Console(force_terminal=True, width=50))
+    monkeypatch.setattr(load_view, "columns_of_terminal", lambda: 50)
     print_loads(LOADS)
     assert "█" not in capsys.readouterr().out
 

@@ -156,8 +156,8 @@ class TestVersions:
             (opset("ai.onnx.ml", 9999), "ai.onnx.ml has version 9999 (hint: nndeploy reads the versions 1 to 5)"),
             (opset("com.microsoft", 2), "com.microsoft has version 2 (hint: nndeploy reads the versions 1)"),
             (opset("some.domain", -1), "some.domain has version -1"),
-            (opset("", 17) * 2, "the operator set ai.onnx is imported twice"),
-            (opset("", 17) + opset("ai.onnx", 17), "the operator set ai.onnx is imported twice"),
+            (opset("", 17) + opset("", 18), "the operator set ai.onnx is imported in the versions 17 and 18"),
+            (opset("", 17) + opset("ai.onnx", 16), "the operator set ai.onnx is imported in the versions 17 and 16"),
         ],
     )
     def test_a_wrong_operator_set_is_refused(self, imports: bytes, words: str) -> None:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy targets`: the boxes that can be named, and what is known of each."""
+
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.known_targets import known_targets, target_of
+from nndeploy.plugin.interface import Backend, runs_alone
+from nndeploy.plugin.registry import backends_in_order
+from nndeploy.target import Target
+
+EXAMPLES = """\b
+Examples:
+  nndeploy targets
+  nndeploy targets --json
+  nndeploy compile model.onnx -o model.nnd --target x86-64-v3 --target raspberry-pi-5+onnxruntime
+"""
+
+
+@click.command("targets", epilog=EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+def targets(as_json: bool) -> None:
+    """List the boxes that --target knows by name.
+
+    A box without a GPU runs what needs our own runtime alone, and libraries that are named with it:
+    BOX+LIBRARY. Any other box describes itself: nndeploy probe -o box.toml.
+    """
+    plugins = backends_in_order()
+    found = [_row(target_of(str(path)), plugins) for path in known_targets().values()]
+    if as_json:
+        print_json({"targets": found})
+        return
+    columns = ("name", "processor", "cores", "gpu", "gpu memory", "built here by")
+    rows = [
+        (
+            row["name"],
+            row["level"],
+            str(row["num_cores"] or "-"),
+            ", ".join(f"{gpu['name']} ({gpu['compute_capability']})" for gpu in row["gpus"]) or "-",
+            ", ".join(size_text(gpu["memory_bytes"]) for gpu in row["gpus"] if gpu["memory_bytes"]) or "-",
+            ", ".join(f"{name}*" if name in row["runs_alone"] else name for name in row["built_here_by"]) or "nobody",
+        )
+        for row in found
+    ]
+    print_table("known boxes", columns, rows, right=("cores", "gpu memory"))
+    print_line("* needs nothing there but our own runtime; for the others the box needs their library")
+
+
+def _row(target: Target, plugins: list[Backend]) -> dict[str, Any]:
+    kinds = ("cuda", "cpu") if target.gpus else ("cpu",)
+    builders = [one for one in plugins if one.device_kind in kinds and one.probe(target).can_build]
+    return {
+        "name": target.name,
+        "arch": target.arch,
+        "level": target.level,
+        "num_cores": target.num_cores,
+        "gpus": [
+            {"name": gpu.name, "compute_capability": gpu.compute_capability, "memory_bytes": gpu.memory_bytes}
+            for gpu in target.gpus
+        ],
+        "built_here_by": [one.name for one in builders],
+        "runs_alone": [one.name for one in builders if runs_alone(one)],
+    }

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of what named boxes take of a bundle, as `compile` and `inspect` print it."""
+
+from nndeploy.cli.console import print_table
+from nndeploy.report import Report
+
+
+def print_targets(report: Report) -> None:
+    """Prints what each box without a GPU that was named takes of each submodel, where some were."""
+    if not report.targets:
+        return
+    rows = [
+        (
+            one.target,
+            one.submodel,
+            one.variant or "NONE",
+            one.backend or "-",
+            one.needs or ("nothing" if one.variant else "-"),
+            "compared here" if one.compared else "built, not run here" if one.variant else one.reason,
+        )
+        for one in report.targets
+    ]
+    print_table("on the boxes that were named", ("box", "submodel", "takes", "backend", "needs there", ""), rows)

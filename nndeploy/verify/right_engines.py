@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other computations of a model that are right too, on the very inputs of a check: what tells rounding from error.
+
+    optimised   the reference's library with all its optimisations, as its users run it
+    wide        16-bit floats in 32 bits
+    exact       quantised operators between ONNX's own quantisation steps
+    shifted     every operator rounds a little otherwise, three times (`shifted_rounding`)
+    evaluator   ONNX's own evaluator, where it was not the reference itself and is done soon
+
+They are asked only where a tolerance failed: a compile whose numbers agree pays nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.jobs.messages import model_bytes
+from nndeploy.jobs.workers import Workers
+from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
+from nndeploy.target import Target
+from nndeploy.value_types import Value
+from nndeploy.verify.shifted_rounding import shifted
+from nndeploy.verify.widened import has_short_floats, widened
+
+NUM_SHIFTED = 3
+EVALUATOR = "reference"
+EVALUATOR_SECONDS = 10.0
+SOON_SECONDS = 2e-3
+"""Estimated compute up to which ONNX's evaluator is worth asking: it takes some thousand times as long."""
+MAX_MODEL_BYTES = 1 << 30
+"""Larger models are not rewritten: each rewrite is a copy of the weights."""
+
+FAR, FAR_QUANTISED, BROKEN = 0.02, 0.5, 30.0
+"""An engine that is further off than this, relative, and so many times more than shifted rounding, is no witness.
+
+Quantised networks are really so far off: ONNX Runtime 1.31 saturates sums of 8-bit products in pairs where the
+processor has AVX2 and no VNNI (ultraface and fastestdet quantised with real samples: 0.02 to 0.25, 2026-11-22).
+"""
+
+Outputs = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class RightEngines:
+    """Who is asked: `engine` is the reference's library, `evaluator` whether ONNX's evaluator may be."""
+
+    workers: Workers
+    engine: str
+    evaluator: bool
+    options: BuildOptions
+    target: Target
+    quantised: bool
+
+    def outputs(self, model: ir.Model, samples: Sequence[Outputs], want: Sequence[Outputs]) -> list[list[Outputs]]:
+        """Returns for each engine that could run the model its outputs on each sample."""
+        calm: list[list[Outputs]] = []
+        for make in _variants(model):
+            found = self._tried(lambda make=make: self._evaluated(make(), samples))  # type: ignore[misc]
+            if found is not None:
+                calm.append(found)
+        optimised = self._tried(lambda: self._optimised(model, samples))
+        if optimised is not None and not self._is_broken(optimised, calm, want):
+            calm.append(optimised)
+        if self.evaluator:
+            seconds = EVALUATOR_SECONDS
+            by_definition = self._tried(
+                lambda: list(self.workers.evaluate(EVALUATOR, model_bytes(model), samples, self.options, seconds))
+            )
+            if by_definition is not None and not self._is_broken(by_definition, calm, want):
+                calm.append(by_definition)
+        return calm
+
+    def _evaluated(self, model: ir.Model, samples: Sequence[Outputs]) -> list[Outputs]:
+        return list(self.workers.evaluate(self.engine, model_bytes(model), samples, self.options))
+
+    def _optimised(self, model: ir.Model, samples: Sequence[Outputs]) -> list[Outputs]:
+        built = self.workers.build(self.engine, model, self.target, self.options, samples)
+        if built.not_run:
+            raise BuildRefusedError(built.not_run)
+        return list(built.outputs)
+
+    def _is_broken(self, found: Sequence[Outputs], calm: Sequence[Sequence[Outputs]], want: Sequence[Outputs]) -> bool:
+        """Returns whether an engine is so much further off than shifted rounding that it must be wrong."""
+        least = FAR_QUANTISED if self.quantised else FAR
+        return bool(calm) and any(
+            _relative(found[i].get(name), value)
+            > max(least, BROKEN * max(_relative(other[i].get(name), value) for other in calm))
+            for i, outputs in enumerate(want)
+            for name, value in outputs.items()
+        )
+
+    def _tried(self, call: Callable[[], list[Outputs]]) -> list[Outputs] | None:
+        try:
+            return call()
+        except BuildRefusedError:
+            return None  # one witness less
+
+
+def _variants(model: ir.Model) -> Iterator[Callable[[], ir.Model]]:
+    """Yields what makes each rewritten model."""
+    num_bytes = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    if num_bytes > MAX_MODEL_BYTES:
+        return
+    is_short = has_short_floats(model.graph)
+
+    def made(seed: int | None) -> ir.Model:
+        of = shifted(model, seed)
+        return widened(of) if is_short else of
+
+    for seed in (None, *range(1, NUM_SHIFTED + 1)):
+        yield lambda seed=seed: _refused_if_failing(lambda: made(seed))  # type: ignore[misc]
+
+
+def _refused_if_failing(make: Callable[[], ir.Model]) -> ir.Model:
+    try:
+        return make()
+    except Exception as err:  # a graph that cannot be rewritten: one witness less
+        raise BuildRefusedError(str(err)) from err
+
+
+def _relative(got: Value, want: Value) -> float:
+    """Returns the root mean square of the difference relative to that of `want`, 0 where it has no meaning."""
+    if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
+        return 0.0
+    if not want.size or not str(want.dtype).startswith(("float", "int8", "uint8")):
+        return 0.0
+    with np.errstate(all="ignore"):
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        size = float(np.sqrt(np.nanmean(want * want)))
+        apart = float(np.sqrt(np.nanmean((got - want) ** 2)))
+    return apart / size if size > 0 and np.isfinite(apart) else 0.0

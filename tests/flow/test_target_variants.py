@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes without a GPU that are named: each has a variant that needs our own runtime alone, or nothing is written."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx.reference
+import pytest
+from nndeploy_native.session import NativeSession
+from separable_model import needs_native, separable_model
+
+import nndeploy
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import CheckError, UsageError
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.known_targets import target_of
+from nndeploy.plugin.interface import Probe
+from nndeploy.plugin.registry import backend
+from nndeploy.runtime import places
+from nndeploy.runtime.select import LoadOptions, choose
+from nndeploy.target import host_target
+
+BOXES = ("x86-64-v3", "raspberry-pi-5")
+INPUT = {"x": np.linspace(-1, 1, 32 * 24 * 24, dtype=np.float32).reshape(1, 32, 24, 24)}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs_native()
+    return separable_model(tmp_path_factory.mktemp("targets") / "separable.onnx")
+
+
+@pytest.fixture(scope="module")
+def compiled(model: Path) -> tuple[Path, Any]:
+    """A bundle in which ONNX Runtime stands before our own kernels, for two boxes; and its report."""
+    bundle = model.with_suffix(".nnd")
+    report = nndeploy.compile_model(
+        model, bundle, backends="onnxruntime,native", objective="priority", targets=list(BOXES)
+    )
+    return bundle, report
+
+
+def test_each_box_has_a_variant_that_needs_nothing_else(compiled: tuple[Path, Any]) -> None:
+    _, report = compiled
+    assert [(one.target, one.submodel, one.backend, one.needs) for one in report.targets] == [
+        (box, "s0", "native", "") for box in BOXES
+    ]
+
+
+def test_what_runs_here_was_compared_here(compiled: tuple[Path, Any]) -> None:
+    _, report = compiled
+    was = {one.target: one.compared for one in report.targets}
+    assert was["raspberry-pi-5"] == (host_target().arch == "aarch64")
+    if {"avx2", "fma"} <= set(host_target().cpu_features):
+        assert was["x86-64-v3"]
+        assert any(check.backend == "native" and check.ok and check.max_abs is not None for check in report.checks)
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_box_takes_its_own_variant_and_misses_no_library(
+    compiled: tuple[Path, Any], box: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend("onnxruntime"), "probe", lambda _: Probe(False, False, reason="not there"))
+    target = target_of(box)
+    monkeypatch.setattr(backend("native"), "probe", lambda _: Probe(False, True))
+    with open_bundle(compiled[0]) as bundle:
+        (submodel,) = bundle.manifest.submodels
+        choice = choose(submodel, LoadOptions(strict=True), target)
+    assert choice.backend == "native"
+    assert choice.passed_over[0].backend == "onnxruntime"
+    assert choice.losses == ()
+
+
+def test_no_native_code_runs_the_fallback_and_is_right(model: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "native.nnd"
+    nndeploy.compile_model(model, bundle, backends="native,onnxruntime")
+    (want,) = onnx.reference.ReferenceEvaluator(str(model)).run(None, INPUT)
+    with nndeploy.load_bundle(bundle, allow_native_code=False) as program:
+        assert [choice.backend for choice in program.choices] == ["onnxruntime"]
+        np.testing.assert_allclose(program.run(INPUT)["y"], want, rtol=1e-4, atol=1e-5)
+
+
+def test_the_last_fallback_has_no_code_in_it(model: Path, tmp_path: Path) -> None:
+    nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native,openvino,onnxruntime", objective="priority")
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        (submodel,) = bundle.manifest.submodels
+    assert len(submodel.variants) > 1
+    assert submodel.variants[0].native_code
+    assert not submodel.variants[-1].native_code
+
+
+def test_a_bundle_without_any_warns(model: Path, tmp_path: Path) -> None:
+    report = nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native")
+    assert any("s0 without code in it: --no-native-code cannot run this" in line for line in report.warnings)
+
+
+@pytest.fixture
+def not_ours(tmp_path: Path) -> Path:
+    """A model whose second operator our own kernels lack."""
+    path = tmp_path / "det.onnx"
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[2,4,4] x) => (float[2] y) { a = Relu(x) y = Det(a) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def test_a_box_without_a_variant_is_named_with_the_reason_and_nothing_is_written(
+    not_ours: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_native()
+    bundle = not_ours.with_suffix(".nnd")
+    boxes = [word for box in BOXES for word in ("--target", box)]
+    assert run_command(["compile", str(not_ours), "-o", str(bundle), *boxes]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("nndeploy: error[check-failed]: ")
+    assert all(f"{box} lacks s0" in error for box in BOXES)
+    assert "native: node" in error
+    assert "--target x86-64-v3+onnxruntime" in error
+    assert not bundle.exists()
+
+
+def test_a_library_that_the_box_has_is_enough_and_the_table_says_so(
+    not_ours: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = not_ours.with_suffix(".nnd")
+    assert run_command(["compile", str(not_ours), "-o", str(bundle), "--target", "x86-64-v3+onnxruntime"]) == 0
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("x86-64-v3")]
+    assert row[:5] == ["x86-64-v3", "s0", row[2], "onnxruntime", "onnxruntime"]
+    assert run_command(["inspect", str(bundle)]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("x86-64-v3")] == [row]
+
+
+def test_libraries_stand_behind_a_name_or_a_path(tmp_path: Path) -> None:
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    box = folder / "box.toml"
+    box.write_text('arch = "x86_64"\n[libraries]\nopenvino = "2026.4.1"\n')
+    assert target_of(str(box)).libraries == (("openvino", "2026.4.1"),)
+    assert target_of(f"{box}+onnxruntime").libraries == (("onnxruntime", ""), ("openvino", "2026.4.1"))
+    assert target_of("t4+tensorrt").libraries == (("tensorrt", ""),)
+
+
+def test_a_library_that_no_backend_has_is_a_usage_error(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"x86-64-v3\+onnxrntime names no backend") as caught:
+        nndeploy.compile_model(model, tmp_path / "m.nnd", targets=["x86-64-v3+onnxrntime"])
+    assert "onnxruntime" in caught.value.hint
+
+
+def test_wrong_numbers_for_a_box_that_can_be_tried_here_leave_it_without_a_variant(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if host_target().arch != "x86_64" or "avx2" not in host_target().cpu_features:
+        pytest.skip("this machine does not run x86-64-v3")
+    run = NativeSession.run
+    monkeypatch.setattr(NativeSession, "run", lambda self, inputs: {k: v + 1 for k, v in run(self, inputs).items()})
+    options: Any = {
+        "backends": "onnxruntime,native",
+        "keep_fallback": False,
+        "objective": "priority",
+        "workers": InProcessWorkers(),
+    }
+    with pytest.raises(CheckError, match=r"x86-64-v3 lacks s0 \(native: wrong numbers"):
+        nndeploy.compile_model(model, tmp_path / "m.nnd", targets=["x86-64-v3"], **options)
+
+
+def test_the_page_shows_fused_steps_of_the_chosen_backend_alone(compiled: tuple[Path, Any], tmp_path: Path) -> None:
+    page = tmp_path / "m.html"
+    assert run_command(["inspect", str(compiled[0]), "--html", str(page)]) == 0
+    assert "<b>fused:</b>" not in page.read_text()  # ONNX Runtime was chosen; own kernels stand behind it
+
+
+def test_the_report_comes_back_from_the_bundle(compiled: tuple[Path, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    bundle, report = compiled
+    assert run_command(["inspect", str(bundle), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["report"]["targets"]
+    assert [one["target"] for one in told] == [one.target for one in report.targets]
+
+
+def test_host_is_served_as_before(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native,onnxruntime")
+    bare = replace(host_target(), cpu_features=(), gpus=())
+    monkeypatch.setattr(places, "host_target", lambda: bare)
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert [choice.backend for choice in program.choices] == ["onnxruntime"]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounding is told from error: right engines pass on every kind of network, planted errors are all found."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import pytest
+from planted_errors import ERRORS, KINDS, model_of, sample, with_error
+
+from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.jobs.messages import model_bytes
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.report import CheckReport
+from nndeploy.target import host_target
+from nndeploy.value_types import ValueType
+from nndeploy.verify.check import compare_outputs, is_quantised, tolerances
+from nndeploy.verify.reference import Reference
+from nndeploy.verify.right_engines import RightEngines
+
+WORKERS, OPTIONS = InProcessWorkers(), BuildOptions(threads=1)
+SAMPLES = [sample(100)]
+
+
+@cache
+def reference_of(kind: str) -> Reference:
+    quantised = is_quantised(ir.from_proto(model_of(kind)).graph)
+    right = RightEngines(WORKERS, "onnxruntime", False, OPTIONS, host_target(), quantised)
+    return Reference(WORKERS, ("onnxruntime",), OPTIONS, right)
+
+
+@cache
+def wanted(kind: str) -> list[dict[str, Any]]:
+    return reference_of(kind).evaluate(model_of(kind).SerializeToString(), SAMPLES)
+
+
+def types_of(model: onnx.ModelProto) -> dict[str, ValueType]:
+    return {value.name: value_type_from_onnx(value.type) for value in model.graph.output}
+
+
+def judged(kind: str, got: list[Mapping[str, Any]]) -> list[CheckReport]:
+    """Returns the comparisons of outputs with those of a kind's model, as a compile makes them."""
+    model, reference = ir.from_proto(model_of(kind)), reference_of(kind)
+    quantised = is_quantised(model.graph)
+    limits = tolerances(None, None, quantised, has_limits=True)
+    types = types_of(model_of(kind))
+    want = wanted(kind)
+    return compare_outputs(
+        "s0", "b", got, want, types, limits, {}, lambda: reference.limits(model, SAMPLES, want, types, limits)
+    )
+
+
+def optimised(model: onnx.ModelProto) -> list[Mapping[str, Any]]:
+    """Returns what ONNX Runtime gives with all its optimisations: another engine that is right."""
+    return list(WORKERS.build("onnxruntime", ir.from_proto(model), host_target(), OPTIONS, SAMPLES).outputs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_engine_that_is_right_passes(kind: str) -> None:
+    assert [check for check in judged(kind, optimised(model_of(kind))) if not check.ok] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_planted_error_is_found(kind: str, error: str) -> None:
+    changed = with_error(model_of(kind), error)
+    if changed is None:
+        pytest.skip(f"{kind} has no place for {error}")
+    wrong = optimised(changed)
+    assert [check for check in judged(kind, wrong) if not check.ok], judged(kind, wrong)
+
+
+def test_the_model_s_bytes_are_not_changed_by_asking_how_far_right_engines_differ() -> None:
+    model = ir.from_proto(model_of("qlinear"))
+    before = model_bytes(model)
+    types = types_of(model_of("qlinear"))
+    reference_of("qlinear").limits(
+        model, SAMPLES, wanted("qlinear"), types, tolerances(None, None, True, has_limits=True)
+    )
+    assert model_bytes(model) == before
