@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
 
-Weights are used where the bundle is mapped, not copied. Where runs are to be paced, the model as it was optimised for
+Weights are used where the bundle was read to, not copied again. Where runs are to be paced, the model as it was optimised for
 this CPU is kept, so that points can be put into it.
 """
 
