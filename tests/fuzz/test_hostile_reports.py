@@ -48,6 +48,9 @@ kind = "json-lines"
 """
 
 
+NAMES = b'{"labels.txt":"pipeline/files/0","others/charset.txt":"submodels/s0/plan"}'
+
+
 def edit(manifest: dict[str, Any]) -> None:
     """Makes room for steps and operators."""
     manifest["submodels"][0]["variants"][0]["files"]["plan.json"] = PLAN
@@ -136,9 +139,7 @@ def test_a_damaged_pipeline_is_refused(good: Path) -> None:
     evil = good.with_name("evil.nnd")
     for number in range(NUM_MUTANTS):
         text = PIPELINE if number == 0 else damaged_bytes(PIPELINE, rng)
-        repacked(
-            good, evil, edit, {TOML: text, FILES: plain({}) if number % 7 != 6 else damaged_bytes(b'{"a":"b"}', rng)}
-        )
+        repacked(good, evil, edit, {TOML: text, FILES: plain({}) if number % 7 != 6 else damaged_bytes(NAMES, rng)})
         call = ["run", str(evil), "--input", str(good.parent / "x.npz"), "--output", str(good.parent / "out.jsonl")]
         if number == 0:
             assert said_by(call)[0] == 0
