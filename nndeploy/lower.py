@@ -398,7 +398,9 @@ def _tried(
     except BuildRefusedError as err:
         return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
-        return Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
+        return Outcome(
+            piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
+        )
     types = _types([piece], boundaries)
     precision = built.artifact.precision
     compared = compare_outputs(
