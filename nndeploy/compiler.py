@@ -278,12 +278,12 @@ class _Flow:
             setting, original = self._reference(loaded, samples)
         bundle = Packing(loaded, original, (AS_IT_IS,), self.options, portable, setting)
         if self.options.dry_run:
-            plan = plan_as_it_is(loaded.model, takers[0])
+            plan = plan_as_it_is(loaded.model, takers[0], portable.backends)
             return replace(
                 report_of(bundle, plan, None, Findings((), tuple(self.warnings)), ()), seconds=dict(self.seconds)
             )
         with self._stage("build"):
-            settled = settled_as_it_is(setting, loaded.model, takers)
+            settled = settled_as_it_is(setting, loaded.model, portable.backends)
         self._check_gates([(settled.plan, portable)])
         with self._stage("check and write"):
             assert out is not None

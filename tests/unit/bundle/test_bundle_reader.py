@@ -343,7 +343,9 @@ def test_what_is_no_bundle_is_one_clear_error(
         open_bundle(make_path(tmp_path))
 
 
-def test_a_file_for_which_there_is_no_memory_is_one_clear_error(bundle_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_for_which_there_is_no_memory_is_one_clear_error(
+    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*args: object, **kwargs: object) -> mmap.mmap:
         raise OSError(12, "Cannot allocate memory")
 
