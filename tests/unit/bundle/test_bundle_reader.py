@@ -402,7 +402,7 @@ def test_what_was_handed_out_stays_as_it_was_whatever_happens_to_the_file(tmp_pa
             file.seek(begin)
             file.write(bytes(LARGE))
         assert view == large
-        with pytest.raises(BundleError, match="x.nnd: w: damaged"):
+        with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
             bundle.verify()
         os.truncate(path, 0)
         assert view == large
@@ -419,7 +419,7 @@ def test_a_member_that_changed_before_it_was_asked_for_is_never_handed_out(tmp_p
             file.seek(begin + LARGE - 1)
             file.write(b"\0")
         for _ in range(2):
-            with pytest.raises(BundleError, match="x.nnd: w: damaged"):
+            with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
                 bundle.member("w")
         os.truncate(path, begin + 1)
         with pytest.raises(InputOutputError, match="cut short"):
