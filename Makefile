@@ -51,8 +51,9 @@ fix: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-conformance: setup ## ONNX's own backend test suite through nndeploy: the table, and every failure with its reason
-	$(BIN)/python tests/conformance/onnx_suite.py
+conformance: setup ## ONNX's own backend test suite through nndeploy, each compile shown the model alone, then the inputs too
+	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
+	$(BIN)/python tests/conformance/onnx_suite.py --shown $(ARGS)
 
 bench-spine: setup ## what a call, a load and a start cost beside ONNX Runtime
 	$(BIN)/python tests/bench/bench_spine.py
