@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import onnx_ir as ir
 
 from nndeploy.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
-from nndeploy.backend_order import TargetBackends, backends_for, check_all_used, check_known, check_libraries, pins_for
+from nndeploy.backend_order import (
+    TargetBackends,
+    backends_for,
+    check_all_used,
+    check_known,
+    check_libraries,
+    pins_for,
+    with_points_first,
+)
 from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
@@ -26,6 +34,8 @@ from nndeploy.errors import CheckError, DataError, ModelError, NndeployError, Us
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
@@ -216,6 +226,7 @@ class _Flow:
     def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
             loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
+            check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
@@ -234,6 +245,7 @@ class _Flow:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes, loaded = self._optimised(loaded, unoptimised)
+            check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
@@ -322,6 +334,8 @@ class _Flow:
         check_known("--require", self.options.require, found)
         check_known("--pin", [name for _, name in self.options.pins], found)
         self.warnings += found[0].warnings
+        if self.options.pace and names is None:
+            found[0] = replace(found[0], backends=with_points_first(found[0].backends))
         return found
 
     def _extra_domains(self, chains: Sequence[TargetBackends]) -> Set[str]:
@@ -456,7 +470,7 @@ class _Flow:
         def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
             self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
-        with temporary_folder("nndeploy-measure-") as folder:
+        with temporary_folder("measure") as folder:
             return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
 
     def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
@@ -468,7 +482,7 @@ class _Flow:
         original = bundle.original
         if not original.outputs:
             return self._write(bundle, settled, (), out)
-        with temporary_folder("nndeploy-check-") as folder:
+        with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu", precision_of([settled]))

@@ -118,11 +118,13 @@ def _choices(chain: ChainChoice) -> list[Choice]:
 
 
 def _fused_of_best(bundle: Bundle) -> dict[str, list[str]]:
-    """Returns the fused steps of each submodel's best variant that tells them, a line each."""
-    found: dict[str, list[str]] = {}
-    for submodel, _, steps in _steps(bundle):
-        found.setdefault(submodel, [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)])
-    return found
+    """Returns the fused steps of each submodel's best variant, a line each; those of others are other backends'."""
+    best = {submodel.id: submodel.variants[0].id for submodel in all_submodels(bundle.manifest)}
+    return {
+        submodel: [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)]
+        for submodel, variant, steps in _steps(bundle)
+        if variant == best[submodel]
+    }
 
 
 def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bool) -> None:

@@ -57,7 +57,7 @@ SPEEDS = {
     "reference": Speed(200e-6, 40e-6, 40e-6, {CONVOLUTION: 100.0, DEPTHWISE: 100.0, RECURRENT: 50.0}, 10.0),
 }
 UNKNOWN = Speed(8e-6, 1.0e-6, 1.0e-6)
-"""A backend of somebody else's: as fast as any, so that it is measured; and those of GPUs, placed by tiers."""
+"""A backend of somebody else's, and those of GPUs: as fast as any, so that it is measured or the tiers decide."""
 
 
 def speed_of(backend: str) -> Speed:
