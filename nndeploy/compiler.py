@@ -60,7 +60,14 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import (
+    LAST_RESORT_TIER,
+    PRECISIONS,
+    Backend,
+    BuildOptions,
+    BuildRefusedError,
+    ReferenceEngine,
+)
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
@@ -286,6 +293,7 @@ class _Flow:
         chains = [(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)]
         self._check_gates(chains, lambda: self._report_so_far(bundle, settled))
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
+        self._warn_of_last_resorts(settled.plan, portable.backends)
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -586,6 +594,15 @@ class _Flow:
                 self.warnings.append(f"{target.name} lacks {BF16_FEATURE}: fp32 is computed there, not {asked}")
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
+
+    def _warn_of_last_resorts(self, plan: Plan, order: Sequence[Backend]) -> None:
+        """Warns of nodes that only the last resort takes, which is slow; of the heaviest by name."""
+        for name in (backend.name for backend in order if backend.tier == LAST_RESORT_TIER and len(order) > 1):
+            nodes = sorted((n for n, b in plan.backend_of.items() if b == name), key=lambda n: -plan.costs.share(n))
+            if nodes:
+                share, more = sum(map(plan.costs.share, nodes)), len(nodes) - 1
+                others = f" and {more} more" if more else ""
+                self.warnings.append(f"{name}, which is slow, runs {nodes[0]!r}{others}: {share:.1%} of the compute")
 
     def _warn_of_code(self, settled: Settled) -> None:
         """Warns of submodels that cannot be run where no code of a bundle may be."""
