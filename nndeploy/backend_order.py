@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.errors import UnavailableError, UsageError, did_you_mean
-from nndeploy.plugin.interface import Backend, Probe
+from nndeploy.plugin.interface import FALLBACK_TIER, Backend, Probe, has_pace_points
 from nndeploy.plugin.registry import backend_names, backends_in_order
 from nndeploy.target import ANY_VERSION, Target
 
@@ -62,6 +62,18 @@ def backends_for(target: Target, names: Sequence[str] | None, without: Sequence[
         candidates.sort(key=lambda backend: kinds.index(backend.device_kind))  # by tier and name within a kind
     probes = {backend.name: backend.probe(target) for backend in candidates}
     return TargetBackends(target, tuple(b for b in candidates if probes[b.name].can_build), probes)
+
+
+def with_points_first(backends: Sequence[Backend]) -> tuple[Backend, ...]:
+    """Returns the backends that a bundle is made of whose runs are to be paced: those with points, best first.
+
+    Behind them stand the others, as far as there is no fallback with points that takes what these are for.
+    """
+    paced = [backend for backend in backends if has_pace_points(backend)]
+    others = [backend for backend in backends if backend not in paced]
+    if any(backend.tier == FALLBACK_TIER for backend in paced):
+        others = [backend for backend in others if backend.tier > FALLBACK_TIER]
+    return (*paced, *others)
 
 
 Pins = Sequence[tuple[str, str]]

@@ -307,7 +307,7 @@ def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
                 operator(node),
                 backend,
                 plan.submodel_id(region_of[name]),
-                round(plan.costs.share(name), 6),
+                round(plan.costs.compute_share(name), 6),
                 tuple(value.name or "" for value in values_read(node) if not value.is_initializer()),
                 tuple(value.name or "" for value in node.outputs if value.name),
                 refusals,

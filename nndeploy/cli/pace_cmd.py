@@ -10,7 +10,7 @@ import click
 
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
-from nndeploy.cli.pace_options import goal_of, goal_options
+from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
@@ -63,6 +63,7 @@ def pace(
     from nndeploy.pacing.achieved import achieved
 
     goal = goal_of(options)
+    check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if estimate:
@@ -78,6 +79,7 @@ def pace(
     if inputs is None:
         raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
     with load(bundle, options, goal) as program:
+        check_pace(program, bundle)
         assert program.pacer is not None
         for _ in range(runs):
             program.run(inputs)

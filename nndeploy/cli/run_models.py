@@ -12,7 +12,7 @@ from nndeploy import __version__
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.load_options import load
-from nndeploy.cli.pace_options import pace_goal
+from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.program import Program
@@ -51,7 +51,10 @@ class Loaded:
 
 def load_alone(stack: ExitStack, bundle: Path, batch: int, delay_ms: float, options: Mapping[str, Any]) -> Loaded:
     """Returns a bundle that runs by itself."""
-    program = stack.enter_context(load(bundle, dict(options), pace_goal(options)))
+    goal = pace_goal(options)
+    check_policy_of_bundle(goal)
+    program = stack.enter_context(load(bundle, dict(options), goal))
+    check_pace(program, bundle)
     plan = only_the_model(program.manifest)
     if batch > 1:
         (one,) = plan.pipelines

@@ -93,7 +93,11 @@ class RunView:
     def finish(self, summary: Summary) -> None:
         """Prints the figures of the whole run on standard error."""
         failed = f", {summary.num_failed} failed" if summary.num_failed else ""
-        figures = "".join(f", {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
+        figures = "" if summary.first_ns is None else f", first {summary.first_ns / 1e6:.3f} ms"
+        if len(summary.latencies):
+            figures += ", then"
+            figures += ",".join(f" {name} {value:.3f} ms" for name, value in summary.latencies.percentiles_ms().items())
+            figures += " an item" if self._manifest is None else " a call"
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
         if self._stream.pacing is not None:
@@ -116,6 +120,7 @@ class RunView:
             "non_finite": summary.num_non_finite,
             "seconds": summary.seconds,
             "items_per_second": summary.rate_hz,
+            "first_ms": None if summary.first_ns is None else summary.first_ns / 1e6,
             "latency_ms": summary.latencies.percentiles_ms(),
             "records": self._records,
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
@@ -196,10 +201,10 @@ class RunView:
 
 def pace_text(pacer: Pacer) -> str:
     """Returns what pacing achieved, as lines: of the time granted, and of the load."""
-    found = achieved(pacer.records)
+    found, adapted = achieved(pacer.records), f"nndeploy: paced: {pacer.adapted}\n" * bool(pacer.adapted)
     if found is None:
-        return "nndeploy: paced: too few runs to know how long its operators take"
-    return (
+        return "nndeploy: not paced: these are too few runs to know how long the operators take at this shape"
+    return adapted + (
         f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99) of the "
         f"{ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
@@ -213,7 +218,12 @@ def pace_to_json(pacer: Pacer) -> dict[str, Any]:
     """Returns what pacing achieved as plain data."""
     found, calm_ns = achieved(pacer.records), pacer.known()[0]
     figures = {} if found is None else dataclasses.asdict(found)
-    return {"calm_ms": calm_ns / 1e6, "has_longer_slice": pacer.has_slice, "notes": pacer.notes, **figures}
+    return {
+        "calm_ms": calm_ns / 1e6,
+        "has_longer_slice": pacer.has_slice,
+        "notes": [*pacer.notes, *filter(None, [pacer.adapted])],
+        **figures,
+    }
 
 
 def _bar(console: Console) -> Progress:

@@ -16,6 +16,17 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 """Of the inputs of a run."""
 
+
+def num_elements(shapes: Shapes) -> int:
+    """Returns how many elements the inputs of a run have together, at least 1."""
+    return max(1, sum(math.prod(shape) for shape in shapes))
+
+
+def text_of(shapes: Shapes) -> str:
+    """Returns the shapes of a run's inputs as people write them."""
+    return ", ".join("x".join(map(str, shape)) or "one number" for shape in shapes)
+
+
 RUNS_OF_A_PLAN = 8
 KEPT_ERRORS = 200
 """Runs from whose ends the reserve follows."""
@@ -58,6 +69,10 @@ class LearntShape:
             parts=self.parts[numbers],
         )
 
+    def scaled(self, shapes: Shapes, factor: float) -> "LearntShape":
+        """Returns the same for inputs of another shape, on which every operator takes `factor` times as long."""
+        return replace(self, shapes=shapes, amounts=self.amounts * factor, calm=self.calm * factor)
+
 
 def _nothing() -> _Array:
     return np.zeros(0)
@@ -67,7 +82,7 @@ def _nothing() -> _Array:
 class PacedShape:
     """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
 
-    Weights and parts are those that were `given`, if any.
+    Weights and parts are those that were `given`, if any. `is_guess`: no run at this shape was timed yet.
     """
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
@@ -83,6 +98,7 @@ class PacedShape:
     cap: int = 0
     memory: PlanMemory | None = None
     given: LearntShape | None = None
+    is_guess: bool = False
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
 
     def keep_back(self, error: float) -> None:

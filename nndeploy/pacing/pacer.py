@@ -29,6 +29,8 @@ from nndeploy.pacing.paced_shape import (
     LearntShape,
     PacedShape,
     Shapes,
+    num_elements,
+    text_of,
 )
 from nndeploy.pacing.plan import PacePlan, serial_plan
 
@@ -69,6 +71,11 @@ class Pacer:
         self.points: list[str] = []
         self.notes: list[str] = []
         """How points were placed, a line for each submodel that tells."""
+        self.adapted = ""
+        """How a plan was used for inputs of another shape than it has, in a line; "" where that did not happen."""
+        self.has_own_points = False
+        """Whether some submodel passes points of its own; a short one may have a single one that is worth it."""
+        self._given: LearntShape | None = None
         self._is_cut: list[bool] = []
         self.has_slice = True
         self._library = library
@@ -89,6 +96,11 @@ class Pacer:
         self.points += [name for name, _ in points]
         self._is_cut += [is_cut for _, is_cut in points]
         return len(self.points) - len(points)
+
+    @property
+    def can_sleep(self) -> bool:
+        """Whether a run can sleep inside: between two submodels, or in one whose backend has points of its own."""
+        return len(self.points) > 1 or self.has_own_points
 
     def address(self) -> int:
         """Returns the address of the item that this thread works on, 0 where there is none."""
@@ -175,12 +187,33 @@ class Pacer:
             if parts > 1 and not is_cut:
                 raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
         self.goal.check(learnt.calm)
-        shape = PacedShape(order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt)
+        with self._lock:
+            self._given = learnt
+            self._shapes[learnt.shapes] = self._shape_by(learnt)
+
+    def _shape_by(self, learnt: LearntShape, *, is_guess: bool = False) -> PacedShape:
+        """Returns a shape that is paced from the first run on."""
+        shape = PacedShape(
+            order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt, is_guess=is_guess
+        )
         shape.cap = self.goal.cap_ns(learnt.calm)
         shape.keep_back(learnt.reserve)
-        with self._lock:
-            self._apply(shape)
-            self._shapes[learnt.shapes] = shape
+        self._apply(shape)
+        return shape
+
+    def _adapted(self, key: Shapes) -> PacedShape:
+        """Returns inputs of another shape paced by the plan: as much longer as they are larger, until runs tell."""
+        assert self._given is not None
+        factor = num_elements(key) / num_elements(self._given.shapes)
+        if not self.adapted:
+            self.adapted = (
+                f"the plan is of inputs of {text_of(self._given.shapes)}: its times were taken {factor:.3g} times as "
+                f"long for {text_of(key)}, and for other shapes likewise, until runs told better"
+            )
+        shape = self._shape_by(self._given.scaled(key, factor), is_guess=True)
+        if shape.cap < shape.calm:
+            self.adapted += f"; the time granted leaves nothing to sleep in at {text_of(key)}"
+        return shape
 
     def learnt(self) -> LearntShape | None:
         """Returns what is known of the shape that ran last, None where there is no plan."""
@@ -226,12 +259,17 @@ class Pacer:
     def _shape(self, key: Shapes) -> PacedShape:
         if key in self._shapes:
             self._shapes.move_to_end(key)
+        elif self._given is not None:
+            self._keep(key, self._adapted(key))
         else:
             num_times = KEPT_TIMES if self.goal.only_times else RUNS_OF_A_PLAN
-            self._shapes[key] = PacedShape(times=deque(maxlen=num_times))
-            if len(self._shapes) > MOST_SHAPES:
-                self._shapes.popitem(last=False)
+            self._keep(key, PacedShape(times=deque(maxlen=num_times)))
         return self._shapes[key]
+
+    def _keep(self, key: Shapes, shape: PacedShape) -> None:
+        self._shapes[key] = shape
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.popitem(last=False)
 
     def _look(self) -> None:
         """Learns from the runs that have ended."""
@@ -273,6 +311,10 @@ class Pacer:
             shape.cap = self.goal.cap_ns(shape.calm)
             outside = max(0.0, shape.calm - float(amounts.sum()))
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap)
+        elif shape.is_guess:
+            shape.is_guess = False
+            shape.calm *= float(amounts.sum()) / max(1.0, float(shape.amounts.sum()))
+            shape.amounts, shape.cap = amounts, self.goal.cap_ns(shape.calm)
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
             if in_time := [cap for cap in shape.caps if cap > shape.calm]:

@@ -3,13 +3,14 @@
 
     seconds(node) = max(operations / FLOPS_PER_S, bytes read and written / BYTES_PER_S)
 
-The two constants are those of one ordinary core; only the ratio between nodes matters (share of compute, and whether
-an island is worth its crossings). Multiply and add count as two operations.
+The two constants are those of one ordinary core; only the ratio between nodes matters (whether an island is worth its
+crossings). Multiply and add count as two operations. The share of *compute*, which people are told and gates hold, is
+that of the operations alone: a Relu moves many bytes and computes next to nothing.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -31,14 +32,20 @@ _FUNCTIONS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`seconds` by node name; `bytes_of` a value by name (0 where unknown)."""
+    """`seconds` and `operations` by node name; `value_bytes` of a value by name (0 where unknown)."""
 
     seconds: Mapping[str, float]
     value_bytes: Mapping[str, int]
+    operations: Mapping[str, int] = field(default_factory=dict)
 
     def share(self, node: str) -> float:
-        """Returns the node's part, 0..1, of the model's compute."""
+        """Returns the node's part, 0..1, of the model's time, in which moving bytes counts."""
         return self.seconds[node] / self.total
+
+    def compute_share(self, node: str) -> float:
+        """Returns the node's part, 0..1, of the model's operations; of its time where nothing computes."""
+        total = sum(self.operations.values())
+        return self.operations[node] / total if total else self.share(node)
 
     @property
     def total(self) -> float:
@@ -55,6 +62,7 @@ def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Co
     sizes = Sizes(shapes)
     return Costs(
         seconds={node_name(node): _seconds(node, sizes) for node in model.graph},
+        operations={node_name(node): flops_of(node, sizes) for node in model.graph},
         value_bytes={
             value.name: sizes.bytes(value)
             for node in model.graph

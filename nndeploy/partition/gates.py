@@ -25,7 +25,7 @@ def check_gates(
     """
     shares = {backend.name: 0.0 for backend in order}
     for node, backend in backend_of.items():
-        shares[backend] += costs.share(node)
+        shares[backend] += costs.compute_share(node)
     for name, least in require.items():
         if shares.get(name, 1.0) < least - ROUNDING:
             raise CheckError(f"{name} takes {shares[name]:.1%} of the compute, {least:.1%} were required")

@@ -112,6 +112,7 @@ def paced(
             own = session.pace(pacer.address, given, pacing.wanted(choice.submodel))
             if session.pace_note:
                 pacer.notes.append(f"{label}: {session.pace_note}")
+        pacer.has_own_points |= bool(own)
         added = own or [PacePoint(label, is_cut=False)]
         first = pacer.add_points([(point.name, point.is_cut) for point in added])
         amounts = _amounts(pacing.operators.get(choice.submodel), own)

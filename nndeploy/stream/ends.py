@@ -72,6 +72,7 @@ class Source:
                 return
             self._pacing.begin(record)
         self._held = None
+        record.let_in_ns = time.perf_counter_ns()
         self._entry.put(record)
 
     def _next(self) -> Record | None:
@@ -101,6 +102,7 @@ class Exit:
 
     def put(self, record: Record) -> None:
         """Takes a record that is done."""
+        record.item_ns = time.perf_counter_ns() - record.let_in_ns
         if self._pacing is not None:
             self._pacing.end(record)
         with self._schedule.lock:

@@ -26,8 +26,9 @@ class Item:
 class Outcome:
     """What became of an item: outputs, or the error that took their place.
 
-    `non_finite` names the inputs that held NaN or an infinity. `run_ns` is the time that the program took. `stage` says
-    where in a pipeline of several stages the error came up.
+    `non_finite` names the inputs that held NaN or an infinity. `run_ns` is the time that the programs took,
+    `item_ns` that from when the item was let in to when its last stage was done. `stage` says where in a pipeline of
+    several stages the error came up.
     """
 
     index: int
@@ -38,3 +39,4 @@ class Outcome:
     non_finite: tuple[str, ...] = ()
     run_ns: int = 0
     stage: str = ""
+    item_ns: int = 0

@@ -28,8 +28,9 @@ class Record:
     """One record, or one branch or part of one.
 
     `fields` holds all values by name, `made` those that were made since the record was branched off. `item` is what
-    the fields are still to be read from. `num_places` says how many siblings there are. Where the stream is paced,
-    a record and all its branches and parts share `paced`.
+    the fields are still to be read from. `let_in_ns` is when it was let in, `item_ns` how long it then took.
+    `num_places` says how many siblings there are. Where the stream is paced, a record and all its branches and parts
+    share `paced`.
     """
 
     index: int
@@ -42,6 +43,8 @@ class Record:
     stage: str = ""
     non_finite: tuple[str, ...] = ()
     run_ns: int = 0
+    let_in_ns: int = 0
+    item_ns: int = 0
     parent: "Record | None" = None
     place: int = 0
     num_places: int = 1
@@ -102,7 +105,9 @@ class Record:
             stage = self.stage if with_stage else ""
             return Outcome(self.index, self.origin, self.stem, None, self.error, stage=stage)
         outputs: Mapping[str, Value] = {name: self.fields[name] for name in names}
-        return Outcome(self.index, self.origin, self.stem, outputs, None, self.non_finite, self.run_ns)
+        return Outcome(
+            self.index, self.origin, self.stem, outputs, None, self.non_finite, self.run_ns, item_ns=self.item_ns
+        )
 
 
 def is_of_one_record(error: NndeployError) -> bool:

@@ -270,12 +270,77 @@ def test_the_goal_of_the_command_goes_before_that_of_the_plan(
     assert "is the least that works" in line
 
 
-def test_inputs_of_another_shape_are_learnt(models: dict[str, Path], plan: Path) -> None:
-    loaded = plan_file_from_json(plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 32, 24, 25]]"))
+def test_inputs_of_another_shape_are_paced_by_the_plan_and_it_is_said(models: dict[str, Path], plan: Path) -> None:
+    loaded = plan_file_from_json(plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 32, 24, 12]]"))
     with nndeploy.load_bundle(models["onnxruntime"], pace=loaded) as program:
-        program.run(INPUT)
         assert program.pacer is not None
-        assert [record.cap for record in program.pacer.records] == [0]
+        for _ in range(12):
+            program.run(INPUT)
+        assert [record.cap for record in program.pacer.records] == [50_000_000] * 12
+        assert program.pacer.records[0].slept > 0
+        assert program.pacer.adapted.startswith(
+            "the plan is of inputs of 1x32x24x12: its times were taken 2 times as long for 1x32x24x24"
+        )
+
+
+def test_the_first_runs_at_another_shape_correct_what_was_taken(models: dict[str, Path], plan: Path) -> None:
+    text = plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 32, 1, 1]]")  # so 576 times as long is guessed
+    with nndeploy.load_bundle(models["onnxruntime"], pace=plan_file_from_json(text)) as program:
+        assert program.pacer is not None
+        program.run(INPUT)
+        guessed = program.pacer.known()[0]
+        assert program.pacer.adapted.endswith("leaves nothing to sleep in at 1x32x24x24")
+        while program.pacer.known()[0] == guessed:
+            program.run(INPUT)
+        assert program.pacer.known()[0] < guessed / 10
+
+
+def test_the_command_paces_one_item_of_another_shape(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", -1.0)
+    path = tmp_path / "plan.json"
+    assert run_command(["pace", str(several), "--max-latency", "30ms", "--runs", "1", "-o", str(path)]) == 0
+    path.write_bytes(path.read_bytes().replace(b"[[8, 8]]", b"[[4, 8]]"))
+    np.savez(path.with_name("x.npz"), x=np.ones((8, 8), np.float32))
+    capsys.readouterr()
+    assert run_command(run_with(several, path, "-o", str(tmp_path / "y.npz"))) == 0
+    said = capsys.readouterr().err
+    assert "taken 2 times as long for 8x8" in said
+    assert "0.0% of 1 took longer" in said or "of 1 took longer" in said
+
+
+@pytest.mark.parametrize("command", ["run", "pace"])
+def test_what_runs_as_one_piece_says_that_it_cannot_be_paced(
+    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    np.savez(tmp_path / "x.npz", **INPUT)
+    more = ["--pace", "--input", str(tmp_path / "x.npz")] if command == "run" else []
+    code, line = refused([command, str(models["openvino"]), "--max-latency", "50ms", *more], capsys)
+    assert code == UnavailableError.exit_code
+    assert "runs as one piece (openvino)" in line
+    assert "own kernels and ONNX Runtime have points" in line
+
+
+def test_a_bundle_to_be_paced_is_made_by_backends_with_points(models: dict[str, Path]) -> None:
+    model = models["native"].with_name("separable.onnx")
+    names = nndeploy.compile_model(model, None, pace=True, dry_run=True).backends
+    assert names[:2] == ("native", "onnxruntime")
+    assert "openvino" not in names
+    asked = nndeploy.compile_model(model, None, backends="openvino,onnxruntime", pace=True, dry_run=True).backends
+    assert asked == ("openvino", "onnxruntime")
+
+
+@pytest.mark.parametrize("command", ["run", "pace"])
+def test_the_policy_solved_is_refused_for_a_bundle_alone(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.ones((8, 8), np.float32))
+    more = ["--pace", "--input", str(tmp_path / "x.npz")] if command == "run" else []
+    arguments = [command, str(several), "--max-latency", "50ms", "--policy", "solved", *more]
+    code, line = refused(arguments, capsys)
+    assert code == UsageError.exit_code
+    assert "--policy solved is for pipelines" in line
 
 
 def test_a_plan_for_another_bundle_is_refused(

@@ -168,6 +168,12 @@ def test_wrong_numbers_for_a_box_that_can_be_tried_here_leave_it_without_a_varia
         nndeploy.compile_model(model, tmp_path / "m.nnd", targets=["x86-64-v3"], **options)
 
 
+def test_the_page_shows_fused_steps_of_the_chosen_backend_alone(compiled: tuple[Path, Any], tmp_path: Path) -> None:
+    page = tmp_path / "m.html"
+    assert run_command(["inspect", str(compiled[0]), "--html", str(page)]) == 0
+    assert "<b>fused:</b>" not in page.read_text()  # ONNX Runtime was chosen; own kernels stand behind it
+
+
 def test_the_report_comes_back_from_the_bundle(compiled: tuple[Path, Any], capsys: pytest.CaptureFixture[str]) -> None:
     bundle, report = compiled
     assert run_command(["inspect", str(bundle), "--json"]) == 0

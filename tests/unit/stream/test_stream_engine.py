@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One outcome for each item, whatever the item does."""
 
+import time
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -75,7 +78,9 @@ def test_every_item_has_one_outcome_in_order(program) -> None:
     ]
     assert sink.outcomes[4].outputs["y"].tolist() == [4]
     assert sink.ending == "finished"
-    assert (summary.num_items, summary.num_failed, len(summary.latencies)) == (5, 3, 2)
+    assert (summary.num_items, summary.num_failed) == (5, 3)
+    assert summary.first_ns is not None  # of the two that were computed
+    assert len(summary.latencies) == 1
     assert summary.rate_hz > 0
 
 
@@ -146,3 +151,20 @@ def test_each_outcome_is_shown_once(program) -> None:
     seen = []
     run(program, [f32(1), f32(2)], on_outcome=seen.append)
     assert [outcome.index for outcome in seen] == [0, 1]
+
+
+def test_the_latency_of_a_pipeline_is_that_of_an_item_and_the_first_stands_apart(make_manifest, fake_program) -> None:
+    def run(x):
+        time.sleep(0.002)
+        return {"y": x}
+
+    slow = fake_program(make_manifest({"x": TensorType("float32", (None,))}), run)
+    sinks = [Collector(), Collector()]
+    alone, pipeline = (replace(only_the_model(slow.manifest), is_named=named) for named in (False, True))
+    for plan, sink in zip((alone, pipeline), sinks, strict=True):
+        items = [item(i, f32(1)) for i in range(6)]
+        summary = Stream(plan, {"model": [slow]}, StreamOptions()).run(items, sink)
+        took = [outcome.item_ns if plan.is_named else outcome.run_ns for outcome in sink.outcomes]
+        assert all(outcome.item_ns > outcome.run_ns > 1_000_000 for outcome in sink.outcomes)
+        assert summary.first_ns == took[0]
+        assert summary.latencies.to_json() == took[1:]
