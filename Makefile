@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window fuzz-native-networks fuzz-native-plans bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,12 @@ bench-native-kernels: setup ## every kernel of our own on its row of the list: t
 
 bench-native-blocks: setup ## separable blocks and inverted residuals against ONNX Runtime, one thread; ARGS="..."
 	$(BIN)/python tests/bench/bench_native_blocks.py $(ARGS)
+
+fuzz-native-networks: setup ## random networks of our own CPU kernels against float64, every array watched; ARGS="--count 5000 --sanitize"
+	$(BIN)/python tests/unit/native_backend/fuzz_networks.py $(ARGS)
+
+fuzz-native-plans: setup ## mutants of a bundle of our own CPU kernels, hashes made right; ARGS="BUNDLE FIRST COUNT"
+	$(BIN)/python tests/fuzz/native_plan_mutants.py $(ARGS)
 
 bench-native-window: setup ## fused against unfused over the capacity of the buffer: time, bytes, a picture; ARGS="..."
 	$(BIN)/python tests/bench/bench_native_window.py $(ARGS)

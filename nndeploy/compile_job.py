@@ -19,11 +19,15 @@ from typing import Any
 
 from nndeploy.errors import DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
+from nndeploy.jobs.memory import limit_memory
 from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
+from nndeploy.jobs.watch import Limits, Watch
 from nndeploy.report import Report, report_from_json, report_to_json
 
 GRACE_SECONDS = 5.0
+LIMITS = ("time_limit", "total_time_limit", "memory_limit")
+"""The arguments that say how much a compile may take."""
 
 
 def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str], None]) -> Report:
@@ -32,9 +36,9 @@ def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str]
     Raises:
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
-    with temporary_folder("nndeploy-compile-") as folder:
+    with temporary_folder("compile") as folder:
         (folder / "request.json").write_text(json.dumps(arguments), encoding="utf-8")
-        stage = _run(folder, on_event)
+        stage = _run(folder, on_event, Limits(arguments["total_time_limit"], arguments["memory_limit"]))
         response = folder / "response.json"
         if not response.exists():
             raise ModelError(stage, where=str(arguments["source"]))
@@ -44,18 +48,23 @@ def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str]
         return report_from_json(data["report"])
 
 
-def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
-    """Runs the child to its end; returns what to say where it left no response."""
+def _run(folder: Path, on_event: Callable[[str, str], None], limits: Limits) -> str:
+    """Runs the child to its end; returns what to say where it left no response.
+
+    Raises:
+        DeadlineError: it took more time or memory than it may.
+    """
     process = start_child("nndeploy.compile_job", [str(folder)], folder)
     assert process.stdout is not None
     assert process.stderr is not None
     reader, log = drained(process.stderr)
     stage = "start"
     try:
-        for line in process.stdout:
-            stage, detail = json.loads(line)
-            on_event(stage, detail)
-        returncode = process.wait()
+        with Watch(process, limits) as watch:
+            for line in process.stdout:
+                stage, detail = json.loads(line)
+                on_event(stage, detail)
+            returncode = process.wait()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)  # lets the child remove a half-written output
@@ -68,6 +77,9 @@ def _run(folder: Path, on_event: Callable[[str, str], None]) -> str:
         process.stdout.close()
         if not reader.is_alive():
             process.stderr.close()
+    if watch.verdict:
+        hint = "--total-time-limit and --memory-limit say how much it may take"
+        raise DeadlineError(f"the compile was ended in stage {stage!r}: {watch.verdict}", hint=hint)
     if returncode == NO_SPACE:
         raise no_space()
     if returncode > 0:
@@ -84,7 +96,7 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)
-    for elsewhere in ("source", "out", "jobs", "time_limit", "shape_texts", "trtexec_shapes"):
+    for elsewhere in ("source", "out", "jobs", "shape_texts", "trtexec_shapes", *LIMITS):
         del keywords[elsewhere]
     keywords["shapes"] = {
         **parse_trtexec_shapes(*arguments["trtexec_shapes"]),
@@ -131,6 +143,7 @@ def main(folder: Path) -> None:
     from nndeploy.jobs.main import limit_this_process
 
     limit_this_process()
+    limit_memory(json.loads((folder / "request.json").read_text(encoding="utf-8"))["memory_limit"])
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
         os.dup2(2, 1)  # native libraries print; the events have the pipe for themselves

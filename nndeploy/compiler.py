@@ -29,10 +29,13 @@ from nndeploy.backend_order import (
 from nndeploy.bundle.manifest import ImageInput, Limits, Manifest
 from nndeploy.bundle.writer import check_can_create, write_bundle
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_priority, planned
-from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
+from nndeploy.decisions import Decisions, decisions_from_file, write_decisions
+from nndeploy.errors import CheckError, DataError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.tasks import MeasureOptions
@@ -43,13 +46,14 @@ from nndeploy.lower import Events, Plan, Setting, Settled, precision_of, with_fa
 from nndeploy.objective import (
     Chosen,
     Race,
+    chosen_again,
     chosen_by_priority,
     fastest,
     planned_best,
     seconds_to_measure,
     shapes_to_measure,
 )
-from nndeploy.options import OBJECTIVES, Carried, CompileOptions
+from nndeploy.options import OBJECTIVES, Carried, CompileOptions, options_to_json
 from nndeploy.pace_libraries import pace_libraries
 from nndeploy.pack import Findings, Packing, pack, report_of
 from nndeploy.partition.concrete_shapes import concrete_shapes
@@ -123,6 +127,7 @@ def compile_model(
     optimise: bool = True,
     pace: bool = False,
     dry_run: bool = False,
+    decisions: str | PathLike[str] | None = None,
     workers: Workers | None = None,
     events: Events | None = None,
 ) -> Report:
@@ -133,7 +138,8 @@ def compile_model(
     maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
     backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
     is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
-    or written and `out` may be None. `pipeline` is one for the bundle to carry.
+    or written and `out` may be None. `decisions` names a file: where it exists what it holds is decided, and nothing is
+    measured; else what was decided is written to it. `pipeline` is one for the bundle to carry.
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
@@ -169,8 +175,11 @@ def compile_model(
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
     if out is not None and not dry_run:
         check_can_create(Path(out))  # before the work, not after it
+    file = None if decisions is None else Path(decisions)
+    if file is not None and not file.exists() and not dry_run:
+        check_can_create(file)
     here = _target(host_target(), cache_buffer)
-    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline)
+    flow = _Flow(options, workers or shared_workers(), events or (lambda _stage, _detail: None), here, pipeline, file)
     return flow.compile(source, None if out is None else Path(out), samples)
 
 
@@ -183,6 +192,7 @@ class _Flow:
     events: Events
     here: Target
     pipeline: Carried | None
+    decisions: Path | None = None
     stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -216,6 +226,7 @@ class _Flow:
     def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
             loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
+            check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
             if self.pipeline is not None:
@@ -234,6 +245,7 @@ class _Flow:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes, loaded = self._optimised(loaded, unoptimised)
+            check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
             if not self._passes_are_right(setting, loaded, original, passes):
@@ -270,6 +282,7 @@ class _Flow:
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
+            self._keep_decisions(chosen, loaded)
         return replace(report, bundle=str(out), bundle_bytes=out.stat().st_size, seconds=dict(self.seconds))
 
     def _compile_as_it_is(
@@ -413,10 +426,34 @@ class _Flow:
         self.warnings.append(f"the optimisation was dropped: {describe_failure(wrong)}")
         return False
 
+    def _decided(self, loaded: LoadedModel, order: Sequence[Backend]) -> Decisions | None:
+        """Returns what the file of decisions holds, None where there is no such file.
+
+        Raises:
+            DataError: it is for another model or other options, or for backends that do not build here.
+        """
+        if self.decisions is None or not self.decisions.exists():
+            return None
+        found = decisions_from_file(self.decisions, loaded.sha256, options_to_json(self.options))
+        here = {backend.name for backend in order}
+        if missing := [name for name in found.recipe.order if name not in here]:
+            raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(self.decisions))
+        return found
+
+    def _keep_decisions(self, chosen: Chosen, loaded: LoadedModel) -> None:
+        if self.decisions is not None and not self.decisions.exists():
+            lost = chosen.settled.dropped
+            decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, lost)
+            write_decisions(self.decisions, decisions, loaded.sha256, options_to_json(self.options))
+
     def _chosen(self, bundle: Packing, graphs: Graphs) -> Chosen:
         """Returns the placement of the portable chain, built and checked."""
         setting, order = bundle.setting, bundle.portable.backends
         pins = tuple(pins_for(self.options.pins, order))
+        if (decided := self._decided(bundle.loaded, order)) is not None:
+            settled = chosen_again(setting, graphs, order, decided.recipe)
+            settled = replace(settled, dropped=decided.dropped)
+            return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
         if self.options.objective == "priority":
             return chosen_by_priority(setting, graphs, order, pins)
         samples = tuple(shapes_to_measure(bundle.original.samples).values())
@@ -433,7 +470,7 @@ class _Flow:
         def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
             self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
-        with temporary_folder("nndeploy-measure-") as folder:
+        with temporary_folder("measure") as folder:
             return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
 
     def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
@@ -445,7 +482,7 @@ class _Flow:
         original = bundle.original
         if not original.outputs:
             return self._write(bundle, settled, (), out)
-        with temporary_folder("nndeploy-check-") as folder:
+        with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
             checks = self._checked(bundle, trial, "cpu", precision_of([settled]))

@@ -72,8 +72,8 @@ class Setting:
     events: Events
     made_up: str = ""
     prefix: str = ""
-    answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
     has_limits: bool = True
+    answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
 
     def limits(
         self,

@@ -37,7 +37,7 @@ from nndeploy.candidates import (
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Memo, Setting, Settled, settle
-from nndeploy.plugin.interface import Backend, BuildRefusedError
+from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend, BuildRefusedError
 from nndeploy.report import Candidate
 from nndeploy.value_types import Value, shapes_text
 
@@ -49,6 +49,11 @@ MARGIN = 0.03
 """A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
 PRUNED = 3.0
 """Times the least prediction: who is predicted slower is not built."""
+PRUNED_OWN_KERNELS = 1.1
+"""The same for those that are compiled for each model, which takes long."""
+SMALL_SECONDS = 100e-6
+"""A call of this length is not worth a compiler, and what a call costs, which is known well, decides."""
+PRUNED_SMALL = 2.0
 MAX_REGIONS_TRIED = 4
 MAX_SHAPES = 8
 
@@ -135,8 +140,8 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     """
     plans = _plans(setting, graphs, order, pins)
     tiers = {backend.name: backend.tier for backend in order}
-    limit = PRUNED * min(plan.seconds for plan in plans)
-    pruned = [plan for plan in plans if plan.seconds > limit]
+    least = min(plan.seconds for plan in plans)
+    pruned = [plan for plan in plans if plan.seconds > _limit(plan, tiers, least) * least]
     memos: dict[str, Memo] = {}
     trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
     if not trials:
@@ -169,6 +174,14 @@ def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pin
         if not any(is_same(plan, other) for other in found):
             found.append(plan)
     return found
+
+
+def _limit(plan: Planned, tiers: Mapping[str, int], least: float) -> float:
+    """Returns how many times the least prediction a plan may take to be built."""
+    has_own_kernels = any(tiers[region.backend] == OWN_KERNELS_TIER for region in plan.plan.regions)
+    if least < SMALL_SECONDS:
+        return 1.0 if has_own_kernels else PRUNED_SMALL
+    return PRUNED_OWN_KERNELS if has_own_kernels else PRUNED
 
 
 def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:

@@ -21,7 +21,7 @@ def pace_libraries(targets: Iterable[Target]) -> dict[str, bytes]:
         raise UnavailableError("no backend here makes the library of delays", hint="install the backend native")
     libraries = dict[str, bytes]()
     for arch in sorted({target.arch for target in targets}):
-        with temporary_folder("nndeploy-pace-") as workdir:
+        with temporary_folder("pace") as workdir:
             try:
                 libraries[arch] = maker.build_pace_library(arch, workdir)
             except BuildRefusedError as err:

@@ -211,6 +211,16 @@ def report_from_json(data: Mapping[str, Any]) -> Report:
         raise BundleError(f"not a report: {err}", where="report.json") from err
 
 
+def candidate_from_json(data: Mapping[str, Any]) -> Candidate:
+    """Returns the candidate that plain data describe.
+
+    Raises:
+        TypeError, ValueError, AttributeError: they describe none.
+    """
+    candidate: Candidate = _part(Candidate, data)
+    return candidate
+
+
 def _part(kind: Any, item: Mapping[str, Any]) -> Any:
     """Returns a `kind` of plain data; a list of parts under a known name becomes a tuple of them."""
     part = kind(

@@ -25,8 +25,6 @@ from nndeploy.value_types import DimRange
 from nndeploy_native.arena import arena_of
 from nndeploy_native.emit import PlaceOf, sources_of, step_sources
 from nndeploy_native.fusion import fused
-from nndeploy_native.fusion.layout import fuse_layout
-from nndeploy_native.fusion.stem import fuse_stem
 from nndeploy_native.isa import Isa, isa_for, no_isa_reason
 from nndeploy_native.library import library_from_source
 from nndeploy_native.lowering.context import Lowered
@@ -44,6 +42,7 @@ from nndeploy_native.plan import (
     Shapes,
     plan_to_json,
 )
+from nndeploy_native.plan_check import seal_of
 from nndeploy_native.size_table import SizeTable, largest_code
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.step import Machine, Note, Step
@@ -99,9 +98,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
         BuildRefusedError: there is no compiler.
     """
     kept = {tensor.name for tensor in lowered.outputs.values()}
-    steps = fused(lowered.steps, kept, with_convolutions=machine.fuses)
-    if machine.fuses:
-        steps = fuse_stem(fuse_layout(steps, kept, machine), kept, machine)
+    steps = fused(lowered.steps, kept, machine)
     calls = [step.call(machine) for step in steps]
     table = SizeTable(solved_symbols(tensor.memory_shape(machine.isa.lanes) for tensor in lowered.inputs.values()))
     inputs, outputs = (_borders(tensors, machine.isa, table) for tensors in (lowered.inputs, lowered.outputs))
@@ -123,9 +120,11 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
         ),
         shapes,
     )
-    library = library_from_source(sources_of(calls, steps_in_c, table), machine.isa, workdir)
+    plan_json, data = plan_to_json(plan), bytes(constants.data)
+    sources = sources_of(calls, steps_in_c, table, seal_of(plan_json, data))
+    library = library_from_source(sources, machine.isa, workdir)
     return Artifact(
-        files={LIBRARY_FILE: library, CONSTANTS_FILE: bytes(constants.data), PLAN_FILE: plan_to_json(plan)},
+        files={LIBRARY_FILE: library, CONSTANTS_FILE: data, PLAN_FILE: plan_json},
         metadata={
             "format": FORMAT if plan.shapes is None else SHAPES_FORMAT,
             "isa": machine.isa.name,

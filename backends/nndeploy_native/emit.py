@@ -47,6 +47,9 @@ static void all_steps(const void *context, struct nnd_pool *pool, int worker) {{
 NND_EXPORT struct nnd_pool *nnd_start(int workers) {{ return nnd_pool_start(workers, {steps}); }}
 NND_EXPORT void nnd_stop(struct nnd_pool *pool) {{ nnd_pool_stop(pool); }}
 
+/* Which plan and constants this was made with: plan_check.py reads it before anything of this is mapped. */
+NND_EXPORT const char nnd_seal[] = "{seal}";
+
 /* Steps pass pace points. */
 NND_EXPORT const int nnd_points_version = NND_PACE_VERSION;
 
@@ -78,13 +81,16 @@ def step_sources(calls: Sequence[Call], place_of: PlaceOf, table: SizeTable) -> 
     return [_step(number, call, place_of, table) for number, call in enumerate(calls)]
 
 
-def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTable) -> list[str]:
-    """Returns the C files of steps, whose functions are those of `step_sources`, with the table that is complete."""
+def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTable, seal: str = "") -> list[str]:
+    """Returns the C files of steps, whose functions are those of `step_sources`, with the table that is complete.
+
+    `seal` is a text of letters, digits and the like that the library holds.
+    """
     runs = (
         f"  nnd_run_step(pool, {number}, worker, {call.chunks}, step{number}_run, context);"
         for number, call in enumerate(calls)
     )
-    run = _RUN.format(body="\n".join(runs), steps=len(calls))
+    run = _RUN.format(body="\n".join(runs), steps=len(calls), seal=seal)
     compose = ""
     if table.solved:
         lines = "\n".join(f"  {line}" for line in table.lines)

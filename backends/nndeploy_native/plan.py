@@ -22,7 +22,7 @@ CONSTANTS_FILE = "constants.bin"
 MAX_BYTES = 2**40
 MAX_RANK = 64
 MAX_ENTRIES = 2**20
-FORMAT, SHAPES_FORMAT = 1, 2
+FORMAT, SHAPES_FORMAT = 3, 4
 """Of an artifact: all shapes are fixed, or some are not."""
 FORMATS = ("fp32", "int32", "int64", "blocked fp32", "blocked bf16")
 """Of a border: in ONNX's order but for the last two."""

@@ -32,6 +32,7 @@ from nndeploy_native.plan import (
     Plan,
     plan_from_json,
 )
+from nndeploy_native.plan_check import check_plan
 from nndeploy_native.shape_tables import ShapeTable, ShapeTables
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -79,11 +80,8 @@ def open_session(
         if name not in files:
             raise BundleError(f"the artifact has no {name}")
     plan = plan_from_json(bytes(files[PLAN_FILE]))
+    check_plan(plan, files, metadata, options)
     _check_machine(metadata)
-    if len(files[CONSTANTS_FILE]) != plan.constants_bytes:
-        raise BundleError(
-            f"{CONSTANTS_FILE} has {len(files[CONSTANTS_FILE])} bytes, the plan says {plan.constants_bytes}"
-        )
     return NativeSession(plan, files, options.threads or host_target().num_cores)
 
 

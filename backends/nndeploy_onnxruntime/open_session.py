@@ -5,13 +5,12 @@ Weights are used where the bundle is mapped, not copied. Where runs are to be pa
 this CPU is kept, so that points can be put into it.
 """
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.held_folder import HeldFolder
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.session import session_over
@@ -44,8 +43,8 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
         return session_over(inference_session(model, wanted), weights)
     from nndeploy_onnxruntime.paced_session import PacedSession
 
-    with tempfile.TemporaryDirectory(prefix="nndeploy-pace-") as folder:
-        file = Path(folder) / MODEL_FILE
+    with HeldFolder("pace") as folder:
+        file = folder / MODEL_FILE
         wanted.optimized_model_filepath = str(file)
         try:
             session, optimised = inference_session(model, wanted), file.read_bytes()

@@ -3,11 +3,12 @@
 
 OpenVINO's CPU device computes some types as others (asked of the library, see `narrowing`): float64 as float32, and
 64-bit and unsigned 32-bit integers as int32. float64 and the unsigned ones are refused. int64 is everywhere in ONNX,
-as sizes and indices, and those fit; so an int64 value is refused only where it is none of these:
+as numbers of words, masks, sizes and indices, and those fit. What enters is looked at in each call (`session.py`: a
+value beyond 32 bits is an error there), so a node is refused only where it makes an int64 value that is none of these:
 
     a size      depends on shapes and constants alone
     an index    was made by an operator that gives positions (ArgMax, NonZero, ...), or computed from such values
-    a look-up   is read only where an operator wants an index or a size (Gather's second input)
+    moved       was an int64 value before: no arithmetic made it larger
 
 Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; moving them about is the same in both.
 Each rule was seen to give wrong numbers with OpenVINO 2026.4.1.
@@ -35,6 +36,13 @@ MOVERS = frozenset({
     "Neg", "Abs", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin",
 })  # fmt: skip
 """Operators whose int64 output is a position or count where their int64 inputs are, such as y * width + x."""
+
+KEEPERS = frozenset({
+    "Identity", "Concat", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Expand", "Tile", "Slice", "Split",
+    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Where", "Max", "Min", "Clip", "ReduceMax",
+    "ReduceMin", "If",
+})  # fmt: skip
+"""Operators whose int64 outputs hold no value that was not among their inputs."""
 
 SIZE_INPUTS = {
     "Gather": {1}, "GatherElements": {1}, "GatherND": {1}, "Scatter": {1}, "ScatterElements": {1}, "ScatterND": {1},
@@ -106,7 +114,8 @@ class Rules:
         if node.op_type in WRAPPING_8_BIT and any(_dtype(v) in ("int8", "uint8") for v in made):
             return f"{node.op_type} of {_dtype(made[0])} saturates in OpenVINO, ONNX wraps around"
         sizes = SIZE_INPUTS.get(node.op_type, set())
-        for value in (*(value for i, value in read if i not in sizes), *made):
+        too_large = [value for i, value in read if i not in sizes and not _fits_where_constant(value)]
+        for value in (*too_large, *(made if not _keeps_values(node) else ())):
             if _dtype(value) == "int64" and "int64" in narrowing() and not self._fits(value):
                 return f"int64 {value.name!r} is data and would be computed as {narrowing()['int64']}"
         return ""
@@ -235,6 +244,18 @@ def _dtype(value: ir.Value) -> str:
     if value.dtype is None or value.dtype == ir.DataType.UNDEFINED:
         return ""
     return "string" if value.dtype == ir.DataType.STRING else value.dtype.numpy().name
+
+
+def _keeps_values(node: ir.Node) -> bool:
+    """Returns whether an operator's int64 outputs hold only values that are among its inputs."""
+    if node.op_type == "Cast":
+        return _dtype(_input(node, 0)) in (*_SMALL_SOURCES, "int64")
+    return node.op_type in KEEPERS
+
+
+def _fits_where_constant(value: ir.Value) -> bool:
+    constant = constant_of(value)
+    return constant is None or _fits_int32(constant)
 
 
 def _fits_int32(tensor: ir.TensorProtocol) -> bool:

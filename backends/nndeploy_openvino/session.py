@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.errors import BundleError, DataError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.target import has_bf16, host_target
 from nndeploy.value_types import Value, numpy_dtype
@@ -49,6 +49,7 @@ def open_session(
     return OpenVinoSession(compiled, inputs, outputs, files)
 
 
+_INT32 = np.iinfo(np.int32)
 _LONG_LONG = {"q": np.int64, "Q": np.uint64}
 """C's `long long`: another type than `long` to OpenVINO, though of the same 64 bits; some libraries give it."""
 
@@ -85,6 +86,8 @@ class OpenVinoSession:
                 array = np.require(array, requirements=["C", "A", "W"])
             if array.dtype.char in _LONG_LONG:
                 array = array.view(_LONG_LONG[array.dtype.char])
+            if array.dtype == np.int64 and array.size:
+                _check_narrow(name, array)
             kept.append(array)
             request.set_input_tensor(i, tensor_over(array))
         request.infer(share_inputs=True)
@@ -102,6 +105,12 @@ class OpenVinoSession:
         if compiled is None:
             raise UsageError("the session is closed")
         return compiled.create_infer_request()
+
+
+def _check_narrow(name: str, array: "np.ndarray[Any, Any]") -> None:
+    """Refuses 64-bit integers that OpenVINO, which computes with 32 bits, would silently make others of."""
+    if np.minimum.reduce(array, axis=None) < _INT32.min or np.maximum.reduce(array, axis=None) > _INT32.max:
+        raise DataError(f"{name!r} holds an integer beyond 32 bits, which OpenVINO does not compute with")
 
 
 def _names(metadata: Mapping[str, Json], key: str) -> list[str]:

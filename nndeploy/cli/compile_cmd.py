@@ -26,6 +26,7 @@ Examples:
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
 """
+LEAST_MEMORY_BYTES = 512 << 20
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -108,9 +109,21 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--fallback/--no-fallback", default=True, help="Also build each submodel for the next backend below.")
 @click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
+@click.option(
+    "--decisions", type=click.Path(path_type=Path), metavar="FILE",
+    help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show who would take which node and why; build nothing.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Builds at once; default: the number of cores.")
 @click.option("--time-limit", type=float, default=600.0, show_default=True, help="Seconds for each build or check.")
+@click.option(
+    "--total-time-limit", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True,
+    help="Seconds for the whole compile.",
+)  # fmt: skip
+@click.option(
+    "--memory-limit", metavar="SIZE",
+    help="Memory for the whole compile, e.g. 8GiB; default: three quarters of this machine's.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @click.option(
     "--config",
@@ -168,7 +181,9 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "trtexec_shapes": [options[f"{end}_shapes"] or "" for end in ("min", "opt", "max")],
         "threads": options["threads"],
         "precision": options["precision"],
-        "cache_buffer": None if options["cache_buffer"] is None else num_bytes(options["cache_buffer"]),
+        "cache_buffer": None
+        if options["cache_buffer"] is None
+        else num_bytes(options["cache_buffer"], "--cache-buffer"),
         "without": [name for text in options["without"] for name in text.split(",")],
         "pins": [_pin(text) for text in options["pin"]],
         "custom_op_libraries": [_existing(path) for path in options["custom_ops"]],
@@ -183,8 +198,11 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "optimise": options["optimise"],
         "pace": options["pace"],
         "dry_run": options["dry_run"],
+        "decisions": None if options["decisions"] is None else str(options["decisions"].absolute()),
         "jobs": options["jobs"] or os.cpu_count() or 1,
         "time_limit": options["time_limit"],
+        "total_time_limit": options["total_time_limit"],
+        "memory_limit": _memory_limit(options["memory_limit"]),
     }
 
 
@@ -209,15 +227,26 @@ def _share(text: str, option: str) -> float:
     return float(found[1]) / (100 if found[2] else 1)
 
 
-def num_bytes(text: str) -> int:
-    """Returns the bytes that a size on the command line means.
+def _memory_limit(text: str | None) -> int:
+    from nndeploy.jobs.memory import default_memory_limit
+
+    if text is None:
+        return default_memory_limit()
+    limit = num_bytes(text, "--memory-limit")
+    if limit < LEAST_MEMORY_BYTES:
+        raise UsageError(f"--memory-limit: {text} is too little to compile anything", hint="at least 512MiB")
+    return limit
+
+
+def num_bytes(text: str, option: str) -> int:
+    """Returns the bytes that a size of an option means.
 
     Raises:
         UsageError: it is no size.
     """
     found = re.fullmatch(rf"\s*([0-9]{{1,18}})\s*({'|'.join(UNITS)})\s*", text)
     if not found:
-        raise UsageError(f"--cache-buffer: {text!r:.80} is not a size", hint="for example 256KiB, 1MiB or 65536")
+        raise UsageError(f"{option}: {text!r:.80} is not a size", hint="for example 256KiB, 1MiB or 65536")
     return int(found[1]) * UNITS[found[2]]
 
 

@@ -3,17 +3,17 @@
 
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
 from rich.text import Text
 
+from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import one_line
-from nndeploy.report import WHOLE_SCOPES, Candidate, CheckReport, Report
+from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
 
 MAX_REASON = 160
 NOT_COMPARED = "not compared"
@@ -68,7 +68,7 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     for chain in report.target_chains:
         _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
     print_targets(report)
-    for line in _measured(report):
+    for line in candidate_lines(report):
         print_line(line)
     changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)
     print_line(f"passes: {changed or 'nothing to change'}")
@@ -137,32 +137,12 @@ def _max_error(checks: list[CheckReport]) -> str:
     return f"{max(figures):.2g}" if figures else NOT_COMPARED if notes else "exact" if checks else "-"
 
 
-def _measured(report: Report) -> list[str]:
-    several = len(report.measured_shapes) > 1
-    head = [f"measured at {_shapes(report.measured_shapes)}; geometric mean, then each:"] if several else []
-    return head + [
-        f"{'*' if candidate.chosen else ' '} {candidate.name:<28}{_milliseconds(candidate)}"
-        + "".join(f"{ms:10.3f}" for ms in candidate.shape_ms if several)
-        for candidate in report.candidates
-    ]
-
-
-def _milliseconds(candidate: Candidate) -> str:
-    measured = "not measured" if candidate.median_ms is None else f"{candidate.median_ms:9.3f} ms"
-    return f"{measured:>12}, {candidate.predicted_ms:9.3f} ms predicted"
-
-
-def _shapes(shapes: Sequence[str]) -> str:
-    """Returns the different ones of several shapes in a line."""
-    return ", ".join(dict.fromkeys(shapes))
-
-
 def _error_line(report: Report) -> str:
     whole = [check for check in report.checks if check.scope == "whole"]
     if not whole:
         return "error against the original: not compared (see the warnings)"
     cosines = [check.cosine for check in whole if check.cosine is not None]
     samples = len({check.sample for check in whole})
-    at = f" ({_shapes(report.shapes)})" if len(set(report.shapes)) > 1 else ""
+    at = f" ({shapes_line(report.shapes)})" if len(set(report.shapes)) > 1 else ""
     text = f"error against the original on {samples} inputs{at}: max abs {_max_error(whole)}"
     return text + (f", cosine {min(cosines):.7f}" if cosines else "")

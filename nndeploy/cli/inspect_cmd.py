@@ -12,6 +12,7 @@ from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.steps import Step, is_fused, steps_of
+from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
@@ -146,6 +147,8 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
             _print_nodes(seen, f" of the chain {name}" if manifest.target_chains else "")
             _print_logs(seen)
         _print_members(bundle)
+    for line in candidate_lines(report):
+        print_line(line)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
     print_line(f"passes: {changed or 'nothing to change'}")
     print_line(f"goldens: {len(manifest.goldens)}, members: {len(manifest.members)}")

@@ -102,10 +102,12 @@ def cli() -> None:
 def main() -> NoReturn:
     """Runs the command line of this process and ends it."""
     take_over()
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _terminate)
     try:
         code = run_command(sys.argv[1:])
-    except SystemExit as err:  # SIGTERM
+    except SystemExit as err:  # SIGTERM, SIGHUP
         code = err.code if isinstance(err.code, int) else TERMINATED
     _leave(code)
 
@@ -215,4 +217,4 @@ def _say(text: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> Any:  # noqa: ARG001 - a signal handler's form
-    raise SystemExit(TERMINATED)
+    raise SystemExit(128 + number)

@@ -9,19 +9,17 @@ over or whose caller was interrupted is gone with its whole group; the job that 
 import contextlib
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
 from nndeploy.errors import UnavailableError
+from nndeploy.held_folder import HeldFolder
 from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
@@ -48,8 +46,8 @@ class Child:
         """Makes a child that is not running yet; it imports from `import_paths` what its own Python has not."""
         self._starter = starter
         self._import_paths = import_paths
-        self._folder = tempfile.mkdtemp(prefix="nndeploy-job-")
-        self._remove_folder = weakref.finalize(self, _remove, self._folder, os.getpid())
+        self._held = HeldFolder("job")
+        self._folder = str(self._held.path)
         self._process: subprocess.Popen[bytes] | None = None
         self._log = bytearray()
         self._reader: threading.Thread | None = None
@@ -70,7 +68,7 @@ class Child:
     def close(self) -> None:
         """Ends the process and removes its folder; a second call does nothing."""
         self._stop()
-        self._remove_folder()
+        self._held.close()
 
     def _perform(self, folder: str, seconds_limit: float) -> None:
         process = self._running()
@@ -119,12 +117,6 @@ class Child:
         if not self._reader.is_alive():
             process.stderr.close()
         return process.returncode
-
-
-def _remove(folder: str, pid: int) -> None:
-    """Removes a folder, unless this is a process that was forked off the one it belongs to."""
-    if os.getpid() == pid:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: float) -> bytes | None:

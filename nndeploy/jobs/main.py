@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nndeploy.errors import NndeployError
 from nndeploy.jobs import messages, tasks
+from nndeploy.jobs.memory import limit_memory, machine_memory_bytes
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
 from nndeploy.plugin.interface import BuildRefusedError
@@ -35,8 +36,7 @@ def limit_this_process() -> None:
     if os.getppid() == 1:
         sys.exit(1)  # the parent died before we could say so
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    limit_memory(machine_memory_bytes())
 
 
 def perform(request: Request) -> Response:

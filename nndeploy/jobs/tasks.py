@@ -6,7 +6,7 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 """
 
 import re
-import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.errors import NndeployError, UnavailableError, one_line
 from nndeploy.jobs.measuring import raced
+from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
@@ -94,8 +95,8 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     Raises:
         BuildRefusedError: the library would not build it, or failed on a sample.
     """
-    with tempfile.TemporaryDirectory(prefix="nndeploy-build-") as workdir:
-        artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, Path(workdir)))
+    with temporary_folder("build") as workdir:
+        artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, workdir))
     artifact = _checked_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
     not_run = unmet_here or _why_not_run(name, target)
@@ -129,7 +130,8 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
     """
     with ExitStack() as stack:
         programs = [stack.enter_context(_loaded(path, options)) for path in paths]
-        return raced([program.run for program in programs], samples, options.seconds, options.inflight)
+        calls = [program.run for program in programs]
+        return raced(calls, samples, options.seconds, inflight=options.inflight, threads=options.threads or 0)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
@@ -147,7 +149,18 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
     except (BuildRefusedError, NndeployError):
         raise
     except Exception as err:  # whatever a library throws is its way to say no
-        raise BuildRefusedError(reason_of(err)) from err
+        raise BuildRefusedError(_bug_in(err) or reason_of(err)) from err
+
+
+def _bug_in(error: Exception) -> str:
+    """Returns in one line where in a backend's own code an exception arose that only a mistake raises, else ""."""
+    if not isinstance(error, AssertionError | AttributeError | LookupError | NameError) or error.__traceback__ is None:
+        return ""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    module = str(frame.f_globals.get("__name__", ""))
+    if not module.startswith("nndeploy"):
+        return ""
+    return f"a bug of {module}, line {line}: {type(error).__name__}: {reason_of(error)}"
 
 
 def _checked_artifact(name: str, artifact: Artifact, options: BuildOptions) -> Artifact:

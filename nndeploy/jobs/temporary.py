@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nndeploy.errors import CannotCreateError, InputOutputError
+from nndeploy.held_folder import HeldFolder
 
 NO_SPACE = InputOutputError.exit_code
 """The exit status of a child that could not write its answer."""
 
 
 @contextmanager
-def temporary_folder(prefix: str, inside: str | None = None) -> Iterator[Path]:
+def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
     """Yields a new folder, removed at the end; `inside` another one, or where the system has them.
 
     Raises:
@@ -22,16 +23,16 @@ def temporary_folder(prefix: str, inside: str | None = None) -> Iterator[Path]:
         InputOutputError: the disk ran full, here or while it was in use.
     """
     try:
-        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
+        folder = HeldFolder(what) if inside is None else tempfile.TemporaryDirectory(prefix=what, dir=inside)
     except OSError as err:
         raise (
             no_space()
             if lacks_space(err)
             else CannotCreateError(f"no temporary folder can be made: {err.strerror}", hint="name one with TMPDIR")
         ) from err
-    with folder as name:
+    with folder as path:
         try:
-            yield Path(name)
+            yield Path(path)
         except OSError as err:
             if lacks_space(err):
                 raise no_space() from err

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from nndeploy.value_types import DimRange, Value
+from nndeploy.value_types import DimRange, Value, ValueType
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -103,7 +103,9 @@ class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
     `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library`
-    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "".
+    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "". `inputs` and `outputs` are
+    what the bundle says of the submodel's values, by name, None where nobody says: an artifact that says otherwise is
+    none of this bundle.
     """
 
     device: str = "cpu"
@@ -111,6 +113,8 @@ class OpenOptions:
     custom_op_libraries: tuple[str, ...] = ()
     cache_dir: str = ""
     pace_library: str = ""
+    inputs: Mapping[str, ValueType] | None = None
+    outputs: Mapping[str, ValueType] | None = None
 
 
 class Session(Protocol):

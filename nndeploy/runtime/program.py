@@ -272,7 +272,7 @@ def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> Opene
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
         with _inside(lane):
-            return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu)
+            return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu, chain.values)
 
     results = _all_of(opened, chain.submodels)
     sessions = [result for result in results if not isinstance(result, BaseException)]

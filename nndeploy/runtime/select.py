@@ -17,6 +17,7 @@ from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.code_policy import FilesOf
 from nndeploy.target import Target, unmet
+from nndeploy.value_types import ValueType
 
 EXTRAS = {
     "onnxruntime": "cpu",
@@ -152,9 +153,16 @@ def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = ""
 
 
 def open_submodel(
-    submodel: Submodel, files_of: FilesOf, options: LoadOptions, host: Target, gpu: str = ""
+    submodel: Submodel,
+    files_of: FilesOf,
+    options: LoadOptions,
+    host: Target,
+    gpu: str = "",
+    types: Mapping[str, ValueType] | None = None,
 ) -> tuple[Session, Choice]:
     """Returns a session over the best variant that opens, and the choice; `gpu` is the GPU to use ("cuda:0").
+
+    `types` are those of the chain's values, by name.
 
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
@@ -167,7 +175,8 @@ def open_submodel(
         refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
             device = _device_of(variant, gpu)
-            opened = _open(variant, files_of(variant), options.for_backend(device))
+            asked = _of_submodel(options.for_backend(device), submodel, types)
+            opened = _open(variant, files_of(variant), asked)
             if not isinstance(opened, PassedOver):
                 return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), device)
             refusal = opened
@@ -181,6 +190,13 @@ def open_submodel(
 
 def _device_of(variant: Variant, gpu: str) -> str:
     return gpu if gpu and backend(variant.backend).device_kind == "cuda" else "cpu"
+
+
+def _of_submodel(options: OpenOptions, submodel: Submodel, types: Mapping[str, ValueType] | None) -> OpenOptions:
+    if types is None:
+        return options
+    inputs, outputs = ({name: types[name] for name in names} for names in (submodel.inputs, submodel.outputs))
+    return replace(options, inputs=inputs, outputs=outputs)
 
 
 def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:

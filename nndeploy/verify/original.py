@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The original model's own outputs on the samples: what the whole bundle is compared with; they travel as goldens."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nndeploy.errors import ModelError
@@ -13,6 +14,7 @@ from nndeploy.verify.reference import Reference
 from nndeploy.verify.samples import Sample, generated_samples, given_samples
 
 NUM_GENERATED = 2
+MAX_SECONDS = 120.0  # for all attempts at one sample
 LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one generated sample
 
 
@@ -71,11 +73,14 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes
     failed: list[str] = []
     reason = "none could be made"
     for seed, chosen in enumerate(sizes):
-        for sample in generated_samples(loaded.model.graph, loaded.inputs, chosen, seed):
+        attempts = generated_samples(loaded.model.graph, loaded.inputs, chosen, seed)
+        refusal: str | None = None
+        until = time.monotonic() + MAX_SECONDS
+        while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
             try:
                 outputs += reference.evaluate(model, [sample])
             except BuildRefusedError as err:
-                reason = str(err)
+                reason = refusal = str(err)
             else:
                 found.append(sample)
                 break
@@ -85,3 +90,10 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes
         nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
         return Original((), (), "generated", (nothing,))
     return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())
+
+
+def _next(attempts: Generator[Sample, str, None], refusal: str | None) -> Sample | None:
+    try:
+        return next(attempts) if refusal is None else attempts.send(refusal)
+    except StopIteration:
+        return None

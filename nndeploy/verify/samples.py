@@ -7,7 +7,7 @@ samples.
 """
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
@@ -29,20 +29,25 @@ from nndeploy.value_types import (
     ValueType,
     numpy_dtype,
 )
+from nndeploy.verify.likely_sizes import (
+    ATTEMPTS,
+    BATCH,
+    LENGTH,
+    PAST,
+    enlarged,
+    kind_of,
+    sizes_from_weights,
+    terms_of,
+)
 
 Sample = dict[str, Value]
 
-SIZE_ATTEMPTS: tuple[Mapping[str, int], ...] = (
-    {"batch": 1, "image": 224, "length": 64},
-    {"batch": 1, "image": 64, "length": 512},
-    {"batch": 1, "image": 320, "length": 16},
-    {"batch": 2, "image": 32, "length": 2},
-    {"batch": 1, "image": 1, "length": 1},
-)
-"""Sizes tried for a symbolic dimension: of axis 0; of the last two axes of four; of any other axis."""
+NUM_GUIDED = 6
+"""Attempts after those that are likely, each of a size that the words of the last refusal ask for."""
 
 MAX_ELEMENTS = 1 << 26
 SEQUENCE_LENGTH = 2
+SAMPLE_RATE = 16000
 _WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
 
 
@@ -98,19 +103,34 @@ def _sample_from_npz(file: Path) -> Sample:
 
 def generated_samples(
     graph: ir.Graph, inputs: Sequence[NamedType], chosen: Mapping[str, int], seed: int
-) -> Iterator[Sample]:
-    """Yields samples, the likeliest to be right first; all have the declared types, and the sizes in `chosen`."""
-    for sizes in SIZE_ATTEMPTS if has_free_size(inputs, chosen) else SIZE_ATTEMPTS[:1]:
-        binding = _Binding(chosen, sizes)
-        limits = _index_limits(graph)
+) -> Generator[Sample, str, None]:
+    """Yields samples, the likeliest to be right first; all have the declared types, and the sizes in `chosen`.
+
+    Who asks for the next one may send why the last was refused: the sizes of later ones follow from it.
+    """
+    limits, told = _index_limits(graph), sizes_from_weights(graph)
+    attempts = list(ATTEMPTS if has_free_size(inputs, chosen) else ATTEMPTS[:1])
+    refused: list[tuple[Mapping[str, int], str]] = []
+    for sizes in attempts:
         for plain in (False, True):
+            binding = _Binding(chosen, sizes, told)
             try:
-                yield {
+                sample = {
                     named.name: _value(named.name, named.type, binding, _generator(named.name, seed), limits, plain)
                     for named in inputs
                 }
             except _TooLargeError:
                 break
+            refused.append((sizes, (yield sample) or ""))
+        if len(attempts) > 1 and sizes is attempts[-1] and len(attempts) < len(ATTEMPTS) + NUM_GUIDED:
+            attempts += [larger for larger in _guided(refused) if larger not in attempts][:1]
+
+
+def _guided(refused: Sequence[tuple[Mapping[str, int], str]]) -> Iterator[Mapping[str, int]]:
+    """Yields sizes that refusals ask for, those of the last refusal first."""
+    for sizes, reason in reversed(refused):
+        if larger := enlarged(sizes, reason):
+            yield larger
 
 
 def has_free_size(inputs: Sequence[NamedType], chosen: Collection[str] = ()) -> bool:
@@ -134,23 +154,40 @@ class _TooLargeError(Exception):
 class _Binding:
     """One choice of a size for every symbolic dimension; the same name gets the same size everywhere."""
 
-    def __init__(self, chosen: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-        self._sizes = sizes
+    def __init__(
+        self, chosen: Mapping[str, int], sizes: Mapping[str, int], told: Mapping[tuple[str, int], int]
+    ) -> None:
+        self.sizes = sizes
         self._chosen = dict(chosen)
+        self._told = told
 
-    def shape(self, dims: Sequence[Any] | None) -> tuple[int, ...]:
+    def shape(self, name: str, dims: Sequence[Any] | None) -> tuple[int, ...]:
         if dims is None:
-            return (self._sizes["batch"],)
-        shape = tuple(self._size(dim, axis, len(dims)) for axis, dim in enumerate(dims))
+            return (self.sizes[BATCH],)
+        shape = tuple(self._size(name, axis, dims) for axis in range(len(dims)))
         if np.prod(shape, dtype=np.float64) > MAX_ELEMENTS:
             raise _TooLargeError
         return shape
 
-    def _size(self, dim: Any, axis: int, rank: int) -> int:
+    def _size(self, name: str, axis: int, dims: Sequence[Any]) -> int:
+        dim = dims[axis]
         if isinstance(dim, int):
             return dim
-        likely = self._sizes["batch" if axis == 0 else "image" if rank == 4 and axis >= 2 else "length"]
-        return self._chosen.setdefault(dim, likely) if isinstance(dim, str) else likely
+        if not isinstance(dim, str):
+            return self._told.get((name, axis), self.sizes[kind_of(dim, axis, dims)])
+        if dim not in self._chosen:
+            self._chosen[dim] = self._of_symbol(name, axis, dims)
+        return self._chosen[dim]
+
+    def _of_symbol(self, name: str, axis: int, dims: Sequence[Any]) -> int:
+        dim = dims[axis]
+        if terms := terms_of(dim):
+            parts = [int(t) if t.isdigit() else self._chosen.get(t) for t in terms]
+            by_name = [self.sizes[kind_of(term, axis, dims)] for term in terms]
+            return sum(known if known is not None else likely for known, likely in zip(parts, by_name, strict=True))
+        if "total" in dim.lower():
+            return self.sizes[PAST] + self.sizes[LENGTH]
+        return self._told.get((name, axis), self.sizes[kind_of(dim, axis, dims)])
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:
@@ -167,7 +204,7 @@ def _value(
 ) -> Value:
     match kind:
         case TensorType(dtype, shape):
-            return _tensor(name, dtype, binding.shape(shape), random, limits, plain)
+            return _tensor(name, dtype, binding.shape(name, shape), random, limits, plain, binding.sizes)
         case OptionalType(element):
             return None if plain else _value(name, element, binding, random, limits, plain)
         case SequenceType(element):
@@ -184,17 +221,38 @@ def _tensor(
     random: np.random.Generator,
     limits: Mapping[str, int],
     plain: bool,
+    sizes: Mapping[str, int],
 ) -> np.ndarray[Any, Any]:
     if dtype == "string":
         return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
     if dtype == "bool":
         return np.asarray(random.random(shape) < (1.0 if "mask" in name.lower() else 0.5))
     if dtype.startswith(("int", "uint")):
-        return _integers(name, dtype, shape, random, limits, plain)
+        known = None if plain else _integers_by_name(name, shape, limits, sizes)
+        return (
+            known.astype(numpy_dtype(dtype))
+            if known is not None
+            else _integers(name, dtype, shape, random, limits, plain)
+        )
     if dtype.startswith("complex"):
         return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(numpy_dtype(dtype))
     floats = random.random(shape) if plain or "mask" in name.lower() else random.standard_normal(shape)
     return np.asarray(floats).astype(numpy_dtype(dtype))
+
+
+def _integers_by_name(
+    name: str, shape: tuple[int, ...], limits: Mapping[str, int], sizes: Mapping[str, int]
+) -> np.ndarray[Any, Any] | None:
+    """Returns integers whose name says what they are: positions behind the past, lengths, a rate of samples."""
+    words = name.lower()
+    if "position" in words and shape:
+        places = np.broadcast_to(np.arange(shape[-1]), shape) + (sizes[PAST] if shape[-1] > 1 else 0)
+        return places % limits.get(name, MAX_ELEMENTS)
+    if len(shape) < 2 and ("length" in words or words.endswith(("_len", "_lens"))) and name not in limits:
+        return np.full(shape, sizes[LENGTH])
+    if words in ("sr", "sample_rate", "sampling_rate"):
+        return np.full(shape, SAMPLE_RATE)
+    return None
 
 
 def _integers(

@@ -112,6 +112,7 @@ def run_case(name: str, case: Any, backends: str | None, shown: bool, folder: Pa
         rtol=case.rtol,
         atol=case.atol,
         keep_fallback=False,
+        objective="priority",  # it is numbers that are compared: nothing is timed
     )
     with nndeploy.load_bundle(bundle, threads=1) as program:
         for sample, (_, expected) in zip(samples, data_sets, strict=True):
@@ -189,7 +190,10 @@ def _drain(waiting: "SimpleQueue[str]", backends: str | None, shown: bool) -> It
             process.stdin.flush()
         answer = process.stdout.readline()
         if answer:
-            yield name, json.loads(answer)
+            outcome = json.loads(answer)
+            if not outcome["ok"]:
+                print(f"{name}: {outcome['reason']}", file=sys.stderr, flush=True)
+            yield name, outcome
         else:
             yield name, {"ok": False, "reason": f"the process ended with status {process.wait()}"}
             process = _start_worker(backends, shown)

@@ -126,7 +126,7 @@ def test_an_old_bundle_survives_a_failing_compile(nndeploy_command, small: Path,
     assert out.read_bytes() == b"the old bundle"
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_compile_and_leaves_nothing(
     small: Path, tmp_path: Path, number: signal.Signals, exit_code: int
 ) -> None:

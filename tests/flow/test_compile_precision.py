@@ -66,7 +66,9 @@ def old_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiled(path: Path, **options: Any) -> tuple[Any, list[float]]:
     """Returns the report, and the factors of the variants of the bundle."""
-    report = nndeploy.compile_model(model(), path, backends="rounding,onnxruntime", keep_fallback=False, **options)
+    report = nndeploy.compile_model(
+        model(), path, backends="rounding,onnxruntime", keep_fallback=False, objective="priority", **options
+    )
     with open_bundle(path) as bundle:
         variants = [v for submodel in bundle.manifest.submodels for v in submodel.variants]
     return report, [variant.metadata["factor"] for variant in variants]

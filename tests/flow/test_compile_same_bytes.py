@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
-SCRIPT = "import sys, nndeploy; nndeploy.compile_model(sys.argv[1], sys.argv[2])"
+SCRIPT = "import sys, nndeploy; nndeploy.compile_model(sys.argv[1], sys.argv[2], decisions=sys.argv[3])"
 
 
 def compiled(model: Path, folder: Path, seed: str) -> str:
@@ -20,7 +20,11 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo" if seed == "1" else "UTC"}
     out = folder / "model.nnd"
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, "model.onnx", out], check=True, cwd=folder, env=environment, capture_output=True
+        [sys.executable, "-c", SCRIPT, "model.onnx", out, folder.parent / "decisions.json"],
+        check=True,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
     )
     return hashlib.sha256(out.read_bytes()).hexdigest()
 

@@ -67,9 +67,13 @@ def test_a_backend_that_is_wrong_at_some_sizes_of_a_range_is_found(tmp_path: Pat
     install(changed_backend("quack", 0, wrong_when_large))
     options = {"backends": "quack,onnxruntime", "keep_fallback": False}
     model = onnx.parser.parse_model(TWO_INPUTS)
-    small = nndeploy.compile_model(model, tmp_path / "small.nnd", shapes={"N": "1..50"}, **options)
+    small = nndeploy.compile_model(
+        model, tmp_path / "small.nnd", shapes={"N": "1..50"}, objective="priority", **options
+    )
     assert [submodel.backend for submodel in small.submodels] == ["quack"]
-    large = nndeploy.compile_model(model, tmp_path / "large.nnd", shapes={"N": "1..64"}, **options)
+    large = nndeploy.compile_model(
+        model, tmp_path / "large.nnd", shapes={"N": "1..64"}, objective="priority", **options
+    )
     assert [submodel.backend for submodel in large.submodels] == ["onnxruntime"]
     assert "quack lost" in large.dropped[0]
     assert " at " in large.dropped[0]

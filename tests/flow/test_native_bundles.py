@@ -36,7 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", **options})
+    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "objective": "priority", **options})
     return out
 
 
@@ -121,7 +121,7 @@ def test_compile_goes_on_without_the_compiler_where_native_was_not_named(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
-    report = nndeploy.compile_model(model, model.with_suffix(".nnd"), without=["openvino"])
+    report = nndeploy.compile_model(model, model.with_suffix(".nnd"), without=["openvino"], objective="priority")
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.warnings if "native" in line]
     assert line == "native is left out: ziglang is not installed; install the extra: nndeploy-toolchain[native]"

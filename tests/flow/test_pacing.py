@@ -38,7 +38,9 @@ def every_point(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "pace": True, **options})
+    nndeploy.compile_model(
+        model, out, **{"backends": "native,onnxruntime", "pace": True, "objective": "priority", **options}
+    )
     return out
 
 

@@ -89,7 +89,13 @@ def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(
     bundle = model.with_suffix(".nnd")
     with machine_with("8.9") as driver:
         nndeploy.compile_model(
-            model, bundle, backends="gpu,onnxruntime", targets=[box("box", "8.9")], pins=PINS, pace=True
+            model,
+            bundle,
+            backends="gpu,onnxruntime",
+            targets=[box("box", "8.9")],
+            pins=PINS,
+            pace=True,
+            objective="priority",
         )
         with nndeploy.load_bundle(bundle, pace=GOAL) as program:
             assert program.pacer is not None

@@ -122,7 +122,7 @@ def test_a_reader_that_has_enough_ends_the_run_quietly(here) -> None:
     assert "error" not in (here / "err").read_text()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_run_and_leaves_nothing_half_written(here, number, code) -> None:
     process = subprocess.Popen(
         [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "y.jsonl"],

@@ -43,7 +43,9 @@ def model() -> onnx.ModelProto:
 
 
 def compiled(path: Path, *targets: Any, **options: Any) -> Report:
-    return nndeploy.compile_model(model(), path, **{"backends": BACKENDS, "targets": targets, "pins": PINS, **options})
+    return nndeploy.compile_model(
+        model(), path, **{"backends": BACKENDS, "targets": targets, "pins": PINS, "objective": "priority", **options}
+    )
 
 
 def assert_right(outputs: dict[str, Any]) -> None:

@@ -13,7 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, TargetChain, Tolerance, Variant
+from nndeploy.bundle.manifest import (
+    Golden,
+    ImageInput,
+    Limits,
+    Manifest,
+    NamedType,
+    Submodel,
+    TargetChain,
+    Tolerance,
+    Variant,
+)
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
@@ -25,6 +35,7 @@ PATH_1_1 = PATH.with_name("format-1.1.nnd")
 PATH_1_2 = PATH.with_name("format-1.2.nnd")
 PATH_1_3 = PATH.with_name("format-1.3.nnd")
 PATH_1_4 = PATH.with_name("format-1.4.nnd")
+PATH_1_5 = PATH.with_name("format-1.5.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -123,6 +134,9 @@ COUNTED = CountedOperators({"x": X.shape}, {"head": HEAD_OPERATORS, "tail": TAIL
 MANIFEST_1_4 = replace(MANIFEST_1_3, pace_operators=OPERATORS_NAME)
 MEMBERS_1_4 = {**MEMBERS_1_3, OPERATORS_NAME: operators_to_json(COUNTED)}
 
+LIMITS = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "words": Limits(0.0, 0.0, 0.0, 0.0, rows_axis=0, unmatched=0.5)}
+MANIFEST_1_5 = replace(MANIFEST, goldens=(replace(MANIFEST.goldens[0], limits=LIMITS),))
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -132,6 +146,7 @@ WRITTEN = {
     PATH_1_2.name: (MANIFEST_1_2, MEMBERS),
     PATH_1_3.name: (MANIFEST_1_3, MEMBERS_1_3),
     PATH_1_4.name: (MANIFEST_1_4, MEMBERS_1_4),
+    PATH_1_5.name: (MANIFEST_1_5, MEMBERS),
 }
 
 

@@ -36,9 +36,7 @@ NND_INLINE nnd_size nnd_planar_place(struct nnd_planar_row row, nnd_size column)
 NND_INLINE vf nnd_first_lanes(vf x, nnd_size count) {
   vi mask = {0};
   NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) mask[lane] = lane < count ? -1 : 0;
-#if defined(__x86_64__)
-  __asm__("" : "+v"(mask));
-#endif
+  NND_OPAQUE(mask);
   return (vf)((vi)x & mask);
 }
 

@@ -66,9 +66,7 @@ NND_INLINE vf nnd_joined_halves(vf low, vf high) {
 NND_INLINE vi nnd_upper_lanes(void) {
   vi mask = {0};
   NND_UNROLL for (int lane = NND_LANES / 2; lane < NND_LANES; lane++) mask[lane] = -1;
-#if defined(__x86_64__)
-  __asm__("" : "+v"(mask));
-#endif
+  NND_OPAQUE(mask);
   return mask;
 }
 

@@ -33,8 +33,17 @@ typedef int32_t vi __attribute__((vector_size(4 * NND_LANES)));
 typedef float vf_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 typedef ptrdiff_t nnd_size;
 
+#ifndef NND_INLINE /* tests of many networks compile each kernel once, for any sizes, instead of once a step */
 #define NND_INLINE static inline __attribute__((always_inline))
 #define NND_UNROLL _Pragma("GCC unroll 256")
+#endif
+#ifndef NND_OPAQUE /* the compiler does not look through a vector that is in a register */
+#if defined(__x86_64__)
+#define NND_OPAQUE(x) __asm__("" : "+v"(x))
+#else
+#define NND_OPAQUE(x)
+#endif
+#endif
 #define NND_NO_UNROLL _Pragma("GCC unroll 1")
 #define NND_LINE_BYTES 64 /* of a cache */
 

@@ -10,16 +10,20 @@ from nndeploy.own_operators.dead_steps import without_dead_steps
 from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
+from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.separable import fuse_separable
-from nndeploy_native.steps.step import Step
+from nndeploy_native.fusion.stem import fuse_stem
+from nndeploy_native.steps.step import Machine, Step
 
 
-def fused(steps: list[Step], kept: Set[str], *, with_convolutions: bool = True) -> list[Step]:
+def fused(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
     steps = fuse_channel_parts(steps, kept)
-    if not with_convolutions:
+    if not machine.fuses:
         return steps
-    steps = fuse_separable(steps, kept)
-    return fuse_inverted_residual(steps, kept)
+    steps = fuse_separable(steps, kept, machine)
+    steps = fuse_inverted_residual(steps, kept)
+    steps = fuse_layout(steps, kept, machine)
+    return fuse_stem(steps, kept, machine)

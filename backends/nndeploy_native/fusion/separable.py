@@ -2,7 +2,8 @@
 """depthwise -> pointwise  =>  separable: the tensor between is not written to memory.
 
 What stands between them (bias, activation) is already the depthwise step's epilogue, which never adds a residual. The
-pointwise convolution must be the only reader.
+pointwise convolution must be the only reader. A convolution of one channel from the order of ONNX is depthwise too: it
+is joined where the kernel for planes can do the pair.
 """
 
 from collections.abc import Set
@@ -10,10 +11,10 @@ from collections.abc import Set
 from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Step
+from nndeploy_native.steps.step import Machine, Step
 
 
-def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_separable(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
     """Returns the steps with each such pair as one step, at the place of its second."""
     readers, writers = readers_of(steps), writers_of(steps)
     found: dict[int, Step] = {}
@@ -23,13 +24,14 @@ def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
             continue
         first = only_writer(writers, readers, step.x.name, number)
         maker = steps[first] if first is not None else None
-        if first is not None and isinstance(maker, Convolution) and _fits(maker, step):
+        if first is not None and isinstance(maker, Convolution) and _fits(maker, step, machine):
             found[number] = Separable(maker, step)
             gone.add(first)
     return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]
 
 
-def _fits(first: Convolution, second: Convolution) -> bool:
+def _fits(first: Convolution, second: Convolution, machine: Machine) -> bool:
     residual = second.epilogue.residual
     is_read_once = residual is None or residual.name != first.output.name
-    return first.is_depthwise and second.x == first.output and is_read_once
+    is_pair = first.is_depthwise and second.x == first.output and is_read_once
+    return is_pair and (first.x.is_blocked or Separable(first, second).takes_planes(machine))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""first convolution -> separable  =>  stem: the widest tensor of a light network is not written to memory."""
+"""first convolution -> separable  =>  stem: the widest tensor of a light network is not written to memory.
+
+The separable pair must be its only reader, and read it once: a residual may be that tensor too.
+"""
 
 from collections.abc import Set
 
@@ -22,8 +25,13 @@ def fuse_stem(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]
         maker = steps[before] if before is not None else None
         if before is None or not isinstance(maker, Convolution) or maker.kernel != "first_convolution":
             continue
-        stem = Stem(maker, step)
-        if maker.epilogue.residual is None and maker.output == step.first.x and stem.fits(machine):
-            found[number] = stem
+        if _fits(maker, step) and Stem(maker, step).fits(machine):
+            found[number] = Stem(maker, step)
             gone.add(before)
     return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]
+
+
+def _fits(wide: Convolution, pair: Separable) -> bool:
+    residual = pair.epilogue.residual
+    is_read_once = residual is None or residual.name != wide.output.name
+    return wide.epilogue.residual is None and wide.output == pair.first.x and is_read_once

@@ -74,9 +74,12 @@ class Convolution:
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether each output channel is made of the input channel at the same place."""
+        """Whether each output channel is made of the input channel at the same place, and of more than one pixel.
+
+        Of one channel it may be pointwise too, which it then is.
+        """
         fits = self.groups == self.x.channels == self.output.channels and self.weights.shape[1] == 1
-        return fits and not self.is_transposed
+        return fits and not self.is_transposed and not self.is_pointwise
 
     @property
     def is_pointwise(self) -> bool:

@@ -10,7 +10,6 @@ import pytest
 from nndeploy.bundle.manifest import (
     Golden,
     ImageInput,
-    Limits,
     Manifest,
     Member,
     NamedType,
@@ -66,15 +65,7 @@ def small_manifest() -> Manifest:
         ranges={"N": DimRange(1, 8, 4)},
         aliases={"same": "image/:0"},
         constants="tables/constants.safetensors",
-        goldens=(
-            Golden(
-                "goldens/0/inputs.safetensors",
-                "goldens/0/outputs.safetensors",
-                "",
-                "generated",
-                {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0.0, 0.0, 1, 0.5)},
-            ),
-        ),
+        goldens=(Golden("goldens/0/inputs.safetensors", "goldens/0/outputs.safetensors", "", "generated"),),
         tolerances={"float32": Tolerance(1e-4, 1e-5)},
         checks=({"scope": "whole", "ok": True},),
         image_input=ImageInput("image/:0", 8, 8, "RGB", "NCHW", (0.0, 0.5, 1.0), (255.0, 1.0, 2.5), ("zero", "one")),

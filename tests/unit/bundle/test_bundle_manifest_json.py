@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import nndeploy.bundle.manifest_json as manifest_json
-from nndeploy.bundle.manifest import FORMAT_MINOR, Manifest
+from nndeploy.bundle.manifest import FORMAT_MINOR, Limits, Manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError
@@ -49,6 +49,18 @@ def test_steps_of_ranges_come_back_and_make_it_format_1_2(full_manifest: Manifes
     assert decode_manifest(encode_manifest(stepped)) == stepped
     del plain["ranges"]["M"]["step"]
     with pytest.raises(BundleError, match=r"ranges\['M'\]: the field 'step' is missing"):
+        manifest_from_json(plain)
+
+
+def test_limits_of_goldens_come_back_and_make_it_format_1_5(full_manifest: Manifest) -> None:
+    limits = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0.0, 0.0, 1, 0.5)}
+    limited = replace(full_manifest, goldens=(replace(full_manifest.goldens[0], limits=limits),))
+    plain = manifest_to_json(limited)
+    assert plain["format"]["minor"] == 5
+    VALIDATOR.validate(plain)
+    assert decode_manifest(encode_manifest(limited)) == limited
+    plain["goldens"][0]["limits"]["scores"]["rms"] = -1.0
+    with pytest.raises(BundleError, match=r"limits\['scores'\].rms: expected a finite number"):
         manifest_from_json(plain)
 
 
@@ -308,6 +320,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
     data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
     data["ranges"]["N"]["step"] = 1
+    data["goldens"][0]["limits"] = {}
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
     assert manifest_from_json(data) == full_manifest
@@ -317,6 +330,7 @@ def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str,
     data["format"]["minor"] = FORMAT_MINOR + 1
     data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
     data["ranges"]["N"]["step"] = 1
+    data["goldens"][0]["limits"] = {}
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"
 

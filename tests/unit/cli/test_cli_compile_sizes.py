@@ -14,15 +14,15 @@ from nndeploy.target import Target, with_window_buffer
     [("8KiB", 8192), ("256KiB", 262144), ("1MiB", 1 << 20), ("1GiB", 1 << 30), ("65536", 65536), ("100 B", 100)],
 )
 def test_sizes_are_bytes_or_have_a_binary_unit(text: str, size: int) -> None:
-    assert num_bytes(text) == size
+    assert num_bytes(text, "--cache-buffer") == size
 
 
 @pytest.mark.parametrize(
     "text", ["", "KiB", "-1", "1.5KiB", "256KB", "256kib", "1TiB", "0x10", "1 2", "9" * 19, "\u0663"]
 )
 def test_other_sizes_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a size") as caught:
-        num_bytes(text)
+    with pytest.raises(UsageError, match="--cache-buffer: .* is not a size") as caught:
+        num_bytes(text, "--cache-buffer")
     assert "256KiB" in caught.value.hint
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Races of calls: who takes turns, who is run once, and what the figures are."""
 
+import itertools
 import time
 from collections.abc import Mapping
 
 import pytest
 
+from nndeploy.jobs import measuring
 from nndeploy.jobs.measuring import ROUNDS, raced
 from nndeploy.value_types import Value
 
@@ -23,7 +25,7 @@ class Runner:
 
 def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
     log: list[str] = []
-    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014, 1)
+    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014)
     assert times[0][0] == pytest.approx(1.0, rel=0.5)
     assert times[1][0] > times[0][0]
     turns = [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
@@ -31,10 +33,10 @@ def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
     assert len(turns) == 2 * (ROUNDS + 1)
 
 
-def test_hopeless_call_is_run_twice_and_no_more() -> None:
+def test_hopeless_call_is_run_three_times_and_no_more() -> None:
     log: list[str] = []
-    times = raced([Runner(20.0, log, "slow"), Runner(1.0, log, "fast"), Runner(1.0, log, "as fast")], [{}], 0.014, 1)
-    assert log.count("slow") == 2
+    times = raced([Runner(20.0, log, "slow"), Runner(1.0, log, "fast"), Runner(1.0, log, "as fast")], [{}], 0.014)
+    assert log.count("slow") == 3
     assert times[0][0] >= 20.0
     assert log.count("fast") > 2 * ROUNDS - 1
 
@@ -45,10 +47,20 @@ def test_each_sample_is_measured() -> None:
     def call(sample: Mapping[str, Value]) -> None:
         time.sleep(sizes[str(sample["size"])] / 1e3)
 
-    ((short, long),) = raced([call], [{"size": "short"}, {"size": "long"}], 0.02, 1)
+    ((short, long),) = raced([call], [{"size": "short"}, {"size": "long"}], 0.02)
     assert short < long
 
 
 def test_items_at_once_are_counted_together() -> None:
-    ((ms,),) = raced([lambda _sample: time.sleep(0.004)], [{}], 0.1, 4)
+    ((ms,),) = raced([lambda _sample: time.sleep(0.004)], [{}], 0.1, inflight=4)
     assert ms < 3.0
+
+
+def test_time_without_a_core_is_not_the_call_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = itertools.accumulate(itertools.repeat(6_000_000))
+    monkeypatch.setattr(measuring, "_waited_ns", lambda: next(waits))
+    calls = [lambda _sample: time.sleep(0.01)] * 2
+    (alone,), _ = raced(calls, [{}], 0.0)
+    assert alone < 9.0
+    (with_threads,), _ = raced(calls, [{}], 0.0, threads=2)
+    assert with_threads >= 10.0

@@ -43,7 +43,7 @@ def test_a_folder_that_cannot_be_made_says_what_to_name(tmp_path: Path, monkeypa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(CannotCreateError, match=r"no temporary folder can be made: No such file .*TMPDIR"):
         temporary_folder("x-").__enter__()
-    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: full())
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(InputOutputError, match=SAID):
         temporary_folder("x-").__enter__()
 

@@ -14,7 +14,15 @@ import pytest
 from native_models import HEADER, Array, needs_zig, reals, runnable_isas
 from nndeploy_native.build import build
 from nndeploy_native.isa import Isa
-from nndeploy_native.plan import PLAN_FILE, plan_from_json, plan_to_json
+from nndeploy_native.plan import (
+    CONSTANTS_FILE,
+    LIBRARY_FILE,
+    PLAN_FILE,
+    SHAPES_FORMAT,
+    plan_from_json,
+    plan_to_json,
+)
+from nndeploy_native.plan_check import seal_of
 from nndeploy_native.session import NativeSession, open_session
 from nndeploy_native.steps.step import Machine
 from nndeploy_native.support import supports
@@ -312,7 +320,7 @@ def test_plan_with_shapes_is_read_as_it_was_written(small: tuple[ir.Model, Artif
     plan = plan_from_json(small[1].files[PLAN_FILE])
     assert plan.shapes is not None
     assert plan_from_json(plan_to_json(plan)) == plan
-    assert small[1].metadata["format"] == 2
+    assert small[1].metadata["format"] == SHAPES_FORMAT
 
 
 @pytest.mark.parametrize(
@@ -337,7 +345,10 @@ def test_a_plan_of_another_library_is_refused(small: tuple[ir.Model, Artifact]) 
     plan = plan_from_json(small[1].files[PLAN_FILE])
     assert plan.shapes is not None
     other = replace(plan, shapes=replace(plan.shapes, num_entries=plan.shapes.num_entries + 1))
-    artifact = replace(small[1], files={**small[1].files, PLAN_FILE: plan_to_json(other)})
+    files, constants = dict(small[1].files), small[1].files[CONSTANTS_FILE]
+    seals = [seal_of(text, constants).encode() for text in (files[PLAN_FILE], plan_to_json(other))]
+    files |= {PLAN_FILE: plan_to_json(other), LIBRARY_FILE: files[LIBRARY_FILE].replace(*seals)}
+    artifact = replace(small[1], files=files)
     with pytest.raises(BundleError, match="another table than the plan says"):
         opened(artifact).run({"x": np.zeros((1, 8, 5, 5), np.float32)})
 

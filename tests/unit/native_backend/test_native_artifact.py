@@ -2,23 +2,31 @@
 """Artifacts: built for the target's instructions, the same bytes each time, and refused where they cannot run."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
-from native_models import built, model_of, needs_zig, reals
+from native_models import HEADER, built, model_of, needs_zig, reals
+from nndeploy_native import build as build_module
 from nndeploy_native import library
 from nndeploy_native import session as session_module
+from nndeploy_native.arena import Arena
 from nndeploy_native.isa import ISAS, isa_for
 from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json, plan_to_json
+from nndeploy_native.plan_check import seal_of
 from nndeploy_native.plugin import Plugin
 from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
 
+from nndeploy import compile_model
 from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.known_targets import known_targets
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
 from nndeploy.target import Target, host_target, target_from_toml
@@ -115,8 +123,11 @@ def test_damaged_artifacts_are_refused(tmp_path: Path) -> None:
         _open(artifact, **{CONSTANTS_FILE: b""})
     with pytest.raises(BundleError, match=r"malformed plan\.json"):
         _open(artifact, **{PLAN_FILE: b'{"arena_bytes": -1}'})
-    with pytest.raises(UnavailableError, match="cannot be loaded"):
+    with pytest.raises(BundleError, match="made with another"):
         _open(artifact, **{LIBRARY_FILE: b"no library"})
+    seal = seal_of(artifact.files[PLAN_FILE], artifact.files[CONSTANTS_FILE])
+    with pytest.raises(UnavailableError, match="cannot be loaded"):
+        _open(artifact, **{LIBRARY_FILE: seal.encode()})
     with pytest.raises(BundleError, match="format"):
         open_session({}, {"format": 7}, OpenOptions())
 
@@ -164,3 +175,20 @@ def test_malformed_plan_is_refused(member: str, value: object) -> None:
     good = json.loads(plan_to_json(Plan("x86-64-v3", 64, 0, 0, (Border("x", (1,)),), (Border("y", (1,)),))))
     with pytest.raises(BundleError, match=r"malformed plan\.json"):
         plan_from_json(json.dumps({**good, member: value}).encode())
+
+
+def test_a_mistake_of_ours_is_told_with_its_place_and_the_next_backend_takes_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    needs_zig()
+    monkeypatch.setattr(build_module, "arena_of", lambda *_: Arena({}, "0", 0))  # forgets every value between
+    model = onnx.parser.parse_model(
+        HEADER + "g (float[1,4,5,5] x) => (float[1,4,1,1] y) { a = Relu(x) y = Conv(a, w) }"
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(reals(4, 4, 5, 5), "w"))
+    report = compile_model(
+        model, tmp_path / "m.nnd", backends="native,onnxruntime", objective="priority", workers=InProcessWorkers()
+    )
+    assert [one.backend for one in report.submodels] == ["onnxruntime"]
+    (line,) = [line for line in report.dropped if line.startswith("native lost")]
+    assert re.search(r"a bug of nndeploy_native\.build, line \d+: KeyError: ", line)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from native_models import Array, built, convolved, model_of, reals, run, runnable_isas
 from nndeploy_native.fusion import fused
-from nndeploy_native.isa import Isa
+from nndeploy_native.isa import ISAS, Isa
 from nndeploy_native.lowering.table import lower
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Machine
@@ -102,7 +102,7 @@ def _has_separable(text: str, v: Array | None = None) -> bool:
     constants = {"w": reals(8, 1, 3, 3), "v": reals(24, 8, 1, 1) if v is None else v}
     lowered = lower(model_of(text, constants), {})
     kept = {tensor.name for tensor in lowered.outputs.values()}
-    return any(isinstance(step, Separable) for step in fused(lowered.steps, kept))
+    return any(isinstance(step, Separable) for step in fused(lowered.steps, kept, Machine(ISAS[0])))
 
 
 def _run(artifact: Artifact, x: Array) -> Array:

@@ -55,7 +55,7 @@ def network(seed: int = 0, *, ends_with: str = "classes") -> ModelProto:
             helper.make_node("Mul", [f"r{i}", "less"], [f"m{i}"], f"mul{i}"),
             helper.make_node("Add", [f"m{i}", f"h{i - 1}"], [f"h{i}"], f"add{i}"),
         ]
-    inits.append(numpy_helper.from_array(np.float32(0.4), "less"))
+    inits.append(numpy_helper.from_array(np.float32(0.2), "less"))
     last = f"h{BLOCKS}"
     more_nodes, more_inits, outputs = _DETECTOR(last, random) if ends_with == "list" else _CLASSES(last, random)
     graph = helper.make_graph(
@@ -258,10 +258,11 @@ def _is_weight(name: str, array: np.ndarray[Any, Any]) -> bool:
 
 
 def _one_scale(model: ModelProto) -> bool:
+    """Changes the scale of the first weight, or of one channel or block of it."""
     return _edit(
         model,
-        lambda name, a: name.startswith(("w", "s")) and ("scale" in name or (name[1:].isdigit() and name[0] == "s")),
-        lambda a: a * np.where(np.arange(a.size).reshape(a.shape) == a.size // 2, 2.0, 1.0) if a.size > 1 else a * 1.25,
+        lambda name, a: name == "s1" or (name.startswith(("w0", "w1")) and "scale" in name),
+        lambda a: a * np.where(a == a.max(), 2.0, 1.0) if a.size > 1 else a * 1.25,
     )
 
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bundle and the two libraries on one thread, each made inside a child of `interleaved`.
+
+Values that are no arrays (lists of maps, as ZipMap returns) are timed, and left out of what crosses to the parent.
+OpenVINO computes in float32 without quantising activations by itself, as our bundles have it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import native_engines
+import numpy as np
+from interleaved import Array, EngineRefusedError, Ready
+
+Inputs = Mapping[str, Array]
+
+
+def bundle(inputs: Inputs, path: str) -> Ready:
+    """A compiled bundle through the runtime."""
+    import nndeploy
+
+    program = nndeploy.load_bundle(path, threads=1, device="cpu", cache_dir="")
+    return Ready(lambda: program.run(inputs), lambda found: _arrays(found.values()))
+
+
+def onnxruntime(inputs: Inputs, model: str) -> Ready:
+    """ONNX Runtime's CPU provider, all its optimisations, free dimensions fixed."""
+    return _of_arrays(native_engines.onnxruntime(inputs, model, threads=1))
+
+
+def openvino(inputs: Inputs, model: str) -> Ready:
+    """OpenVINO on the CPU at fixed sizes."""
+    try:
+        return _of_arrays(native_engines.openvino(inputs, model, threads=1))
+    except (RuntimeError, TypeError, ValueError) as err:
+        raise EngineRefusedError(" ".join(str(err).split())[-200:]) from err
+
+
+def _of_arrays(ready: Ready) -> Ready:
+    return Ready(ready.call, lambda found: _arrays(ready.arrays_of(found)), ready.note)
+
+
+def _arrays(values: Any) -> list[Array]:
+    arrays = [np.asarray(one) for one in values if isinstance(one, np.ndarray | np.generic)]
+    return [one.astype(np.str_) if one.dtype == object else one for one in arrays]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One graph measured, and the file that keeps every result: one line of JSON a graph and tree, the newest counts."""
+
+import dataclasses
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from interleaved import Engine, EngineDiedError, Pace, Race, race
+from zoo_compile import Compiled, compiled
+from zoo_graphs import Subject
+
+from nndeploy.bundle.manifest import Tolerance
+from nndeploy.compare import compare_values
+
+PEERS = ("onnxruntime", "openvino")
+AGREEMENT_SECONDS = 300.0
+_ROUGH = Tolerance(rtol=2e-2, atol=1e-3, span=2e-2)
+"""OpenVINO counts as an engine of a model where its outputs are not plainly other ones than ONNX Runtime's."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found of one graph; times are medians in milliseconds on one thread, None where it did not run."""
+
+    name: str
+    group: str
+    about: str
+    tree: str
+    date: str
+    exit_code: int | None
+    compile_seconds: float
+    said: str
+    made_of: str
+    comparisons: int
+    agrees: bool | None = None
+    agreement: str = ""
+    bundle_ms: float | None = None
+    onnxruntime_ms: float | None = None
+    openvino_ms: float | None = None
+    ratio: float | None = None
+    notes: str = ""
+
+
+def measured(subject: Subject, tree: str, pace: Pace, seconds_limit: float) -> Result:
+    """Compiles, compares and races one graph."""
+    with tempfile.TemporaryDirectory(prefix="nndeploy-zoo-") as name:
+        bundle = Path(name) / "model.nnd"
+        made = compiled(subject.path, bundle, seconds_limit)
+        result = _started(subject, tree, made)
+        if made.exit_code != 0:
+            return result
+        agrees, note = _agreement(subject, bundle, Path(name))
+        result = dataclasses.replace(result, agrees=agrees, agreement=note)
+        return _with_times(result, subject, bundle, pace)
+
+
+def _started(subject: Subject, tree: str, made: Compiled) -> Result:
+    return Result(
+        subject.name, subject.group, subject.about, tree, time.strftime("%Y-%m-%d"), made.exit_code,
+        round(made.seconds, 1), made.said, made.made_of, made.comparisons,
+    )  # fmt: skip
+
+
+def _agreement(subject: Subject, bundle: Path, folder: Path) -> tuple[bool, str]:
+    np.savez(folder / "inputs.npz", **subject.inputs)
+    command = [sys.executable, str(Path(__file__).with_name("zoo_agreement.py"))]
+    command += [str(subject.path), str(bundle), str(folder / "inputs.npz")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=AGREEMENT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return False, f"no end within {AGREEMENT_SECONDS:g} s"
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        return False, f"ended with {done.returncode}: {lines[-1][:300]}"
+    found = json.loads(done.stdout.splitlines()[-1])
+    return bool(found["agrees"]), str(found["note"])
+
+
+def _with_times(result: Result, subject: Subject, bundle: Path, pace: Pace) -> Result:
+    engines = [Engine("bundle", "zoo_engines:bundle", {"path": str(bundle)})]
+    engines += [Engine(name, f"zoo_engines:{name}", {"model": str(subject.path)}) for name in PEERS]
+    notes: list[str] = []
+    found: Race | None = None
+    while found is None:
+        try:
+            found = race(engines, subject.inputs, pace)
+        except EngineDiedError as err:
+            dead = str(err).split(" ")[0].rstrip(":")
+            notes.append(str(err)[:200])
+            if dead not in PEERS:
+                return dataclasses.replace(result, notes="; ".join(notes))
+            engines = [one for one in engines if one.name != dead]
+    notes += [f"{name} refuses: {reason[:120]}" for name, reason in found.refused.items()]
+    peers = [name for name in PEERS if name in found.outputs]
+    if "openvino" in peers and not _roughly_same(found):
+        notes.append("openvino's numbers are others and do not count")
+        peers.remove("openvino")
+    times = {f"{name}_ms": _rounded(found.ms(name)) for name in ("bundle", *PEERS) if name in found.outputs}
+    ratio = _rounded(found.ratio("bundle", peers)) if peers else None
+    return dataclasses.replace(result, **times, ratio=ratio, notes="; ".join(notes))
+
+
+def _roughly_same(found: Race) -> bool:
+    got, want = found.outputs["openvino"], found.outputs["onnxruntime"]
+    if len(got) != len(want):
+        return False
+    return all(compare_values(a.astype(b.dtype), b, _ROUGH).ok for a, b in zip(got, want, strict=True))
+
+
+def _rounded(figure: float) -> float:
+    return float(f"{figure:.4g}")
+
+
+def append(path: Path, result: Result) -> None:
+    """Adds a line to the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lines:
+        lines.write(json.dumps(dataclasses.asdict(result)) + "\n")
+
+
+def newest(path: Path) -> dict[str, Result]:
+    """Returns the last result of every graph in the file."""
+    if not path.exists():
+        return {}
+    found = [Result(**json.loads(line)) for line in path.read_text().splitlines()]
+    return {one.name: one for one in found}
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    """Returns the geometric mean; NaN of nothing."""
+    return statistics.geometric_mean(ratios) if ratios else float("nan")

@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks of all operators that the backend has, in all orders; the same for the same seed.
+
+Values are images (N, C, H, W) or of any other rank; plain and blocked ends, residuals that are read again, activations
+in every form, several outputs. Numbers stay near one, so that a difference to float64 is an error and no rounding.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from native_models import Array
+from onnx import TensorProto, helper, numpy_helper
+
+Shape = tuple[int, ...]
+MOST_ELEMENTS = 60_000
+MOST_PRODUCTS = 12_000_000
+CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 19, 24, 31, 32, 33, 40, 48, 63, 64, 70, 96, 129, 160, 200)
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15, 16, 17, 20, 28, 29, 31, 32, 33, 40, 56, 64, 100, 112, 160, 200)
+ACTIVATIONS = (
+    "Relu", "HardSwish", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSigmoid", "Softplus", "Abs", "Neg", "Erf", "Gelu",
+    "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded",
+)  # fmt: skip
+
+
+class Drawn:
+    """A graph that grows node by node; `keeps_sizes` leaves out what only shapes that are fixed allow."""
+
+    def __init__(self, seed: int, *, keeps_sizes: bool = False) -> None:
+        """Draws the input."""
+        self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)  # noqa: S311 - no secret
+        self.keeps_sizes = keeps_sizes
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, Array] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.inputs: dict[str, Array] = {}
+        self.read: set[str] = set()
+        self.new_input(self.image_shape())
+
+    def image_shape(self) -> Shape:
+        """Returns the shape of an input."""
+        while True:
+            if self.keeps_sizes:
+                return (1, self.random.choice(CHANNELS[:20]), 24, 24)
+            channels = self.random.choice((1, 2, 3, 4)) if self.random.random() < 0.35 else self.random.choice(CHANNELS)
+            shape = (
+                self.random.choice((1, 1, 1, 2, 3)),
+                channels,
+                self.random.choice(SIZES),
+                self.random.choice(SIZES),
+            )
+            if math.prod(shape) <= MOST_ELEMENTS:
+                return shape
+
+    def new_input(self, shape: Shape) -> str:
+        """Returns a new input of the graph."""
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = self.normal(*shape)
+        self.shapes[name] = shape
+        return name
+
+    def normal(self, *shape: int) -> Array:
+        """Returns normal numbers."""
+        return self.numbers.standard_normal(shape).astype(np.float32)
+
+    def constant(self, array: Array) -> str:
+        """Returns the name of a new constant."""
+        name = f"c{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def whole(self, *numbers: int) -> str:
+        """Returns the name of a new constant of whole numbers."""
+        return self.constant(np.array(numbers, np.int64))
+
+    def node(self, operator: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
+        """Returns the output, of `shape`, of a new node."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes))
+        self.read.update(inputs)
+        self.shapes[name] = shape
+        return name
+
+    def values(self, rank: int = 4) -> list[str]:
+        """Returns the values of a rank."""
+        return [name for name, shape in self.shapes.items() if len(shape) == rank]
+
+    def same(self, name: str) -> list[str]:
+        """Returns the values that have the same shape as one, without it."""
+        return [other for other, shape in self.shapes.items() if shape == self.shapes[name] and other != name]
+
+    # Convolutions.
+
+    def conv(self, x: str, kind: str, *, keeps: bool = False, channels: int = 0) -> str | None:
+        """Returns a convolution of an image or a row of pixels, None where it would be too large."""
+        shape, inputs = self.shapes[x], self.shapes[x][1]
+        kernel = 1 if kind == "pointwise" else self.random.choice((1, 2, 3, 3, 3, 5, 7))
+        groups = inputs if kind == "depthwise" else 1
+        if kind == "grouped":
+            groups = self.random.choice([one for one in (2, 3, 4, 5) if inputs % one == 0] or [1])
+        outputs = inputs if kind == "depthwise" else channels or self.random.choice(CHANNELS)
+        outputs = max(1, outputs // groups) * groups
+        kernels, strides, pads, dilations = [], [], [[], []], []
+        for size in shape[2:]:
+            one = self.random.choice((1, kernel)) if self.random.random() < 0.1 else kernel
+            dilation = self.random.choice((1, 1, 1, 1, 2, 3)) if one > 1 else 1
+            reach = (one - 1) * dilation
+            before, after = self._pads(reach, kind)
+            stride = 1 if kind == "pointwise" or self.random.random() < 0.7 else self.random.choice((2, 2, 3))
+            if keeps or size + before + after <= reach:
+                before, after = reach // 2, reach - reach // 2
+            stride = 1 if keeps else stride
+            for to, number in zip((kernels, strides, dilations), (one, stride, dilation), strict=True):
+                to.append(number)
+            pads[0].append(before)
+            pads[1].append(after)
+        sizes = [
+            (size + pads[0][i] + pads[1][i] - (kernels[i] - 1) * dilations[i] - 1) // strides[i] + 1
+            for i, size in enumerate(shape[2:])
+        ]
+        of_group = inputs // groups
+        out = (shape[0], outputs, *sizes)
+        if math.prod(out) > MOST_ELEMENTS or math.prod(out) * of_group * math.prod(kernels) > MOST_PRODUCTS:
+            return None
+        weights = self.normal(outputs, of_group, *kernels) / np.float32(math.sqrt(of_group * math.prod(kernels)))
+        operands = [x, self.constant(weights)]
+        if self.random.random() < 0.7:
+            operands.append(self.constant(self.normal(outputs) * np.float32(0.3)))
+        return self.node(
+            "Conv", operands, out, group=groups, strides=strides, pads=[*pads[0], *pads[1]], dilations=dilations
+        )
+
+    def _pads(self, reach: int, kind: str) -> tuple[int, int]:
+        if kind == "pointwise":
+            return 0, 0
+        match self.random.randrange(8):
+            case 0:
+                return 0, 0
+            case 1:
+                return self.random.randint(0, reach), self.random.randint(0, reach)
+            case 2:
+                return self.random.randint(0, reach + 9), self.random.randint(0, reach + 9)
+        return reach // 2, reach - reach // 2
+
+    def activation(self, x: str) -> str:
+        """Returns an activation in one of its forms."""
+        shape = self.shapes[x]
+
+        def scalar(value: float) -> str:
+            return self.constant(np.array(value, np.float32))
+
+        name = self.random.choice(ACTIVATIONS)
+        per_channel = (shape[1], *[1] * (len(shape) - 2)) if len(shape) > 2 else (shape[-1],)
+        match name:
+            case "clip":
+                return self.node("Clip", [x, scalar(0), scalar(6)], shape)
+            case "silu":
+                return self.node("Mul", [x, self.node("Sigmoid", [x], shape)], shape)
+            case "hardswish spelled":
+                above = self.node("Clip", [self.node("Add", [x, scalar(3)], shape), scalar(0), scalar(6)], shape)
+                return self.node("Div", [self.node("Mul", [x, above], shape), scalar(6)], shape)
+            case "prelu":
+                return self.node("PRelu", [x, self.constant(self.normal(*per_channel) * np.float32(0.3))], shape)
+            case "channel":
+                numbers = self.constant(self.normal(*per_channel))
+                return self.node(self.random.choice(("Mul", "Add", "Sub")), [x, numbers], shape)
+            case "square":
+                return self.node("Pow", [self.node("Tanh", [x], shape), scalar(2)], shape)
+            case "bounded":  # a quotient, a root, an exponential and a logarithm of what cannot be near zero
+                large = self.node("Add", [self.node("Exp", [self.node("Tanh", [x], shape)], shape), scalar(1)], shape)
+                return self.node(self.random.choice(("Sqrt", "Reciprocal", "Log")), [large], shape)
+        return self.node(name, [x], shape)
+
+    def end(self, x: str) -> str:
+        """Returns what may follow a convolution: activations and residuals, in any order."""
+        for _ in range(self.random.choice((0, 1, 1, 2))):
+            others = self.same(x)
+            if others and self.random.random() < 0.5:
+                operator = self.random.choice(("Add", "Add", "Add", "Mul", "Sub", "Max", "Min", "Sum"))
+                pair = [x, self.random.choice(others[-4:] + others[:1])]
+                self.random.shuffle(pair)
+                x = self.node(operator, pair, self.shapes[x])
+            else:
+                x = self.activation(x)
+        return x
+
+    def one_conv(self, x: str) -> str | None:
+        """Returns a convolution with an end."""
+        kind = self.random.choice(("pointwise", "depthwise", "depthwise", "dense", "dense", "grouped"))
+        made = self.conv(x, kind, keeps=self.random.random() < 0.5)
+        return None if made is None else self.end(made)
+
+    def pair(self, x: str) -> str | None:
+        """Returns depthwise and pointwise, often before that what makes a stem or an inverted residual of it."""
+        first, keeps = self.random.random(), self.random.random() < 0.6
+        at: str | None = x
+        if first < 0.35:
+            at = self.conv(x, "pointwise", channels=min(200, 2 * self.shapes[x][1] + self.random.randint(0, 20)))
+        elif first < 0.6:
+            at = self.conv(x, "dense", keeps=keeps)
+        if at is not None and at != x and self.random.random() < 0.7:
+            at = self.activation(at)
+        before = at
+        at = None if at is None else self.conv(at, "depthwise", keeps=keeps)
+        if at is not None and self.random.random() < 0.7:
+            at = self.activation(at)
+        if at is None or before is None:
+            return None
+        at = self.conv(at, "pointwise", channels=self.shapes[before][1] if self.random.random() < 0.3 else 0)
+        if at is not None and self.shapes[at] == self.shapes[before] and self.random.random() < 0.5:
+            at = self.node("Add", [before, at], self.shapes[at])  # reads again what the pair reads
+        elif at is not None and self.shapes[at] == self.shapes[x] and self.random.random() < 0.5:
+            at = self.node("Add", [at, x], self.shapes[at])
+        return None if at is None else self.end(at)
+
+    def squeeze_excite(self, x: str) -> str | None:
+        """Returns an image times a number of each channel, which follows from the image."""
+        shape = self.shapes[x]
+        pooled = self.node("GlobalAveragePool", [x], (*shape[:2], 1, 1))
+        made = self.conv(pooled, "pointwise", channels=shape[1])
+        return None if made is None else self.node("Mul", [x, self.node("Sigmoid", [made], self.shapes[made])], shape)
+
+    def batch_normalization(self, x: str) -> str:
+        """Returns an image normalised by constants."""
+        channels = self.shapes[x][1]
+        numbers = [self.normal(channels) for _ in range(3)] + [np.abs(self.normal(channels)) + np.float32(0.5)]
+        return self.node("BatchNormalization", [x, *map(self.constant, numbers)], self.shapes[x])
+
+    def pool(self, x: str) -> str:
+        """Returns an image pooled, by windows or as a whole."""
+        shape, kind = (
+            self.shapes[x],
+            self.random.choice(("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")),
+        )
+        if kind.startswith("Global"):
+            return self.node(kind, [x], (*shape[:2], 1, 1))
+        kernel = [min(self.random.choice((2, 3, 3, 5)), size) for size in shape[2:]]
+        strides = [self.random.choice((1, 2, 2)) for _ in kernel]
+        begins, ends = ([self.random.randint(0, (one - 1) // 2) for one in kernel] for _ in range(2))
+        sizes = [(shape[2 + i] + begins[i] + ends[i] - kernel[i]) // strides[i] + 1 for i in range(2)]
+        more = {"count_include_pad": self.random.randrange(2)} if kind == "AveragePool" else {}
+        out = (*shape[:2], *sizes)
+        return self.node(kind, [x], out, kernel_shape=kernel, strides=strides, pads=[*begins, *ends], **more)
+
+    def resize(self, x: str) -> str | None:
+        """Returns an image of another size."""
+        shape, is_linear = self.shapes[x], self.random.random() < 0.5
+        by = (
+            self.random.choice((2.0, 3.0))
+            if self.keeps_sizes or not is_linear
+            else self.random.choice((0.5, 1.5, 2.0, 2.5))
+        )
+        out = (*shape[:2], *(int(size * by) for size in shape[2:]))
+        if math.prod(out) > MOST_ELEMENTS or 0 in out:
+            return None
+        mode = "linear" if is_linear and not self.keeps_sizes else "nearest"
+        return self.node("Resize", [x, "", self.constant(np.array([1, 1, by, by], np.float32))], out, mode=mode)
+
+    def join(self, x: str) -> str | None:
+        """Returns the channels of several images as one, shuffled now and then."""
+        shape = self.shapes[x]
+        others = [
+            name for name in self.values() if (self.shapes[name][0], *self.shapes[name][2:]) == (shape[0], *shape[2:])
+        ]
+        parts = [x, *(self.random.choice(others) for _ in range(self.random.randint(1, 3)))]
+        channels = sum(self.shapes[name][1] for name in parts)
+        out = (shape[0], channels, *shape[2:])
+        if math.prod(out) > MOST_ELEMENTS:
+            return None
+        return self.node("Concat", parts, out, axis=1)
+
+    def shuffle(self, x: str) -> str | None:
+        """Returns an image with its channels in the order of a shuffle."""
+        n, c, h, w = self.shapes[x]
+        groups = next((one for one in (2, 3, 4, 5) if c % one == 0), 0)
+        if not groups:
+            return None
+        apart = self.node("Reshape", [x, self.whole(n, groups, c // groups, h, w)], (n, groups, c // groups, h, w))
+        turned = self.node("Transpose", [apart], (n, c // groups, groups, h, w), perm=[0, 2, 1, 3, 4])
+        return self.node("Reshape", [turned, self.whole(n, c, h, w)], (n, c, h, w))
+
+    def split(self, x: str) -> str | None:
+        """Returns the first of two parts of the channels; the other is there for later."""
+        shape = self.shapes[x]
+        if shape[1] < 2:
+            return None
+        first = self.random.randint(1, shape[1] - 1)
+        names = [f"v{len(self.nodes)}{side}" for side in "ab"]
+        self.nodes.append(helper.make_node("Split", [x, self.whole(first, shape[1] - first)], names, axis=1))
+        self.read.add(x)
+        for name, channels in zip(names, (first, shape[1] - first), strict=True):
+            self.shapes[name] = (shape[0], channels, *shape[2:])
+        return names[0]
+
+    def slice_(self, x: str) -> str:
+        """Returns a part of a value along one axis, forwards or backwards."""
+        shape = self.shapes[x]
+        axis = self.random.randrange(1, len(shape))
+        start, step = self.random.randint(0, shape[axis] - 1), self.random.choice((1, 1, 2))
+        end = self.random.randint(start + 1, shape[axis])
+        out = (*shape[:axis], -(-(end - start) // step), *shape[axis + 1 :])
+        return self.node("Slice", [x, self.whole(start), self.whole(end), self.whole(axis), self.whole(step)], out)
+
+    def pad(self, x: str) -> str | None:
+        """Returns a value with more around it."""
+        shape, mode = self.shapes[x], self.random.choice(("constant", "edge", "reflect"))
+        widths = [
+            [self.random.randint(0, min(3, size - 1)) if axis > 1 else 0 for axis, size in enumerate(shape)]
+            for _ in "ab"
+        ]
+        out = tuple(size + widths[0][i] + widths[1][i] for i, size in enumerate(shape))
+        return self.node("Pad", [x, self.whole(*widths[0], *widths[1])], out, mode=mode)
+
+    def transposed_conv(self, x: str) -> str | None:
+        """Returns a transposed convolution."""
+        shape, kernel, stride = self.shapes[x], self.random.choice((2, 3, 4)), self.random.choice((1, 2, 2, 3))
+        outputs, pad = self.random.choice(CHANNELS[:14]), self.random.choice((0, 0, 1))
+        sizes = [(size - 1) * stride + kernel - 2 * pad for size in shape[2:]]
+        out = (shape[0], outputs, *sizes)
+        if min(sizes) < 1 or math.prod(out) > MOST_ELEMENTS or math.prod(shape) * outputs * kernel**2 > MOST_PRODUCTS:
+            return None
+        weights = self.normal(shape[1], outputs, kernel, kernel) / np.float32(math.sqrt(shape[1]))
+        return self.node("ConvTranspose", [x, self.constant(weights)], out, strides=[stride] * 2, pads=[pad] * 4)
+
+    def depth_to_space(self, x: str) -> str | None:
+        """Returns channels as pixels."""
+        n, c, h, w = self.shapes[x]
+        if c % 4:
+            return None
+        mode = self.random.choice(("DCR", "CRD"))
+        return self.node("DepthToSpace", [x], (n, c // 4, 2 * h, 2 * w), blocksize=2, mode=mode)
+
+    def transpose(self, x: str) -> str:
+        """Returns a value with its axes in another order."""
+        shape = self.shapes[x]
+        order = self.random.sample(range(len(shape)), len(shape))
+        return self.node("Transpose", [x], tuple(shape[axis] for axis in order), perm=order)
+
+    def along(self, x: str) -> str:
+        """Returns a softmax or a reduction along axes."""
+        shape, kind = (
+            self.shapes[x],
+            self.random.choice(("Softmax", "LogSoftmax", "ReduceMean", "ReduceMax", "ReduceSum")),
+        )
+        axis = self.random.randrange(len(shape))
+        if "Softmax" in kind:
+            return self.node(kind, [x], shape, axis=axis)
+        end = self.random.randint(axis + 1, len(shape))
+        out = tuple(1 if axis <= i < end else size for i, size in enumerate(shape))
+        made = self.node(kind, [x, self.whole(*range(axis, end))], out, keepdims=1)
+        if kind != "ReduceSum":
+            return made
+        count = self.constant(np.array(1 / math.prod(shape[axis:end]), np.float32))
+        return self.node("Mul", [made, count], out)
+
+    def flat(self, x: str) -> str | None:
+        """Returns a fully connected layer of a value as rows."""
+        shape = self.shapes[x]
+        width, outputs = math.prod(shape[1:]), self.random.choice(CHANNELS)
+        if width > 20_000:
+            return None
+        rows = self.node("Flatten", [x], (shape[0], width), axis=1)
+        weights = self.normal(outputs, width) / np.float32(math.sqrt(width))
+        if self.random.random() < 0.5:
+            operands = [rows, self.constant(weights), self.constant(self.normal(outputs))]
+            return self.node("Gemm", operands, (shape[0], outputs), transB=1)
+        return self.node("MatMul", [rows, self.constant(np.ascontiguousarray(weights.T))], (shape[0], outputs))
+
+    def rows(self, x: str) -> str | None:
+        """Returns a convolution of an image whose pixels are one row."""
+        n, c, h, w = self.shapes[x]
+        flat = self.node("Reshape", [x, self.whole(n, c, h * w)], (n, c, h * w))
+        made = self.conv(flat, self.random.choice(("pointwise", "depthwise", "dense")))
+        return None if made is None else self.end(made)
+
+    def attention(self, x: str) -> str | None:
+        """Returns the product of an image's rows with those of another one, or of itself."""
+        n, c, h, w = self.shapes[x]
+        if n * c * h * h > MOST_ELEMENTS or n * c * h * h * w > MOST_PRODUCTS:
+            return None
+        turned = self.node("Transpose", [x], (n, c, w, h), perm=[0, 1, 3, 2])
+        made = self.node("MatMul", [x, turned], (n, c, h, h))
+        return self.node("Softmax", [made], (n, c, h, h), axis=-1)
+
+    def lstm(self, x: str) -> str | None:
+        """Returns the states of an LSTM that walks down an image's rows."""
+        n, c, h, w = self.shapes[x]
+        hidden, directions = self.random.choice((1, 5, 8, 16, 17, 33)), self.random.choice((1, 2))
+        if c * w > 3000 or h * n * 4 * hidden * c * w > MOST_PRODUCTS or h > 40:
+            return None
+        turned = self.node("Transpose", [x], (h, n, c, w), perm=[2, 0, 1, 3])
+        steps = self.node("Reshape", [turned, self.whole(h, n, c * w)], (h, n, c * w))
+        weights = self.normal(directions, 4 * hidden, c * w) / np.float32(math.sqrt(c * w))
+        again = self.normal(directions, 4 * hidden, hidden) / np.float32(math.sqrt(hidden))
+        direction = "bidirectional" if directions == 2 else self.random.choice(("forward", "reverse"))
+        operands = [steps, self.constant(weights), self.constant(again)]
+        return self.node("LSTM", operands, (h, directions, n, hidden), hidden_size=hidden, direction=direction)
+
+    def gather(self, x: str) -> str:
+        """Returns some places of an axis."""
+        shape = self.shapes[x]
+        axis, count = self.random.randrange(1, len(shape)), self.random.randint(1, 9)
+        numbers = [self.random.randint(-shape[axis], shape[axis] - 1) for _ in range(count)]
+        return self.node("Gather", [x, self.whole(*numbers)], (*shape[:axis], count, *shape[axis + 1 :]), axis=axis)
+
+    def expand(self, x: str) -> str | None:
+        """Returns a value that is one wide as a wide one."""
+        shape = self.shapes[x]
+        axis = next((i for i, size in enumerate(shape) if size == 1 and i), 0)
+        by = self.random.choice(SIZES)
+        out = (*shape[:axis], by, *shape[axis + 1 :])
+        return self.node("Expand", [x, self.whole(*out)], out) if axis and math.prod(out) <= MOST_ELEMENTS else None
+
+    def round_(self, x: str) -> str | None:
+        """Returns an input's numbers rounded: of what was computed a tiny difference could be a whole one."""
+        if x not in self.inputs:
+            return None
+        return self.node(self.random.choice(("Floor", "Ceil")), [x], self.shapes[x])
+
+    def second_input(self, x: str) -> str:
+        """Returns a value with an input of its own added."""
+        return self.node("Add", [x, self.new_input(self.shapes[x])], self.shapes[x])
+
+    def step(self, x: str) -> str | None:
+        """Returns the output of one or several new nodes that read `x`, None where the draw does not fit."""
+        if len(self.shapes[x]) != 4:
+            return self.random.choice((self.activation, self.activation, self.along, self.slice_, self.transpose))(x)
+        images: list[tuple[int, Callable[[str], str | None]]] = [
+            (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
+            (2, self.join), (2, self.resize), (1, self.batch_normalization),
+        ]  # fmt: skip
+        if not self.keeps_sizes:
+            images += [
+                (1, one)
+                for one in (
+                    self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.depth_to_space,
+                    self.transpose, self.along, self.flat, self.rows, self.attention, self.lstm, self.gather,
+                    self.expand, self.round_, self.second_input,
+                )
+            ]  # fmt: skip
+        weights, makers = zip(*images, strict=True)
+        return self.random.choices(makers, weights)[0](x)
+
+    def grown(self, steps: int) -> "Drawn":
+        """Returns the graph with so many steps drawn; each mostly goes on where the last one ended."""
+        at = "x0"
+        for _ in range(steps):
+            if self.random.random() < 0.2:
+                at = self.random.choice(self.values() or list(self.shapes))
+            at = self.step(at) or at
+        return self
+
+    def model(self, symbols: Sequence[str] = ()) -> onnx.ModelProto:
+        """Returns the model, its inputs of symbolic sizes; what nobody reads is an output, now and then more."""
+        made = [name for node in self.nodes for name in node.output]
+        outputs = [name for name in made if name not in self.read or self.random.random() < 0.08]
+        shapes = {
+            name: [symbol or size for symbol, size in zip(symbols or [""] * len(one.shape), one.shape, strict=True)]
+            for name, one in self.inputs.items()
+        }
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shapes[name]) for name in shapes if name in self.read
+        ]
+        graph = helper.make_graph(
+            self.nodes, "random", inputs,
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+            [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )  # fmt: skip
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model in float64: ONNX's reference evaluator, with what it computes pixel by pixel in Python done by NumPy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from native_models import Array
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+
+def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Returns every value that a node makes, by name: all that was float32 is float64."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    for one in wide.graph.initializer:
+        if one.data_type == onnx.TensorProto.FLOAT:
+            one.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(one).astype(np.float64), one.name))
+    names = [name for node in wide.graph.node for name in node.output if name]
+    evaluator = ReferenceEvaluator(wide, new_ops=[Conv, ConvTranspose, MaxPool, AveragePool, Resize])
+    given = {name: one.astype(np.float64) if one.dtype == np.float32 else one for name, one in inputs.items()}
+    return dict(zip(names, evaluator.run(names, given, intermediate=False), strict=True))
+
+
+def _axes(attribute: Sequence[int] | None, rank: int, default: int) -> tuple[int, ...]:
+    return tuple(attribute) if attribute else (default,) * rank
+
+
+def _windows(x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:
+    """Returns (N, C, out..., kernel...) of a padded input (N, C, in...)."""
+    axes = tuple(range(2, x.ndim))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
+    places = [slice(None)] * 2 + [slice(None, None, s) for s in strides] + [slice(None, None, d) for d in dilations]
+    return view[tuple(places)]
+
+
+def _padded(x: Array, pads: Sequence[int], value: float = 0.0) -> Array:
+    rank = x.ndim - 2
+    return np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)], constant_values=value)
+
+
+class Conv(OpRun):
+    """Source: ONNX Conv."""
+
+    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
+        rank, groups = x.ndim - 2, attributes.get("group") or 1
+        strides, dilations = (_axes(attributes.get(name), rank, 1) for name in ("strides", "dilations"))
+        x = _padded(x, _axes(attributes.get("pads"), 2 * rank, 0))
+        views = np.split(_windows(x, w.shape[2:], strides, dilations), groups, axis=1)
+        axes = (1, *range(2 + rank, 2 + 2 * rank))
+        parts = [
+            np.moveaxis(np.tensordot(view, one, (axes, (1, *range(2, 2 + rank)))), -1, 1)
+            for view, one in zip(views, np.split(w, groups), strict=True)
+        ]
+        result = np.concatenate(parts, 1)
+        return (result if b is None else result + b.reshape(-1, *[1] * rank),)
+
+
+class ConvTranspose(OpRun):
+    """Source: ONNX ConvTranspose, without groups."""
+
+    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
+        strides, dilations = (_axes(attributes.get(name), 2, 1) for name in ("strides", "dilations"))
+        pads, more = _axes(attributes.get("pads"), 4, 0), _axes(attributes.get("output_padding"), 2, 0)
+        reach = [(w.shape[2 + i] - 1) * dilations[i] + 1 for i in range(2)]
+        full = [(x.shape[2 + i] - 1) * strides[i] + reach[i] + more[i] for i in range(2)]
+        result = np.zeros((x.shape[0], w.shape[1], *full))
+        for ky in range(w.shape[2]):
+            for kx in range(w.shape[3]):
+                top, left = ky * dilations[0], kx * dilations[1]
+                rows = slice(top, top + (x.shape[2] - 1) * strides[0] + 1, strides[0])
+                columns = slice(left, left + (x.shape[3] - 1) * strides[1] + 1, strides[1])
+                result[:, :, rows, columns] += np.einsum("ncyx,co->noyx", x, w[:, :, ky, kx], optimize=True)
+        result = result[:, :, pads[0] : full[0] - pads[2], pads[1] : full[1] - pads[3]]
+        return (result if b is None else result + b[:, None, None],)
+
+
+class MaxPool(OpRun):
+    """Source: ONNX MaxPool, without indices."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        rank, kernel = x.ndim - 2, attributes["kernel_shape"]
+        strides, dilations = (_axes(attributes.get(name), rank, 1) for name in ("strides", "dilations"))
+        x = _padded(x, _axes(attributes.get("pads"), 2 * rank, 0), -np.inf)
+        return (_windows(x, kernel, strides, dilations).max(tuple(range(2 + rank, 2 + 2 * rank))),)
+
+
+class AveragePool(OpRun):
+    """Source: ONNX AveragePool."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        rank, kernel = x.ndim - 2, attributes["kernel_shape"]
+        strides, pads = _axes(attributes.get("strides"), rank, 1), _axes(attributes.get("pads"), 2 * rank, 0)
+        ones, axes = np.ones((1, 1, *x.shape[2:])), tuple(range(2 + rank, 2 + 2 * rank))
+        counted = _padded(ones, pads, 1.0 if attributes.get("count_include_pad") else 0.0)
+        sums, counts = (_windows(one, kernel, strides, (1,) * rank).sum(axes) for one in (_padded(x, pads), counted))
+        return (sums / counts,)
+
+
+class Resize(OpRun):
+    """Source: ONNX Resize, half_pixel: linear, or nearest with round_prefer_floor; scales of height and width."""
+
+    def _run(
+        self, x: Array, roi: Array | None = None, scales: Array | None = None, *_: Any, **attributes: Any
+    ) -> tuple[Array]:
+        assert scales is not None
+        for axis in (2, 3):
+            size, scale = x.shape[axis], float(scales[axis])
+            out = int(np.floor(size * scale))
+            at = np.clip((np.arange(out) + 0.5) / scale - 0.5, 0, size - 1)
+            if attributes.get("mode") == "linear":
+                low = np.minimum(np.floor(at).astype(int), size - 1)
+                high, part = np.minimum(low + 1, size - 1), at - low
+                shape = [1] * x.ndim
+                shape[axis] = out
+                part = part.reshape(shape)
+                x = np.take(x, low, axis) * (1 - part) + np.take(x, high, axis) * part
+            else:
+                x = np.take(x, np.ceil(at - 0.5).astype(int), axis)
+        return (x,)
