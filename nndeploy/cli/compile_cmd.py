@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
@@ -62,7 +63,7 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 
 @click.command("compile", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The bundle to write (.nnd).")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write (.nnd).")
 @click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
@@ -146,6 +147,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
     holds all that is needed to run without it.
     """
+    from nndeploy.bundle.writer import check_can_create
     from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
     from nndeploy.cli.console import print_json
     from nndeploy.compile_job import compile_in_child
@@ -156,6 +158,8 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         return
     if options["output"] is None and not options["dry_run"]:
         raise UsageError("no output was named", hint="-o model.nnd, or --dry-run")
+    if options["output"] is not None and not options["dry_run"]:
+        check_can_create(options["output"])
     if not options["model"].exists():
         raise MissingInputError("no such file", where=str(options["model"]))
 

@@ -6,6 +6,7 @@ module is imported when it is asked for, so `nndeploy --version` loads nothing h
 """
 
 import contextlib
+import difflib
 import importlib
 import json
 import os
@@ -14,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -47,7 +49,12 @@ Examples:
   nndeploy inspect model.nnd
 """
 
+AT_WORK = ("verify", "bench", "pace", "diff", "units", "inspect")
+"""Commands that may take long and tell nothing meanwhile."""
+
 COMPLETE_VARIABLE = "_NNDEPLOY_COMPLETE"
+SAME_WORD = 0.75
+"""How alike two options are, 0 to 1, of which one may be a slip for the other."""
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
 
 
@@ -153,7 +160,7 @@ def _invoke(arguments: list[str]) -> int:
 
         return shell_complete(cli, {}, "nndeploy", COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
     try:
-        with cli.make_context("nndeploy", arguments) as context:
+        with cli.make_context("nndeploy", arguments) as context, _heartbeat(arguments):
             cli.invoke(context)
             return 0
     except click.exceptions.NoArgsIsHelpError as err:
@@ -167,10 +174,38 @@ def _invoke(arguments: list[str]) -> int:
         raise _usage_error(err) from err
 
 
+def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
+    """Says every few seconds that a command is at work which has no progress of its own."""
+    if not arguments or arguments[0] not in AT_WORK:
+        return nullcontext()
+    from nndeploy.cli.progress import Heartbeat
+
+    return Heartbeat(f"{arguments[0]} goes on")
+
+
 def _usage_error(err: click.ClickException) -> UsageError:
     context: click.Context | None = getattr(err, "ctx", None)
-    where = f"{context.command_path} --help" if context else "nndeploy --help"
-    return UsageError(err.format_message().rstrip("."), hint=f"see {where}")
+    help_page = f"see {context.command_path} --help" if context else "see nndeploy --help"
+    if isinstance(err, click.NoSuchOption) and context is not None:
+        guess = _meant(err.option_name, context.command)
+        return UsageError(
+            f"{context.command_path} has no option {err.option_name!r:.80}",
+            hint="; ".join(filter(None, (guess, help_page))),
+        )
+    return UsageError(err.format_message().rstrip("."), hint=help_page)
+
+
+def _meant(option: str, command: click.Command) -> str:
+    """Says which option was meant: one of the command that looks much like it, or which commands have it."""
+    if near := difflib.get_close_matches(option, _options_of(command), n=1, cutoff=SAME_WORD):
+        return f"did you mean {near[0]!r}?"
+    others = [name for name in COMMANDS if option in _options_of(cli.get_command(click.Context(cli), name))]
+    return f"it is an option of {', '.join(others)}" if others else ""
+
+
+def _options_of(command: click.Command | None) -> list[str]:
+    parameters = command.params if command is not None else ()
+    return [text for one in parameters for text in (*one.opts, *one.secondary_opts) if text.startswith("--")]
 
 
 def _answer(arguments: list[str], code: int, error: NndeployError | None) -> None:
