@@ -60,7 +60,14 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import (
+    LAST_RESORT_TIER,
+    PRECISIONS,
+    Backend,
+    BuildOptions,
+    BuildRefusedError,
+    ReferenceEngine,
+)
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
@@ -97,6 +104,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+REPORT = "this is a mistake of nndeploy's; please report it"
 AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
@@ -208,23 +216,25 @@ class _Flow:
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
-        loaded = self._load(source, (portable, *others))
-        whole = replace(loaded, model=loaded.model.clone())
+        try:
+            loaded = self._load(source, (portable, *others))
+            whole = replace(loaded, model=loaded.model.clone())
+        except Exception as err:
+            if isinstance(err, NndeployError) or not may_help(err, self.stage):
+                raise
+            raise ModelError(f"the stage {self.stage!r} failed: {described(err)}", hint=REPORT) from err
         try:
             return self._compile(loaded, out, samples, portable, others)
         except Exception as err:
-            takers = takers_of_all(portable.backends)
-            if not takers or not may_help(err, self.stage):
+            if not may_help(err, self.stage):
                 raise
-            names = " or ".join(backend.name for backend in takers)
             failure = f"the stage {self.stage!r} failed: {described(err)}"
-            self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
             try:
-                return self._compile_as_it_is(whole, out, samples, portable)
+                return self._compile_as_it_is(whole, out, samples, portable, failure)
             except Exception as other:
                 if isinstance(err, ModelError | CheckError):
                     raise err from other
-                raise ModelError(f"{failure}; and as it is: {described(other)}") from err
+                raise ModelError(f"{failure}; and as it is: {described(other)}", hint=REPORT) from err
 
     def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
@@ -283,6 +293,7 @@ class _Flow:
         chains = [(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)]
         self._check_gates(chains, lambda: self._report_so_far(bundle, settled))
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
+        self._warn_of_last_resorts(settled.plan, portable.backends)
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -295,20 +306,25 @@ class _Flow:
         out: Path | None,
         samples: Sequence[Mapping[str, Value]] | None,
         portable: TargetBackends,
+        failure: str,
     ) -> Report:
-        """Compiles the model as it was loaded for one backend that is there to take any."""
-        self.checks.clear()
+        """Compiles the model as it was loaded for one backend that is there to take any; `failure` says why."""
         takers = takers_of_all(portable.backends)
+        if not takers:
+            raise ModelError("no backend is left that takes any model", hint="add onnxruntime to --backends")
+        names = " or ".join(backend.name for backend in takers)
+        self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+        self.checks.clear()
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
         bundle = Packing(loaded, original, (AS_IT_IS,), self.options, portable, setting)
         if self.options.dry_run:
-            plan = plan_as_it_is(loaded.model, takers[0])
+            plan = plan_as_it_is(loaded.model, takers[0], portable.backends)
             return replace(
                 report_of(bundle, plan, None, Findings((), tuple(self.warnings)), ()), seconds=dict(self.seconds)
             )
         with self._stage("build"):
-            settled = settled_as_it_is(setting, loaded.model, takers)
+            settled = settled_as_it_is(setting, loaded.model, portable.backends)
         self._check_gates([(settled.plan, portable)], lambda: self._report_so_far(bundle, settled))
         with self._stage("check and write"):
             assert out is not None
@@ -578,6 +594,15 @@ class _Flow:
                 self.warnings.append(f"{target.name} lacks {BF16_FEATURE}: fp32 is computed there, not {asked}")
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
+
+    def _warn_of_last_resorts(self, plan: Plan, order: Sequence[Backend]) -> None:
+        """Warns of nodes that only the last resort takes, which is slow; of the heaviest by name."""
+        for name in (backend.name for backend in order if backend.tier == LAST_RESORT_TIER and len(order) > 1):
+            nodes = sorted((n for n, b in plan.backend_of.items() if b == name), key=lambda n: -plan.costs.share(n))
+            if nodes:
+                share, more = sum(map(plan.costs.share, nodes)), len(nodes) - 1
+                others = f" and {more} more" if more else ""
+                self.warnings.append(f"{name}, which is slow, runs {nodes[0]!r}{others}: {share:.1%} of the compute")
 
     def _warn_of_code(self, settled: Settled) -> None:
         """Warns of submodels that cannot be run where no code of a bundle may be."""

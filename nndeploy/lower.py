@@ -192,7 +192,8 @@ def plan_for(
         banned=banned,
     )
     costs = costs_of(placement.model)
-    regions, backend_of, moved = merge_islands(placement, costs)
+    last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
+    regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
     return Plan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
 
 
