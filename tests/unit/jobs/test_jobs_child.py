@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -99,7 +100,7 @@ def test_an_endless_log_does_not_fill_the_memory(library) -> None:  # type: igno
 def test_nothing_is_left_behind(library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     folder = tmp_path / "temporary"
     folder.mkdir()
-    monkeypatch.setattr(child.tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     library("touch $folder/rubbish; kill -KILL $$")
     with pytest.raises(BuildRefusedError):
         call(REQUEST, 10.0)
