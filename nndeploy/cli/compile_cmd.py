@@ -6,15 +6,18 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.errors import BundleError, DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.toml_file import toml_from_file
+
+if TYPE_CHECKING:
+    from nndeploy.report import Report
 
 EXAMPLES = """\b
 Examples:
@@ -110,6 +113,9 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
 @click.option(
+    "--allow-uncompared", is_flag=True, help="Write the bundle although no input could be made to compare it."
+)
+@click.option(
     "--decisions", type=click.Path(path_type=Path), metavar="FILE",
     help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
 )  # fmt: skip
@@ -143,6 +149,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     """
     from nndeploy.bundle.writer import check_can_create
     from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
+    from nndeploy.cli.console import print_json
     from nndeploy.compile_job import compile_in_child
     from nndeploy.report import report_to_json
 
@@ -155,14 +162,23 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         check_can_create(options["output"])
     if not options["model"].exists():
         raise MissingInputError("no such file", where=str(options["model"]))
-    with CompileProgress() as progress:
-        report = compile_in_child(_request(options), progress.event)
+
+    def show(report: "Report", *, is_written: bool) -> None:
+        print_warnings(report)
+        if options["as_json"]:
+            print_json(report_to_json(report))
+        else:
+            print_report(report, verbose=options["verbose"], dry_run=not is_written)
+
+    try:
+        with CompileProgress() as progress:
+            report = compile_in_child(_request(options), progress.event)
+    except CheckError as err:
+        if err.report is not None:
+            show(err.report, is_written=False)  # what a gate is about comes before the gate
+        raise
     report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
-    print_warnings(report)
-    if options["as_json"]:
-        click.echo(json.dumps(report_to_json(report), indent=2))
-    else:
-        print_report(report, verbose=options["verbose"], dry_run=options["dry_run"])
+    show(report, is_written=not options["dry_run"])
 
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
@@ -197,6 +213,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "keep_fallback": options["fallback"],
         "optimise": options["optimise"],
         "pace": options["pace"],
+        "allow_uncompared": options["allow_uncompared"],
         "dry_run": options["dry_run"],
         "decisions": None if options["decisions"] is None else str(options["decisions"].absolute()),
         "jobs": options["jobs"] or os.cpu_count() or 1,

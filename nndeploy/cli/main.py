@@ -8,6 +8,7 @@ module is imported when it is asked for, so `nndeploy --version` loads nothing h
 import contextlib
 import difflib
 import importlib
+import json
 import os
 import signal
 import sys
@@ -21,8 +22,9 @@ from typing import Any, NoReturn
 import click
 
 from nndeploy import __version__
+from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
-from nndeploy.errors import NndeployError, UsageError, did_you_mean
+from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
 
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
@@ -126,23 +128,29 @@ def _leave(code: int) -> NoReturn:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Returns the exit code of one command; errors have been printed."""
+    """Returns the exit code of one command; errors have been printed, and the answer where JSON was asked for."""
+    answer.forget()
+    given = list(arguments)
     try:
-        code = _invoke(list(arguments))
+        code = _invoke(given)
+        _answer(given, code, None)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader has enough
         give_up_output()
         return BROKEN_PIPE
     except NndeployError as err:
-        return _failed(err)
+        return _failed(err, given)
     except KeyboardInterrupt:
         _say("nndeploy: interrupted")
-        return INTERRUPTED
-    except Exception:
+        return _failed_quietly(given, INTERRUPTED)
+    except SystemExit as err:
+        _failed_quietly(given, err.code if isinstance(err.code, int) else TERMINATED)
+        raise
+    except Exception as err:
         traceback.print_exc()
         _say("nndeploy: error[internal]: this is a bug of nndeploy; please report the lines above")
-        return NndeployError.exit_code
+        return _failed_quietly(given, NndeployError.exit_code, NndeployError(one_line(str(err)) or type(err).__name__))
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -200,11 +208,27 @@ def _options_of(command: click.Command | None) -> list[str]:
     return [text for one in parameters for text in (*one.opts, *one.secondary_opts) if text.startswith("--")]
 
 
-def _failed(err: NndeployError) -> int:
+def _answer(arguments: list[str], code: int, error: NndeployError | None) -> None:
+    """Prints the answer of a command that ended with `code`, where its line asks for JSON."""
+    if answer.is_wanted(arguments):
+        command = next((argument for argument in arguments if argument in COMMANDS), "")
+        found = answer.document(command, code, error)
+        if found is not None:
+            print(json.dumps(found, indent=2, allow_nan=False))
+
+
+def _failed_quietly(arguments: list[str], code: int, error: NndeployError | None = None) -> int:
+    """Answers a failure that has been told; whether that can be written no longer matters."""
     try:
+        _answer(arguments, code, error)
         sys.stdout.flush()
     except (OSError, NndeployError):
         give_up_output()  # the error that is being told came first
+    return code
+
+
+def _failed(err: NndeployError, arguments: list[str]) -> int:
+    _failed_quietly(arguments, err.exit_code, err)
     _say(f"nndeploy: error[{err.code}]: {err}")
     return err.exit_code
 
