@@ -16,9 +16,13 @@ from nndeploy.distance import Distance, distance
 from nndeploy.judge import row_groups, share_without_partner
 from nndeploy.value_types import Value, ValueType, dtype_name
 
-FACTOR = 2.0
-"""Of root mean squares and shares, which vary little from engine to engine."""
-FACTOR_OF_LARGEST = 3.0
+FACTOR = 4.0
+"""Of root mean squares and shares, which vary little from engine to engine.
+
+OpenVINO 2026.4, which fuses what stands between two quantisations into one, is 2.0 to 3.2 times as far off as the
+farthest of the others (mobilenet_v2, resnet18, vit and yolov8n quantised statically, random weights, 2026-11-22).
+"""
+FACTOR_OF_LARGEST = 5.0
 """Of the largest difference, which is that of one element."""
 
 STEP = 1 / 255

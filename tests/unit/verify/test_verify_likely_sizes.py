@@ -2,6 +2,7 @@
 """Made-up inputs fit: open sizes follow from weights, from sums of names, and from why a library refused."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -9,6 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.frontend.load import load_model
 from nndeploy.jobs.tasks import evaluate
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
 from nndeploy.value_types import TensorType
@@ -36,6 +38,20 @@ def first_that_runs(text: str) -> Mapping[str, Any]:
             sample = attempts.send(str(err))
         else:
             return sample
+
+
+@pytest.mark.parametrize("name", ["silero_vad_v2_mini", "silero_vad_v5", "ppocr_rec_en_mobile_v2", "nnsplit_en"])
+def test_a_real_network_gets_an_input_that_runs(models_folder: Path, name: str) -> None:
+    loaded = load_model(models_folder / f"{name}.onnx")
+    attempts = generated_samples(loaded.model.graph, loaded.inputs, {}, 0)
+    sample = next(attempts)
+    while True:  # ends with StopIteration where none runs
+        try:
+            evaluate("onnxruntime", loaded.original.SerializeToString(), [sample], BuildOptions())
+        except BuildRefusedError as err:
+            sample = attempts.send(str(err))
+        else:
+            return
 
 
 def _dim(dim: Any) -> Any:
