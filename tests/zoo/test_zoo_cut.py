@@ -27,5 +27,5 @@ def test_a_default_bundle_gives_the_models_numbers(name: str, tmp_path: Path) ->
 
 
 def test_the_cut_is_wide_and_small() -> None:
-    assert len(NAMES) >= 50
-    assert sum(path.stat().st_size for path in GRAPHS.rglob("*") if path.is_file()) < 2_000_000
+    assert len(NAMES) >= 35
+    assert sum(path.stat().st_size for path in GRAPHS.rglob("*") if path.is_file()) < 1_500_000

@@ -111,6 +111,6 @@ _enter(
     dynamo=True,
 )  # fmt: skip
 _enter("fcn", _fcn, 128, dynamo=False, axes=_IMAGE)
-_enter("unet", lambda: UNet([16, 32, 64, 128], True), 128, dynamo=True, small=lambda: UNet([4, 8, 12], True))
+_enter("unet", lambda: UNet([16, 32, 64, 128], True), 128, dynamo=True, small=lambda: UNet([4, 8], True))
 _enter("unet_resize", lambda: UNet([16, 32, 64], False), 128, dynamo=False, axes=_IMAGE,
        small=lambda: UNet([4, 8], False))  # fmt: skip

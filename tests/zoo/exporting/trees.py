@@ -84,7 +84,7 @@ def _xgboost(path: Path, scale: Scale) -> Inputs:
     table, labels = _task()
     model = xgboost.XGBClassifier(n_estimators=scale.of(40, 3), max_depth=scale.of(6, 2), random_state=0, n_jobs=1)
     model.fit(table, labels)
-    made = convert_xgboost(model, initial_types=[("X", ToolsFloat([None, _FEATURES]))], target_opset=15)
+    made = convert_xgboost(model, name="boosted", initial_types=[("X", ToolsFloat([None, _FEATURES]))], target_opset=15)
     path.write_bytes(made.SerializeToString())
     return _rows()
 
@@ -94,7 +94,7 @@ def _xgboost_regressor(path: Path, scale: Scale) -> Inputs:
     table, labels = _task()
     model = xgboost.XGBRegressor(n_estimators=scale.of(60, 3), max_depth=scale.of(6, 2), random_state=0, n_jobs=1)
     model.fit(table, table[:, 0] * labels)
-    made = convert_xgboost(model, initial_types=[("X", ToolsFloat([None, _FEATURES]))], target_opset=15)
+    made = convert_xgboost(model, name="boosted", initial_types=[("X", ToolsFloat([None, _FEATURES]))], target_opset=15)
     path.write_bytes(made.SerializeToString())
     return _rows()
 
@@ -108,7 +108,7 @@ def _enter_lightgbm(name: str, zipmap: bool) -> None:
         )
         model.fit(table, labels)
         types = [("X", ToolsFloat([None, _FEATURES]))]
-        made = convert_lightgbm(model, initial_types=types, zipmap=zipmap, target_opset=15)
+        made = convert_lightgbm(model, name="boosted", initial_types=types, zipmap=zipmap, target_opset=15)
         path.write_bytes(made.SerializeToString())
         return _rows()
 
