@@ -60,7 +60,14 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.plugin.interface import PRECISIONS, Backend, BuildOptions, BuildRefusedError, ReferenceEngine
+from nndeploy.plugin.interface import (
+    LAST_RESORT_TIER,
+    PRECISIONS,
+    Backend,
+    BuildOptions,
+    BuildRefusedError,
+    ReferenceEngine,
+)
 from nndeploy.plugin.registry import backends_in_order, broken_backends
 from nndeploy.report import CheckReport, PassReport, Report, report_for_bundle
 from nndeploy.target import (
@@ -127,6 +134,7 @@ def compile_model(
     keep_fallback: bool = True,
     optimise: bool = True,
     pace: bool = False,
+    allow_uncompared: bool = False,
     dry_run: bool = False,
     decisions: str | PathLike[str] | None = None,
     workers: Workers | None = None,
@@ -144,7 +152,8 @@ def compile_model(
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
-        CheckError: the outputs are not the original's within tolerance, or a gate (`require`, `max_fallback`) failed.
+        CheckError: nothing could be compared (unless `allow_uncompared`), the outputs are not the original's, or a gate
+            (`require`, `max_fallback`) failed.
         UsageError: options contradict each other or the model.
         DataError: the pipeline does not fit the model.
         CannotCreateError: `out` cannot be created.
@@ -170,6 +179,7 @@ def compile_model(
         keep_fallback=keep_fallback,
         optimise=optimise,
         pace=pace,
+        allow_uncompared=allow_uncompared,
         dry_run=dry_run,
     )
     if out is None and not dry_run:
@@ -280,8 +290,10 @@ class _Flow:
         if others:
             with self._stage("chains for GPUs"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
-        self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
+        chains = [(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)]
+        self._check_gates(chains, lambda: self._report_so_far(bundle, settled))
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
+        self._warn_of_last_resorts(settled.plan, portable.backends)
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -313,7 +325,7 @@ class _Flow:
             )
         with self._stage("build"):
             settled = settled_as_it_is(setting, loaded.model, portable.backends)
-        self._check_gates([(settled.plan, portable)])
+        self._check_gates([(settled.plan, portable)], lambda: self._report_so_far(bundle, settled))
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -385,6 +397,7 @@ class _Flow:
             Original((), (), "generated"),
         )
         self.warnings += original.warnings
+        self._check_is_compared(original)
         rtol, atol = self.options.rtol, self.options.atol
         first = original.samples[0] if original.samples else {}
         setting = Setting(
@@ -493,10 +506,10 @@ class _Flow:
         with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
-            checks = self._checked(bundle, trial, "cpu", precision_of([settled]))
+            checks = self._checked(bundle, settled, trial, "cpu", precision_of([settled]))
             if bundle.chains and self.here.gpus:
                 chains = [chain.settled for chain in bundle.chains]
-                checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
+                checks += self._checked(bundle, settled, trial, "auto", precision_of([settled, *chains]))
         return self._write(replace(bundle, limits=self._limits(bundle, checks)), settled, checks, out)
 
     def _limits(self, bundle: Packing, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Limits], ...]:
@@ -513,7 +526,9 @@ class _Flow:
         )
         return tuple(limits()) if limits is not None else ()
 
-    def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
+    def _checked(
+        self, bundle: Packing, settled: Settled, trial: Path, device: str, precision: str
+    ) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
         run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries, device=device)
         try:
@@ -523,7 +538,14 @@ class _Flow:
         checks = _compare(bundle.setting, "whole", bundle.loaded, got, bundle.original, precision)
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is not None:
-            raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
+            hint = "made-up inputs may mean nothing to the model: --samples gives real ones; see also --rtol and --atol"
+            given = "see --rtol and --atol"
+            error = CheckError(
+                f"the whole bundle is wrong: {describe_failure(wrong)}",
+                hint=hint if bundle.original.is_made_up else given,
+            )
+            error.report = self._report_so_far(bundle, settled, checks)
+            raise error
         return checks
 
     def _write(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport], path: Path) -> Report:
@@ -545,11 +567,12 @@ class _Flow:
             pins = tuple(pins_for(self.options.pins, portable.backends))
             recipe, plan = self._planned(setting, graphs, portable.backends, pins)
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
-        self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, portable, setting)
         bundle = self._as_chosen(bundle, recipe)
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
-        return replace(report, seconds=dict(self.seconds))
+        report = replace(report, seconds=dict(self.seconds))
+        self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)], lambda: report)
+        return report
 
     def _planned(self, setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> tuple[Recipe, Plan]:
         """Returns who would run what, as far as that is known before anything is measured."""
@@ -572,6 +595,15 @@ class _Flow:
             elif all(unmet(requires, target) for requires in computing):
                 self.warnings.append(f"no backend computes in {asked} for {target.name}: fp32 is computed there")
 
+    def _warn_of_last_resorts(self, plan: Plan, order: Sequence[Backend]) -> None:
+        """Warns of nodes that only the last resort takes, which is slow; of the heaviest by name."""
+        for name in (backend.name for backend in order if backend.tier == LAST_RESORT_TIER and len(order) > 1):
+            nodes = sorted((n for n, b in plan.backend_of.items() if b == name), key=lambda n: -plan.costs.share(n))
+            if nodes:
+                share, more = sum(map(plan.costs.share, nodes)), len(nodes) - 1
+                others = f" and {more} more" if more else ""
+                self.warnings.append(f"{name}, which is slow, runs {nodes[0]!r}{others}: {share:.1%} of the compute")
+
     def _warn_of_code(self, settled: Settled) -> None:
         """Warns of submodels that cannot be run where no code of a bundle may be."""
         bare = [b.piece.id for b in settled.pieces if all(variant.artifact.native_code for variant in b.variants)]
@@ -579,9 +611,31 @@ class _Flow:
             names = ", ".join(bare)
             self.warnings.append(f"nothing here builds {names} without code in it: --no-native-code cannot run this")
 
-    def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
-        for plan, who in chains:
-            check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
+    def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]], report: Callable[[], Report]) -> None:
+        try:
+            for plan, who in chains:
+                check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
+        except CheckError as err:
+            err.report = report()
+            raise
+
+    def _report_so_far(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport] = ()) -> Report:
+        """Returns the report of a compile that a gate ends: what stands in it is what the gate is about."""
+        findings = Findings((*checks, *self.checks), tuple(self.warnings))
+        return replace(report_of(bundle, settled.plan, settled, findings, bundle.chains), seconds=dict(self.seconds))
+
+    def _check_is_compared(self, original: Original) -> None:
+        """Refuses to go on where nothing can be compared with the original model, unless that was allowed.
+
+        Raises:
+            CheckError: so it is.
+        """
+        if original.outputs or self.options.allow_uncompared or self.options.dry_run:
+            return
+        raise CheckError(
+            original.warnings[-1] if original.warnings else "nothing can be compared with the original model",
+            hint="give inputs with --samples, or sizes with --shape; --allow-uncompared writes the bundle as it is",
+        )
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

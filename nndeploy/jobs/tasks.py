@@ -131,7 +131,7 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
     with ExitStack() as stack:
         programs = [stack.enter_context(_loaded(path, options)) for path in paths]
         calls = [program.run for program in programs]
-        return raced(calls, samples, options.seconds, inflight=options.inflight, threads=options.threads or 0)
+        return raced(calls, samples, options.seconds, options.inflight)
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":

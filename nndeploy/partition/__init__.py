@@ -5,5 +5,6 @@ placement.py  every node -> the first backend that takes it, with every refusal'
 regions.py    neighbouring nodes of one backend -> regions; the region graph has no cycle
 islands.py    tiny regions whose crossing costs more than they gain -> a neighbour that takes them
 extract.py    region -> submodel with typed inputs and outputs
+speeds.py     seconds of a plan, by backend and kind of operator
 cost.py       estimated compute of nodes and bytes of values, from shapes
 """

@@ -17,7 +17,6 @@ import onnx_ir as ir
 from nndeploy.pacing.estimate import BYTES_PER_S, FLOPS_PER_S
 from nndeploy.partition.graph import bodies, node_name, values_read
 
-SECONDS_PER_CROSSING = 20e-6  # one more call of a session from Python; measured 3 to 40 us by backend
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
 UNKNOWN_DIM = 1
 

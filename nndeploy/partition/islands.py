@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Islands: a region so small that entering and leaving it costs more than its backend can gain.
+"""Islands: a region so small that entering and leaving it costs more than it computes, and than its backend gains.
 
-    estimated seconds of the region < SECONDS_PER_CROSSING + bytes that cross its border / BYTES_PER_S
-      -> its nodes move to the neighbour that takes them all and has the highest priority
+    border = call of its backend + call of the neighbour, which it cuts in two + bytes that cross / BYTES_PER_S
+    seconds on its backend < border  and  seconds on the neighbour < seconds on its backend + border
+      -> its nodes move to the neighbour that takes them all and is predicted to be the fastest
 
-The smallest region moves first; regions are formed anew after each move, so that the neighbours on both sides grow
-together. Pinned nodes never move. Every move takes a node to another backend for good, so this ends.
+Seconds are those of `nndeploy.partition.speeds`: by backend and kind of operator. The smallest region moves first;
+regions are formed anew after each move, so that the neighbours on both sides grow together. Pinned nodes never move,
+and nothing moves to the last resort (`avoided`), which takes only what nobody else takes. Every move takes a node to
+another backend for good, so this ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from nndeploy.pacing.estimate import BYTES_PER_S
-from nndeploy.partition.cost import SECONDS_PER_CROSSING, Costs
-from nndeploy.partition.extract import region_inputs, region_outputs, values_between
+from nndeploy.partition.cost import Costs
+from nndeploy.partition.extract import region_inputs, values_between
 from nndeploy.partition.graph import is_constant, node_name
 from nndeploy.partition.placement import Placement
 from nndeploy.partition.regions import Region, regions_of
+from nndeploy.partition.speeds import crossing_seconds, region_seconds, speed_of
 
 
-def merge_islands(placement: Placement, costs: Costs) -> tuple[list[Region], dict[str, str], dict[str, str]]:
-    """Returns the regions, node -> backend, and for each node that moved the reason."""
+def merge_islands(
+    placement: Placement, costs: Costs, avoided: Collection[str] = ()
+) -> tuple[list[Region], dict[str, str], dict[str, str]]:
+    """Returns the regions, node -> backend, and for each node that moved the reason; nothing moves to the `avoided`."""
     backend_of = dict(placement.backend_of)
     moved: dict[str, str] = {}
     while True:
         regions = regions_of(placement.model.graph, backend_of)
-        move = _next_move(regions, placement, backend_of, costs, moved)
+        move = _next_move(regions, placement, backend_of, costs, moved, avoided)
         if move is None:
             return regions, backend_of, moved
         region, backend = move
@@ -36,7 +41,12 @@ def merge_islands(placement: Placement, costs: Costs) -> tuple[list[Region], dic
 
 
 def _next_move(
-    regions: list[Region], placement: Placement, backend_of: Mapping[str, str], costs: Costs, moved: Mapping[str, str]
+    regions: list[Region],
+    placement: Placement,
+    backend_of: Mapping[str, str],
+    costs: Costs,
+    moved: Mapping[str, str],
+    avoided: Collection[str],
 ) -> tuple[Region, str] | None:
     if len(regions) == 1:
         return None
@@ -45,22 +55,20 @@ def _next_move(
         names = [node_name(node) for node in region.nodes]
         if placement.pinned.intersection(names) or moved.keys() & set(names):
             continue
-        if _seconds(region, costs) >= _crossing_seconds(region, between, costs):
+        neighbours = _neighbour_backends(region, backend_of) - set(avoided)
+        takers = [b for b in placement.answers if b in neighbours and placement.takes_all(b, names)]
+        if not takers:
             continue
-        neighbours = _neighbour_backends(region, backend_of)
-        for backend in placement.answers:
-            if backend in neighbours and placement.takes_all(backend, names):
-                return region, backend
+        best = min(takers, key=lambda backend: region_seconds(region, backend, costs))
+        border = speed_of(region.backend).call + speed_of(best).call + crossing_seconds(region, between, costs)
+        own = region_seconds(region, region.backend, costs)
+        if own < border and region_seconds(region, best, costs) < own + border:
+            return region, best
     return None
 
 
 def _seconds(region: Region, costs: Costs) -> float:
     return sum(costs.seconds[node_name(node)] for node in region.nodes)
-
-
-def _crossing_seconds(region: Region, between: set[int], costs: Costs) -> float:
-    values = [*region_inputs(region), *region_outputs(region, between)]
-    return SECONDS_PER_CROSSING + sum(costs.value_bytes.get(value.name or "", 0) for value in values) / BYTES_PER_S
 
 
 def _neighbour_backends(region: Region, backend_of: Mapping[str, str]) -> set[str]:

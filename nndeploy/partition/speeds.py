@@ -38,21 +38,25 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What a backend costs: seconds a call and a node, and how many times the estimate an operator of a kind takes."""
+    """What a backend costs: seconds a call and a node, and how many times the estimate an operator of a kind takes.
+
+    `node_of_any_size` are the seconds of a node whose sizes are only known in a call.
+    """
 
     call: float
     node: float
+    node_of_any_size: float
     slowness: Mapping[str, float] = field(default_factory=dict)
     otherwise: float = 1.0
 
 
 SPEEDS = {
-    "openvino": Speed(25e-6, 1.0e-6, {RECURRENT: 2.0, QUANTISED: 1.5}, 1.0),
-    "onnxruntime": Speed(8e-6, 1.5e-6, {CONVOLUTION: 1.3, DEPTHWISE: 3.0, QUANTISED: 1.0}, 1.2),
-    "native": Speed(10e-6, 0.3e-6, {CONVOLUTION: 0.95, DEPTHWISE: 0.6, PRODUCT: 1.3}, 1.0),
-    "reference": Speed(200e-6, 40e-6, {CONVOLUTION: 100.0, DEPTHWISE: 100.0, RECURRENT: 50.0}, 10.0),
+    "openvino": Speed(20e-6, 1.0e-6, 4.0e-6, {PRODUCT: 1.2, RECURRENT: 2.0, QUANTISED: 1.5}, 1.0),
+    "onnxruntime": Speed(8e-6, 1.5e-6, 1.5e-6, {CONVOLUTION: 1.3, DEPTHWISE: 3.0, QUANTISED: 1.0}, 1.2),
+    "native": Speed(10e-6, 0.3e-6, 0.5e-6, {CONVOLUTION: 0.95, DEPTHWISE: 0.6, PRODUCT: 1.3}, 1.0),
+    "reference": Speed(200e-6, 40e-6, 40e-6, {CONVOLUTION: 100.0, DEPTHWISE: 100.0, RECURRENT: 50.0}, 10.0),
 }
-UNKNOWN = Speed(8e-6, 1.0e-6)
+UNKNOWN = Speed(8e-6, 1.0e-6, 1.0e-6)
 """A backend of somebody else's, and those of GPUs: as fast as any, so that it is measured or the tiers decide."""
 
 
@@ -73,7 +77,10 @@ def node_seconds(node: ir.Node, backend: str, estimate: float) -> float:
     """Returns how long a backend takes for a node that an ordinary core computes in `estimate` seconds."""
     speed = speed_of(backend)
     num_nodes = 1 + sum(len(body) for body in bodies(node))
-    return speed.node * num_nodes + estimate * speed.slowness.get(kind_of(node), speed.otherwise)
+    has_any_size = any(value.shape is None or not value.shape.is_static() for value in node.outputs)
+    return (speed.node_of_any_size if has_any_size else speed.node) * num_nodes + estimate * speed.slowness.get(
+        kind_of(node), speed.otherwise
+    )
 
 
 def region_seconds(region: Region, backend: str, costs: Costs) -> float:

@@ -128,6 +128,9 @@ class Chain:
 
     def run(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the kept values; `values` holds the inputs of the chain and is used up."""
+        if len(self._steps) == 1 and self._plan.makes_all_kept:
+            results = self._steps[0](values)
+            return {name: results[name] for name in self._kept}
         if self._pool is None:
             self._run_line(values)
         else:
@@ -170,6 +173,7 @@ class _Plan:
         self.num_uses = {name: len({i for i, s in enumerate(steps) if name in s.inputs}) for name in producer}
         self.kept = frozenset(kept)
         self.dead_after = _dead_after(steps, self.kept)
+        self.makes_all_kept = self.kept <= producer.keys()
 
 
 def _dead_after(steps: Sequence[Runnable], kept: frozenset[str]) -> list[tuple[str, ...]]:

@@ -43,13 +43,35 @@ class InputChecks:
     def __init__(self, inputs: Sequence[NamedType], ranges: Mapping[str, DimRange]) -> None:
         self._types = {item.name: item.type for item in inputs}
         self._checks = [(item.name, check_of(item.type, f"input {item.name!r}", ranges)) for item in inputs]
+        self._has_only_tensors = all(isinstance(check, _TensorCheck) for _, check in self._checks)
+        self._passed: tuple[tuple[str, Any, tuple[int, ...]], ...] = ()
 
     def __call__(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the checked values of one call, in a dict of its own.
 
+        Arrays like those of the call before, which most are, are only compared with those.
+
         Raises:
             InputError: a name is unknown or missing, or a value does not fit; nothing was computed.
         """
+        if self._passed and len(inputs) == len(self._passed) and self._are_like_before(inputs):
+            return dict(inputs)
+        checked = self._checked(inputs)
+        if self._has_only_tensors and all(checked[name] is inputs[name] for name in checked):
+            self._passed = tuple((name, value.dtype, value.shape) for name, value in checked.items())
+        return checked
+
+    def _are_like_before(self, inputs: Mapping[str, Value]) -> bool:
+        """Returns whether all values are arrays as sessions take them, of the types and shapes that passed before."""
+        for name, dtype, shape in self._passed:
+            value = inputs.get(name)
+            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+                return False
+            if not _is_plain_memory(value):
+                return False
+        return True
+
+    def _checked(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         sizes: Sizes = {}
         checked: dict[str, Value] = {}
         for name, check in self._checks:

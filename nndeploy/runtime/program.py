@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle that is loaded and ready to run: names in, arrays out, whatever libraries do the work.
 
-`load_bundle` maps the bundle, opens one session for each submodel on the best variant that this host can take, and
+`load_bundle` reads the bundle, opens one session for each submodel on the best variant that this host can take, and
 `Program.run` checks the values, runs the chain and returns the outputs. Several threads may call `run` at once.
 
 Law: an input that does not fit is refused before anything is computed; outputs belong to the caller.
@@ -9,6 +9,7 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -34,6 +35,9 @@ from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
 from nndeploy.value_types import Value
 
+CLOSING_SECONDS = 0.001
+"""Who closes a program looks this often whether calls still run."""
+
 
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
@@ -55,9 +59,10 @@ class Program:
         if pacing is not None:
             self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
-        self._has_only_produced = not manifest.aliases and not self._constants
-        self._idle = threading.Condition()
-        self._num_running = 0
+        has_only_produced = not manifest.aliases and not self._constants
+        self._results = self._with_others if not has_only_produced else self._made if opened.lane else self._chain.run
+        self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
+        self._closing = threading.Lock()
         self._is_closed = False
 
     @property
@@ -110,11 +115,12 @@ class Program:
 
     def close(self) -> None:
         """Waits for running calls, then frees sessions and file; a second call does nothing."""
-        with self._idle:
+        with self._closing:
             if self._is_closed:
                 return
             self._is_closed = True
-            self._idle.wait_for(lambda: self._num_running == 0)
+        while self._running:
+            time.sleep(CLOSING_SECONDS)
         self._chain.close()
         self._opened.close()
         self._constants = {}
@@ -140,9 +146,6 @@ class Program:
                 raise BundleError(f"nothing gives the output {name!r}", where=str(self._bundle.path))
         return [name for name in self._output_names if name in made]
 
-    def _results(self, values: dict[str, Value]) -> dict[str, Value]:
-        return self._made(values) if self._has_only_produced else self._with_others(values)
-
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the outputs that submodels produce, on the host."""
         made = self._chain.run(values)
@@ -157,16 +160,14 @@ class Program:
         return {name: found[name] for name in self._output_names}
 
     def _enter(self) -> None:
-        with self._idle:
-            if self._is_closed:
-                raise UsageError("the program is closed")
-            self._num_running += 1
+        """Counts a call; whoever closes the program sees either the call, or the call sees that it is closed."""
+        self._running.append(None)
+        if self._is_closed:
+            self._running.pop()
+            raise UsageError("the program is closed")
 
     def _leave(self) -> None:
-        with self._idle:
-            self._num_running -= 1
-            if self._is_closed:
-                self._idle.notify_all()
+        self._running.pop()
 
 
 def load_bundle(
@@ -323,7 +324,7 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
 
 
 def _copied(value: Value) -> Value:
-    """Returns a value of the caller's own: neither the caller's input nor the mapped file."""
+    """Returns a value of the caller's own: neither the caller's input nor the bundle's memory."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, list):

@@ -189,6 +189,27 @@ def test_an_island_stays_where_no_neighbour_takes_it() -> None:
     assert moved == {}
 
 
+def test_nothing_moves_to_the_last_resort() -> None:
+    found = placed(model_of(CHAIN), {"fast": takes("Tanh"), "reference": EVERYTHING})
+    _, backend_of, moved = merge_islands(found, costs(first=1.0, second=1.0, third=1e-9, fourth=1.0), ["reference"])
+    assert backend_of["third"] == "fast"
+    assert moved == {}
+
+
+def test_an_island_stays_where_its_neighbour_is_much_slower() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[1,4,8,8] x, float[4,4,3,3] w) => (float[1,4,6,6] y) {
+            [first] a = Relu(x)
+            [second] b = Conv(a, w)
+            [third] y = Relu(b)
+        }"""
+    seconds = costs(first=1.0, second=10e-6, third=1.0)
+    slow = placed(model_of(text), {"onnxruntime": takes("Conv"), "reference": takes("Conv", "Relu")})
+    assert merge_islands(slow, seconds)[1]["second"] == "onnxruntime"
+    like = placed(model_of(text), {"onnxruntime": takes("Conv"), "openvino": takes("Conv", "Relu")})
+    assert merge_islands(like, seconds)[1]["second"] == "openvino"
+
+
 def test_costs_count_multiply_adds_of_a_convolution() -> None:
     model = model_of(
         """<ir_version: 8, opset_import: ["": 18]>
