@@ -64,11 +64,20 @@ def settled_as_it_is(setting: Setting, model: ir.Model, order: Sequence[Backend]
     """
     reasons = []
     for backend in takers_of_all(order):
+        if refusal := _refusal(setting, model, backend):
+            reasons.append(f"{backend.name}: {refusal}")
+            continue
         settled, failure = settle_planned(setting, plan_as_it_is(model, backend, order))
         if settled is not None:
             return settled
         reasons.append(f"{backend.name}: {failure}")
     raise ModelError(f"no backend takes the whole model ({'; '.join(reasons)})")
+
+
+def _refusal(setting: Setting, model: ir.Model, backend: Backend) -> str:
+    """Returns why the backend does not take some node, "" where it takes all."""
+    said = setting.workers.supports(backend.name, model, setting.target, setting.build_options)
+    return next((answer.reason for answer in said if not answer.ok), "")
 
 
 def plan_as_it_is(model: ir.Model, taker: Backend, order: Sequence[Backend]) -> Plan:

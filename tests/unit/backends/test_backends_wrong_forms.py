@@ -28,6 +28,7 @@ FILLED = """g (float[2,4] x) => (float[2,1] y) <int64[2] s = {2, 4}, int64[1] a 
 UNPOOL = (
     "g (float[1,1,2,2] x, int64[1,1,2,2] i%s) => (float[a,b,c,d] y) { y = MaxUnpool<kernel_shape = [2,2]>(x, i%s) }"
 )
+TRUTHS = "g (bool[%s] x) => (bool y) { y = ReduceMax<keepdims = 0>(x) }"
 DFT = "g (float[1,8,2] x) => (float[1,8,2] y) <int64 a = {1}> { y = DFT<inverse = %d>(x, , a) }"
 
 
@@ -46,6 +47,8 @@ def refusals(backend: str, text: str) -> list[str]:
         ("onnxruntime", UNPOOL % ("", ""), ""),
         ("onnxruntime", DFT % 1, "inverse DFT"),
         ("onnxruntime", DFT % 0, ""),
+        ("onnxruntime", TRUTHS % "N", "no ReduceMax of no truth values"),
+        ("onnxruntime", TRUTHS % "3", ""),
     ],
 )
 def test_a_form_that_comes_out_wrong_is_refused(backend: str, text: str, reason: str) -> None:
