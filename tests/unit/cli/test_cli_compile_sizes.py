@@ -21,7 +21,7 @@ def test_sizes_are_bytes_or_have_a_binary_unit(text: str, size: int) -> None:
     "text", ["", "KiB", "-1", "1.5KiB", "256KB", "256kib", "1TiB", "0x10", "1 2", "9" * 19, "\u0663"]
 )
 def test_other_sizes_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match="--cache-buffer: .* is not a size") as caught:
+    with pytest.raises(UsageError, match=r"--cache-buffer: .* is not a size") as caught:
         num_bytes(text, "--cache-buffer")
     assert "256KiB" in caught.value.hint
 
