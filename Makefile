@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine bench-models bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window fuzz-native-networks fuzz-native-plans bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine zoo zoo-cut bench-zoo bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window fuzz-native-networks fuzz-native-plans bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,14 +51,26 @@ fix: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-conformance: setup ## ONNX's own backend test suite through nndeploy: the table, and every failure with its reason
-	$(BIN)/python tests/conformance/onnx_suite.py
+conformance: setup ## ONNX's own backend test suite through nndeploy, each compile shown the model alone, then the inputs too
+	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
+	$(BIN)/python tests/conformance/onnx_suite.py --shown $(ARGS)
 
 bench-spine: setup ## what a call, a load and a start cost beside ONNX Runtime
 	$(BIN)/python tests/bench/bench_spine.py
 
-bench-models: setup ## the real models beside the repository: who runs what, errors, speed
-	$(BIN)/python tests/bench/bench_models.py
+zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."
+	build/zoo-env/bin/python -W ignore tests/zoo/export.py --out build/zoo $(ARGS)
+
+zoo-cut: build/zoo-env/ready ## write the small graphs of tests/zoo/graphs again
+	build/zoo-env/bin/python -W ignore tests/zoo/export.py --small --again --out tests/zoo/graphs $(ARGS)
+
+build/zoo-env/ready: tests/zoo/requirements.txt
+	$(FOUND_PYTHON) -m venv build/zoo-env
+	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
+	@touch $@
+
+bench-zoo: setup ## default bundles of the exported graphs and the real models: right, how fast; docs/zoo-results.md; ARGS="NAME ..."
+	$(BIN)/python tests/bench/bench_zoo.py --page docs/zoo-results.md $(ARGS)
 
 bench-objective: setup ## measured placement against every single backend, on the real models
 	$(BIN)/python tests/bench/bench_objective.py

@@ -18,7 +18,7 @@ from nndeploy.partition.cost import Costs
 from nndeploy.partition.graph import node_name
 from nndeploy.partition.placement import Placement
 from nndeploy.partition.regions import Region
-from nndeploy.plugin.interface import TAKEN, Backend
+from nndeploy.plugin.interface import TAKEN, Backend, Support
 
 FALLBACK_TIER = 4
 
@@ -57,24 +57,26 @@ def takers_of_all(order: Sequence[Backend]) -> list[Backend]:
 
 
 def settled_as_it_is(setting: Setting, model: ir.Model, order: Sequence[Backend]) -> Settled:
-    """Returns the model on the first backend of `order` that builds it and gives the right numbers.
+    """Returns the model on the first backend of `order` for any model that builds it and gives the right numbers.
 
     Raises:
         ModelError: none does.
     """
     reasons = []
-    for backend in order:
-        settled, failure = settle_planned(setting, plan_as_it_is(model, backend))
+    for backend in takers_of_all(order):
+        settled, failure = settle_planned(setting, plan_as_it_is(model, backend, order))
         if settled is not None:
             return settled
         reasons.append(f"{backend.name}: {failure}")
     raise ModelError(f"no backend takes the whole model ({'; '.join(reasons)})")
 
 
-def plan_as_it_is(model: ir.Model, backend: Backend) -> Plan:
-    """Returns the plan in which `backend` has every node; all nodes count alike."""
+def plan_as_it_is(model: ir.Model, taker: Backend, order: Sequence[Backend]) -> Plan:
+    """Returns the plan in which `taker` has every node, of all that might have been asked; all nodes count alike."""
     names = [node_name(node) for node in model.graph]
-    placement = Placement(model, {backend.name: dict.fromkeys(names, TAKEN)}, dict.fromkeys(names, backend.name))
+    not_asked = Support(False, "was not asked: the whole model goes on as it is")
+    answers = {backend.name: dict.fromkeys(names, TAKEN if backend is taker else not_asked) for backend in order}
+    placement = Placement(model, answers, dict.fromkeys(names, taker.name))
     costs = Costs(dict.fromkeys(names, 1.0), {})
-    regions = (Region(backend.name, tuple(model.graph)),) if names else ()
+    regions = (Region(taker.name, tuple(model.graph)),) if names else ()
     return Plan("", placement, regions, placement.backend_of, {}, costs)

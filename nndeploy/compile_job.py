@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nndeploy.errors import DeadlineError, ModelError, NndeployError
+from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
 from nndeploy.jobs.memory import limit_memory
 from nndeploy.jobs.messages import error_from_json, error_to_json
@@ -44,8 +44,14 @@ def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str]
             raise ModelError(stage, where=str(arguments["source"]))
         data = json.loads(response.read_text(encoding="utf-8"))
         if "error" in data:
-            raise error_from_json(data["error"])
+            raise _with_report(error_from_json(data["error"]), data.get("report"))
         return report_from_json(data["report"])
+
+
+def _with_report(error: NndeployError, report: Mapping[str, Any] | None) -> NndeployError:
+    if isinstance(error, CheckError) and report is not None:
+        error.report = report_from_json(report)
+    return error
 
 
 def _run(folder: Path, on_event: Callable[[str, str], None], limits: Limits) -> str:
@@ -128,7 +134,8 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
             keywords = {**_keywords(arguments), "workers": workers, "events": events}
             report = compile_model(arguments["source"], arguments["out"], **keywords)
     except NndeployError as err:
-        return {"error": error_to_json(err)}
+        found = err.report if isinstance(err, CheckError) else None
+        return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}
     except OSError as err:
         if not lacks_space(err):
             raise

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+REPORT = "this is a mistake of nndeploy's; please report it"
 AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
 
@@ -133,6 +134,7 @@ def compile_model(
     keep_fallback: bool = True,
     optimise: bool = True,
     pace: bool = False,
+    allow_uncompared: bool = False,
     dry_run: bool = False,
     decisions: str | PathLike[str] | None = None,
     workers: Workers | None = None,
@@ -150,7 +152,8 @@ def compile_model(
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
-        CheckError: the outputs are not the original's within tolerance, or a gate (`require`, `max_fallback`) failed.
+        CheckError: nothing could be compared (unless `allow_uncompared`), the outputs are not the original's, or a gate
+            (`require`, `max_fallback`) failed.
         UsageError: options contradict each other or the model.
         DataError: the pipeline does not fit the model.
         CannotCreateError: `out` cannot be created.
@@ -176,6 +179,7 @@ def compile_model(
         keep_fallback=keep_fallback,
         optimise=optimise,
         pace=pace,
+        allow_uncompared=allow_uncompared,
         dry_run=dry_run,
     )
     if out is None and not dry_run:
@@ -212,23 +216,25 @@ class _Flow:
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
         portable, *others = self._backends()
-        loaded = self._load(source, (portable, *others))
-        whole = replace(loaded, model=loaded.model.clone())
+        try:
+            loaded = self._load(source, (portable, *others))
+            whole = replace(loaded, model=loaded.model.clone())
+        except Exception as err:
+            if isinstance(err, NndeployError) or not may_help(err, self.stage):
+                raise
+            raise ModelError(f"the stage {self.stage!r} failed: {described(err)}", hint=REPORT) from err
         try:
             return self._compile(loaded, out, samples, portable, others)
         except Exception as err:
-            takers = takers_of_all(portable.backends)
-            if not takers or not may_help(err, self.stage):
+            if not may_help(err, self.stage):
                 raise
-            names = " or ".join(backend.name for backend in takers)
             failure = f"the stage {self.stage!r} failed: {described(err)}"
-            self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
             try:
-                return self._compile_as_it_is(whole, out, samples, portable)
+                return self._compile_as_it_is(whole, out, samples, portable, failure)
             except Exception as other:
                 if isinstance(err, ModelError | CheckError):
                     raise err from other
-                raise ModelError(f"{failure}; and as it is: {described(other)}") from err
+                raise ModelError(f"{failure}; and as it is: {described(other)}", hint=REPORT) from err
 
     def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
         with self._stage("load"):
@@ -284,7 +290,8 @@ class _Flow:
         if others:
             with self._stage("chains for GPUs"):
                 bundle = replace(bundle, chains=settle_chains(setting, loaded.model, others, self.options.pins))
-        self._check_gates([(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)])
+        chains = [(settled.plan, portable), *((chain.plan, chain.backends) for chain in bundle.chains)]
+        self._check_gates(chains, lambda: self._report_so_far(bundle, settled))
         self._warn_of_precision([settled, *(chain.settled for chain in bundle.chains)])
         self._warn_of_last_resorts(settled.plan, portable.backends)
         with self._stage("check and write"):
@@ -299,21 +306,26 @@ class _Flow:
         out: Path | None,
         samples: Sequence[Mapping[str, Value]] | None,
         portable: TargetBackends,
+        failure: str,
     ) -> Report:
-        """Compiles the model as it was loaded for one backend that is there to take any."""
-        self.checks.clear()
+        """Compiles the model as it was loaded for one backend that is there to take any; `failure` says why."""
         takers = takers_of_all(portable.backends)
+        if not takers:
+            raise ModelError("no backend is left that takes any model", hint="add onnxruntime to --backends")
+        names = " or ".join(backend.name for backend in takers)
+        self.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+        self.checks.clear()
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
         bundle = Packing(loaded, original, (AS_IT_IS,), self.options, portable, setting)
         if self.options.dry_run:
-            plan = plan_as_it_is(loaded.model, takers[0])
+            plan = plan_as_it_is(loaded.model, takers[0], portable.backends)
             return replace(
                 report_of(bundle, plan, None, Findings((), tuple(self.warnings)), ()), seconds=dict(self.seconds)
             )
         with self._stage("build"):
-            settled = settled_as_it_is(setting, loaded.model, takers)
-        self._check_gates([(settled.plan, portable)])
+            settled = settled_as_it_is(setting, loaded.model, portable.backends)
+        self._check_gates([(settled.plan, portable)], lambda: self._report_so_far(bundle, settled))
         with self._stage("check and write"):
             assert out is not None
             report = self._checked_and_written(bundle, settled, out)
@@ -385,6 +397,7 @@ class _Flow:
             Original((), (), "generated"),
         )
         self.warnings += original.warnings
+        self._check_is_compared(original)
         rtol, atol = self.options.rtol, self.options.atol
         first = original.samples[0] if original.samples else {}
         setting = Setting(
@@ -493,10 +506,10 @@ class _Flow:
         with temporary_folder("check") as folder:
             trial = folder / "trial.nnd"
             self._write(bundle, settled, (), trial)
-            checks = self._checked(bundle, trial, "cpu", precision_of([settled]))
+            checks = self._checked(bundle, settled, trial, "cpu", precision_of([settled]))
             if bundle.chains and self.here.gpus:
                 chains = [chain.settled for chain in bundle.chains]
-                checks += self._checked(bundle, trial, "auto", precision_of([settled, *chains]))
+                checks += self._checked(bundle, settled, trial, "auto", precision_of([settled, *chains]))
         return self._write(replace(bundle, limits=self._limits(bundle, checks)), settled, checks, out)
 
     def _limits(self, bundle: Packing, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Limits], ...]:
@@ -513,7 +526,9 @@ class _Flow:
         )
         return tuple(limits()) if limits is not None else ()
 
-    def _checked(self, bundle: Packing, trial: Path, device: str, precision: str) -> list[CheckReport]:
+    def _checked(
+        self, bundle: Packing, settled: Settled, trial: Path, device: str, precision: str
+    ) -> list[CheckReport]:
         """Runs a bundle on a device of this machine and compares it with the original model."""
         run = MeasureOptions(threads=1, custom_op_libraries=self.options.custom_op_libraries, device=device)
         try:
@@ -523,7 +538,14 @@ class _Flow:
         checks = _compare(bundle.setting, "whole", bundle.loaded, got, bundle.original, precision)
         wrong = next((check for check in checks if not check.ok), None)
         if wrong is not None:
-            raise CheckError(f"the whole bundle is wrong: {describe_failure(wrong)}", hint="see --rtol and --atol")
+            hint = "made-up inputs may mean nothing to the model: --samples gives real ones; see also --rtol and --atol"
+            given = "see --rtol and --atol"
+            error = CheckError(
+                f"the whole bundle is wrong: {describe_failure(wrong)}",
+                hint=hint if bundle.original.is_made_up else given,
+            )
+            error.report = self._report_so_far(bundle, settled, checks)
+            raise error
         return checks
 
     def _write(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport], path: Path) -> Report:
@@ -545,11 +567,12 @@ class _Flow:
             pins = tuple(pins_for(self.options.pins, portable.backends))
             recipe, plan = self._planned(setting, graphs, portable.backends, pins)
             chains = plan_chains(setting, loaded.model, others, self.options.pins)
-        self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)])
         bundle = Packing(loaded, Original((), (), ""), passes, self.options, portable, setting)
         bundle = self._as_chosen(bundle, recipe)
         report = report_of(bundle, plan, None, Findings((), tuple(self.warnings)), chains)
-        return replace(report, seconds=dict(self.seconds))
+        report = replace(report, seconds=dict(self.seconds))
+        self._check_gates([(plan, portable), *((chain.plan, chain.backends) for chain in chains)], lambda: report)
+        return report
 
     def _planned(self, setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> tuple[Recipe, Plan]:
         """Returns who would run what, as far as that is known before anything is measured."""
@@ -588,9 +611,31 @@ class _Flow:
             names = ", ".join(bare)
             self.warnings.append(f"nothing here builds {names} without code in it: --no-native-code cannot run this")
 
-    def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]]) -> None:
-        for plan, who in chains:
-            check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
+    def _check_gates(self, chains: Sequence[tuple[Plan, TargetBackends]], report: Callable[[], Report]) -> None:
+        try:
+            for plan, who in chains:
+                check_gates(plan.backend_of, plan.costs, who.backends, self.options.require, self.options.max_fallback)
+        except CheckError as err:
+            err.report = report()
+            raise
+
+    def _report_so_far(self, bundle: Packing, settled: Settled, checks: Sequence[CheckReport] = ()) -> Report:
+        """Returns the report of a compile that a gate ends: what stands in it is what the gate is about."""
+        findings = Findings((*checks, *self.checks), tuple(self.warnings))
+        return replace(report_of(bundle, settled.plan, settled, findings, bundle.chains), seconds=dict(self.seconds))
+
+    def _check_is_compared(self, original: Original) -> None:
+        """Refuses to go on where nothing can be compared with the original model, unless that was allowed.
+
+        Raises:
+            CheckError: so it is.
+        """
+        if original.outputs or self.options.allow_uncompared or self.options.dry_run:
+            return
+        raise CheckError(
+            original.warnings[-1] if original.warnings else "nothing can be compared with the original model",
+            hint="give inputs with --samples, or sizes with --shape; --allow-uncompared writes the bundle as it is",
+        )
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

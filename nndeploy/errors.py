@@ -11,6 +11,10 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nndeploy.report import Report
 
 
 class NndeployError(Exception):
@@ -77,10 +81,11 @@ class InputError(DataError):
 
 
 class CheckError(NndeployError):
-    """A gate or a comparison failed although everything ran."""
+    """A gate or a comparison failed although everything ran; `report` is what was found until then, if anything."""
 
     exit_code = 1
     code = "check-failed"
+    report: "Report | None" = None
 
 
 class MissingInputError(NndeployError):

@@ -18,8 +18,10 @@ import onnx_ir as ir
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.errors import ModelError, one_line
 from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import Built
 from nndeploy.jobs.workers import Workers
+from nndeploy.judge import BY_ROWS
 from nndeploy.partition.cost import Costs, estimate_costs
 from nndeploy.partition.derived_ranges import derived_ranges
 from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
@@ -41,6 +43,7 @@ from nndeploy.report import CheckReport
 from nndeploy.target import Target, has_bf16
 from nndeploy.value_types import VALUE_TYPE, Value, ValueType, shapes_text, type_of_value
 from nndeploy.verify.check import SampleLimits, compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.verify.cuts import model_before_cuts
 from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
@@ -399,7 +402,9 @@ def _tried(
     except BuildRefusedError as err:
         return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
-        return Outcome(piece, built, (not_compared(piece.id, backend, note or built.not_run),))
+        return Outcome(
+            piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
+        )
     types = _types([piece], boundaries)
     precision = built.artifact.precision
     compared = compare_outputs(
@@ -413,11 +418,36 @@ def _tried(
         setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision, setting.min_cosine)
+    if any(check.rule == BY_ROWS for check in checks):
+        checks += _before_cuts(setting, piece, backend, fed)
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
         return Outcome(piece, built, tuple(checks))
     at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
     return Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
+
+
+def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Mapping[str, Value]]) -> list[CheckReport]:
+    """Returns comparisons of what operators that choose and sort are given in a piece: that is no list, but numbers.
+
+    The backend builds the part of the piece before them; where it will not, there is nothing more to compare.
+    """
+    before = model_before_cuts(piece.model)
+    if before is None:
+        return []
+    part = replace(piece, model=before, outputs=tuple(value.name or "" for value in before.graph.outputs))
+    names = [value.name or "" for value in before.graph.inputs]
+    samples = [{name: values[name] for name in names} for values in fed]
+    try:
+        want = setting.reference.evaluate(model_bytes(before), samples)
+        built = setting.workers.build(backend, before, setting.target, setting.build_options, samples)
+    except BuildRefusedError:
+        return []
+    types = {name: kind for name, kind in _types([part], want).items() if name in part.outputs}
+    limits = setting.limits(lambda: before, samples, want, types)
+    tolerances = setting.tolerances[built.artifact.precision]
+    checks = compare_outputs(piece.id, backend, built.outputs, want, types, tolerances, setting.incomparable, limits)
+    return in_precision(checks, built.artifact.precision, setting.min_cosine)
 
 
 def _built_piece(setting: Setting, outcome: Outcome) -> BuiltPiece:

@@ -42,7 +42,7 @@ class CompileOptions:
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
     `pipeline` are the members that carry a default pipeline (`nndeploy.stream.bundled_pipeline`).
     `precision` is the least in which backends may compute float32, on targets that have it. With `pace` runs of the
-    bundle can be paced.
+    bundle can be paced. With `allow_uncompared` a bundle is written of which nothing could be compared.
     """
 
     backends: tuple[str, ...] | None = None
@@ -65,6 +65,7 @@ class CompileOptions:
     keep_fallback: bool = True
     optimise: bool = True
     pace: bool = False
+    allow_uncompared: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -89,7 +90,15 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     data = dataclasses.asdict(options)
     if not options.pace:
         del data["pace"]  # as bundles were before there was pacing
-    for only_here in ("dry_run", "custom_op_libraries", "image_input", "targets", "shapes", "pipeline"):
+    for only_here in (
+        "dry_run",
+        "allow_uncompared",
+        "custom_op_libraries",
+        "image_input",
+        "targets",
+        "shapes",
+        "pipeline",
+    ):
         del data[only_here]
     data["targets"] = [target.name for target in options.targets]
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}

@@ -10,6 +10,7 @@ one are as many as stand where a tie or a cut-off decides.
 Law: any order of the rows gives the same share without partners.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,8 +30,9 @@ def rows_of(values: Sequence[Value], axes: Sequence[int]) -> Array | None:
     for value, axis in zip(values, axes, strict=True):
         if not isinstance(value, np.ndarray) or value.ndim <= axis or value.dtype.kind not in "fiub":
             return None
-        parts.append(np.moveaxis(value, axis, 0).reshape(value.shape[axis], -1).astype(np.float64))
-    if len({len(part) for part in parts}) != 1 or any(part.size == 0 and len(part) for part in parts):
+        width = math.prod(size for other, size in enumerate(value.shape) if other != axis)
+        parts.append(np.moveaxis(value, axis, 0).reshape(value.shape[axis], width).astype(np.float64))
+    if len({len(part) for part in parts}) != 1:
         return None
     return np.concatenate(parts, axis=1)
 

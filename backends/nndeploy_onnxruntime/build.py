@@ -2,7 +2,7 @@
 """Submodel -> artifact: the model as ONNX Runtime optimised it, ready to be loaded.
 
     model.onnx    the optimised graph and its small constants
-    weights.bin   constants of `EXTERNAL_BYTES` and more, mapped and used in place at load (absent if there are none, or
+    weights.bin   constants of `EXTERNAL_BYTES` and more, used in place at load (absent if there are none, or
                   the model has bodies)
 
 The level is "extended": what is left out depends on the CPU (blocked layouts of convolutions) and is done at load,

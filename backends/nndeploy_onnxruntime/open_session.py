@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
 
-Weights are used where the bundle is mapped, not copied. Where runs are to be paced, the model as it was optimised for
-this CPU is kept, so that points can be put into it.
+Weights are used where the bundle was read to, not copied again. Where runs are to be paced, the model as it was
+optimised for this CPU is kept, so that points can be put into it.
 """
 
 from collections.abc import Mapping

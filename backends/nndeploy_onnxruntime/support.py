@@ -15,6 +15,7 @@ from nndeploy.query import supported_nodes
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
+from nndeploy_onnxruntime.rules import rule
 
 
 def supports(model: ir.Model, libraries: Sequence[str]) -> list[Support]:
@@ -32,4 +33,4 @@ def supports(model: ir.Model, libraries: Sequence[str]) -> list[Support]:
             return reason_of(err)
         return ""
 
-    return supported_nodes(model, refusal)
+    return supported_nodes(model, refusal, rule)

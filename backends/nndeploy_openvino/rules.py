@@ -77,6 +77,16 @@ RIGHT_ONLY_WITH: dict[str, dict[str, object]] = {
 IGNORED_INPUTS = {"LSTM": {7: "peepholes"}}
 """Operator -> inputs that OpenVINO passes over."""
 
+STARTING_FROM_LARGEST = frozenset({"ReduceMax", "ReduceMin"})
+"""Operators that begin with the largest float, where ONNX has infinity: a row of a mask that hides all of it."""
+
+CARRYING_INFINITY = frozenset({
+    "Add", "Sub", "Mul", "Div", "Neg", "Where", "Cast", "CastLike", "Identity", "Reshape", "Expand", "Unsqueeze",
+    "Squeeze", "Flatten", "Transpose", "Slice", "Concat", "Gather", "Tile", "Trilu", "Pad", "Max", "Min", "Sum",
+    "Constant", "ConstantOfShape", "ScatterND", "ScatterElements", "Split",
+})  # fmt: skip
+"""Operators through which an infinite constant comes out as such."""
+
 MAX_RANK_TILED = 3
 
 _SMALL_SOURCES = frozenset({"bool", "int8", "uint8", "int16", "uint16", "int32"})
@@ -207,6 +217,8 @@ def _wrong_by_itself(node: ir.Node) -> str:
         attribute = node.attributes.get(name)
         if attribute is not None and attribute.value != right:
             return f"OpenVINO passes over {name} of {node.op_type}"
+    if node.op_type in STARTING_FROM_LARGEST and any(_may_be_infinite(v) for v in node.inputs[:1] if v is not None):
+        return f"OpenVINO gives the largest float for {node.op_type} of infinities"
     if node.op_type == "Tile" and constant_of(_input(node, 1)) is None and _rank(_input(node, 0)) > MAX_RANK_TILED:
         return f"OpenVINO tiles wrongly by computed repeats above rank {MAX_RANK_TILED}"
     if node.op_type == "Loop" and _has_scan_outputs(node) and not (_is_true(node, 0) and _is_true(node, 1)):
@@ -215,6 +227,27 @@ def _wrong_by_itself(node: ir.Node) -> str:
         if len(node.inputs) > at and node.inputs[at] is not None:
             return f"OpenVINO passes over the {what} of {node.op_type}"
     return ""
+
+
+def _may_be_infinite(value: ir.Value) -> bool:
+    """Returns whether an infinite constant flows into a value."""
+    waiting, seen = [value], {id(value)}
+    while waiting:
+        known = waiting.pop()
+        if (constant := constant_of(known)) is not None:
+            if constant.dtype.is_floating_point() and bool(np.isinf(constant.numpy().astype(np.float32)).any()):
+                return True
+            continue
+        producer = known.producer()
+        if producer is None or producer.op_type not in CARRYING_INFINITY:
+            continue
+        fill = producer.attributes.get("value")
+        if producer.op_type == "ConstantOfShape" and fill is not None and np.isinf(fill.as_tensor().numpy()).any():
+            return True
+        fresh = [v for v in producer.inputs if v is not None and id(v) not in seen]
+        seen.update(map(id, fresh))
+        waiting += fresh
+    return False
 
 
 def _input(node: ir.Node, at: int) -> ir.Value:

@@ -228,8 +228,8 @@ def _parse_end(view: memoryview, fetch: Fetch) -> tuple[int, int, int]:
         raise _bad_end_records(view, end)
     if not 0 < count <= MAX_MEMBERS:
         raise BundleError(f"{count} members; 1 to {MAX_MEMBERS} are allowed")
-    if end - start > count * _MAX_RECORD_BYTES:
-        raise BundleError(f"a directory of {end - start} bytes is too large for {count} members")
+    if end - start > MAX_MEMBERS * _MAX_RECORD_BYTES:
+        raise BundleError(f"a directory of {end - start} bytes; at most {MAX_MEMBERS * _MAX_RECORD_BYTES} are allowed")
     return count, start, end
 
 

@@ -6,14 +6,18 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.errors import BundleError, DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.toml_file import toml_from_file
+
+if TYPE_CHECKING:
+    from nndeploy.report import Report
 
 EXAMPLES = """\b
 Examples:
@@ -59,7 +63,7 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 
 @click.command("compile", epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The bundle to write (.nnd).")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write (.nnd).")
 @click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
@@ -109,6 +113,9 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
 @click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
 @click.option(
+    "--allow-uncompared", is_flag=True, help="Write the bundle although no input could be made to compare it."
+)
+@click.option(
     "--decisions", type=click.Path(path_type=Path), metavar="FILE",
     help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
 )  # fmt: skip
@@ -140,7 +147,9 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
     holds all that is needed to run without it.
     """
+    from nndeploy.bundle.writer import check_can_create
     from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
+    from nndeploy.cli.console import print_json
     from nndeploy.compile_job import compile_in_child
     from nndeploy.report import report_to_json
 
@@ -149,16 +158,27 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         return
     if options["output"] is None and not options["dry_run"]:
         raise UsageError("no output was named", hint="-o model.nnd, or --dry-run")
+    if options["output"] is not None and not options["dry_run"]:
+        check_can_create(options["output"])
     if not options["model"].exists():
         raise MissingInputError("no such file", where=str(options["model"]))
-    with CompileProgress() as progress:
-        report = compile_in_child(_request(options), progress.event)
+
+    def show(report: "Report", *, is_written: bool) -> None:
+        print_warnings(report)
+        if options["as_json"]:
+            print_json(report_to_json(report))
+        else:
+            print_report(report, verbose=options["verbose"], dry_run=not is_written)
+
+    try:
+        with CompileProgress() as progress:
+            report = compile_in_child(_request(options), progress.event)
+    except CheckError as err:
+        if err.report is not None:
+            show(err.report, is_written=False)  # what a gate is about comes before the gate
+        raise
     report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
-    print_warnings(report)
-    if options["as_json"]:
-        click.echo(json.dumps(report_to_json(report), indent=2))
-    else:
-        print_report(report, verbose=options["verbose"], dry_run=options["dry_run"])
+    show(report, is_written=not options["dry_run"])
 
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +213,7 @@ def _request(options: dict[str, Any]) -> dict[str, Any]:
         "keep_fallback": options["fallback"],
         "optimise": options["optimise"],
         "pace": options["pace"],
+        "allow_uncompared": options["allow_uncompared"],
         "dry_run": options["dry_run"],
         "decisions": None if options["decisions"] is None else str(options["decisions"].absolute()),
         "jobs": options["jobs"] or os.cpu_count() or 1,

@@ -16,6 +16,8 @@ from nndeploy.errors import one_line
 from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
 
 MAX_REASON = 160
+JUDGED = ("limits", "rows")
+"""Rules whose notes hold figures of one output, which the report tells and the table does not."""
 NOT_COMPARED = "not compared"
 """In the table; the reasons stand below it, as many submodels have the same."""
 
@@ -90,7 +92,9 @@ def _print_chain(report: Report, title: str, verbose: bool) -> None:
     if verbose:
         _print_nodes(report)
     for reason in dict.fromkeys(
-        check.note for check in report.checks if check.note and check.scope not in WHOLE_SCOPES
+        check.note
+        for check in report.checks
+        if check.note and check.scope not in WHOLE_SCOPES and check.rule not in JUDGED
     ):
         print_line(reason)
 

@@ -7,7 +7,6 @@ Names from models and bundles are shown with their control characters escaped an
 drive a terminal.
 """
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nndeploy.cli.answer import give
 from nndeploy.errors import one_line
 
 GAP = "  "
@@ -93,8 +93,8 @@ def print_line(text: str) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Prints plain data as JSON on standard output."""
-    print(json.dumps(data, indent=2, allow_nan=False))
+    """Makes plain data the command's answer, which is printed as JSON on standard output when the command has ended."""
+    give(data)
 
 
 def warn(text: str) -> None:

@@ -16,6 +16,7 @@ from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.targets_view import print_targets
@@ -43,7 +44,7 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 
 @click.command("inspect", epilog=EXAMPLES)
 @BUNDLE
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with the graph to this file.")
+@click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with the graph to this file.")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
 @click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
 @click.option("--tables", is_flag=True, help="Show each table of units in a .nnt, .nnu or .nnd file, as a picture.")

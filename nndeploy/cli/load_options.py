@@ -9,6 +9,7 @@ import click
 
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.console import warn
+from nndeploy.cli.progress import Heartbeat
 from nndeploy.errors import MissingInputError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.program import Program, load_bundle
@@ -49,16 +50,17 @@ def load(bundle: Path, options: dict[str, Any], pace: PaceGoal | PacePlanFile | 
     for library in options["custom_ops"]:
         if not library.is_file():
             raise MissingInputError("no such library of operators", where=str(library))
-    program = load_bundle(
-        bundle,
-        threads=options["threads"],
-        device=options["device"],
-        strict=options["strict"],
-        custom_op_libraries=[library.absolute() for library in options["custom_ops"]],
-        allow_native_code=not options["no_native_code"],
-        cache_dir=options["cache"],
-        pace=pace,
-    )
+    with Heartbeat(f"loading {bundle}"):
+        program = load_bundle(
+            bundle,
+            threads=options["threads"],
+            device=options["device"],
+            strict=options["strict"],
+            custom_op_libraries=[library.absolute() for library in options["custom_ops"]],
+            allow_native_code=not options["no_native_code"],
+            cache_dir=options["cache"],
+            pace=pace,
+        )
     for line in program.warnings:
         warn(line)
     return program

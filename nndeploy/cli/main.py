@@ -6,21 +6,25 @@ module is imported when it is asked for, so `nndeploy --version` loads nothing h
 """
 
 import contextlib
+import difflib
 import importlib
+import json
 import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from nndeploy import __version__
+from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
-from nndeploy.errors import NndeployError, UsageError, did_you_mean
+from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
 
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
@@ -45,7 +49,12 @@ Examples:
   nndeploy inspect model.nnd
 """
 
+AT_WORK = ("verify", "bench", "pace", "diff", "units", "inspect")
+"""Commands that may take long and tell nothing meanwhile."""
+
 COMPLETE_VARIABLE = "_NNDEPLOY_COMPLETE"
+SAME_WORD = 0.75
+"""How alike two options are, 0 to 1, of which one may be a slip for the other."""
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
 
 
@@ -119,23 +128,29 @@ def _leave(code: int) -> NoReturn:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Returns the exit code of one command; errors have been printed."""
+    """Returns the exit code of one command; errors have been printed, and the answer where JSON was asked for."""
+    answer.forget()
+    given = list(arguments)
     try:
-        code = _invoke(list(arguments))
+        code = _invoke(given)
+        _answer(given, code, None)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader has enough
         give_up_output()
         return BROKEN_PIPE
     except NndeployError as err:
-        return _failed(err)
+        return _failed(err, given)
     except KeyboardInterrupt:
         _say("nndeploy: interrupted")
-        return INTERRUPTED
-    except Exception:
+        return _failed_quietly(given, INTERRUPTED)
+    except SystemExit as err:
+        _failed_quietly(given, err.code if isinstance(err.code, int) else TERMINATED)
+        raise
+    except Exception as err:
         traceback.print_exc()
         _say("nndeploy: error[internal]: this is a bug of nndeploy; please report the lines above")
-        return NndeployError.exit_code
+        return _failed_quietly(given, NndeployError.exit_code, NndeployError(one_line(str(err)) or type(err).__name__))
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -145,7 +160,7 @@ def _invoke(arguments: list[str]) -> int:
 
         return shell_complete(cli, {}, "nndeploy", COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
     try:
-        with cli.make_context("nndeploy", arguments) as context:
+        with cli.make_context("nndeploy", arguments) as context, _heartbeat(arguments):
             cli.invoke(context)
             return 0
     except click.exceptions.NoArgsIsHelpError as err:
@@ -159,17 +174,61 @@ def _invoke(arguments: list[str]) -> int:
         raise _usage_error(err) from err
 
 
+def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
+    """Says every few seconds that a command is at work which has no progress of its own."""
+    if not arguments or arguments[0] not in AT_WORK:
+        return nullcontext()
+    from nndeploy.cli.progress import Heartbeat
+
+    return Heartbeat(f"{arguments[0]} goes on")
+
+
 def _usage_error(err: click.ClickException) -> UsageError:
     context: click.Context | None = getattr(err, "ctx", None)
-    where = f"{context.command_path} --help" if context else "nndeploy --help"
-    return UsageError(err.format_message().rstrip("."), hint=f"see {where}")
+    help_page = f"see {context.command_path} --help" if context else "see nndeploy --help"
+    if isinstance(err, click.NoSuchOption) and context is not None:
+        guess = _meant(err.option_name, context.command)
+        return UsageError(
+            f"{context.command_path} has no option {err.option_name!r:.80}",
+            hint="; ".join(filter(None, (guess, help_page))),
+        )
+    return UsageError(err.format_message().rstrip("."), hint=help_page)
 
 
-def _failed(err: NndeployError) -> int:
+def _meant(option: str, command: click.Command) -> str:
+    """Says which option was meant: one of the command that looks much like it, or which commands have it."""
+    if near := difflib.get_close_matches(option, _options_of(command), n=1, cutoff=SAME_WORD):
+        return f"did you mean {near[0]!r}?"
+    others = [name for name in COMMANDS if option in _options_of(cli.get_command(click.Context(cli), name))]
+    return f"it is an option of {', '.join(others)}" if others else ""
+
+
+def _options_of(command: click.Command | None) -> list[str]:
+    parameters = command.params if command is not None else ()
+    return [text for one in parameters for text in (*one.opts, *one.secondary_opts) if text.startswith("--")]
+
+
+def _answer(arguments: list[str], code: int, error: NndeployError | None) -> None:
+    """Prints the answer of a command that ended with `code`, where its line asks for JSON."""
+    if answer.is_wanted(arguments):
+        command = next((argument for argument in arguments if argument in COMMANDS), "")
+        found = answer.document(command, code, error)
+        if found is not None:
+            print(json.dumps(found, indent=2, allow_nan=False))
+
+
+def _failed_quietly(arguments: list[str], code: int, error: NndeployError | None = None) -> int:
+    """Answers a failure that has been told; whether that can be written no longer matters."""
     try:
+        _answer(arguments, code, error)
         sys.stdout.flush()
     except (OSError, NndeployError):
         give_up_output()  # the error that is being told came first
+    return code
+
+
+def _failed(err: NndeployError, arguments: list[str]) -> int:
+    _failed_quietly(arguments, err.exit_code, err)
     _say(f"nndeploy: error[{err.code}]: {err}")
     return err.exit_code
 

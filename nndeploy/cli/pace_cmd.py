@@ -10,6 +10,7 @@ import click
 
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.pacing.goal import PaceGoal
@@ -30,12 +31,12 @@ SHOWN = 12
 @BUNDLE
 @goal_options
 @click.option("--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Paced runs to measure.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the plan to a file.")
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE.json", help="Write the plan to a file.")
 @click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
 @click.option("--target", metavar="NAME|FILE.toml", help="Of --estimate: the box that will run it. Default: this one.")
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
 @load_options
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Also write a page with pictures to this file.")
+@click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
 def pace(
     bundle: Path,

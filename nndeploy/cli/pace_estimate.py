@@ -11,7 +11,7 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.steps import steps_of
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.pace_pairs import pairs
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.pacing.estimate import estimated_ns, has_rates
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.operators import Amount, Operators
@@ -26,12 +26,17 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
 
     Raises:
         UnavailableError: the bundle does not say what its operators compute.
+        BundleError: it does not say it of every submodel.
         UsageError: the time that was granted is less than the estimate without delays.
     """
     with open_bundle(path) as bundle:
         counted = counted_operators(bundle)
         if not counted.submodels:
             raise UnavailableError("the bundle does not say what its operators compute", where=str(path), hint=HINT)
+        for submodel in bundle.manifest.submodels:
+            if submodel.id not in counted.submodels:
+                where = f"{path}: {bundle.manifest.pace_operators}"
+                raise BundleError(f"says nothing of the submodel {submodel.id!r}", where=where, hint=HINT)
         found = [
             (name, amount, is_cut)
             for submodel in bundle.manifest.submodels

@@ -21,7 +21,7 @@ def write_plan(program: Program, path: Path) -> None:
         UsageError: there is no plan yet.
         CannotCreateError, InputOutputError: the file cannot be written.
     """
-    from nndeploy.stream.files import OutputFolder
+    from nndeploy.stream.files import write_file
 
     assert program.pacer is not None
     learnt = program.pacer.learnt()
@@ -30,8 +30,4 @@ def write_plan(program: Program, path: Path) -> None:
     names = tuple((point.submodel, point.name) for point in program.points)
     manifest = program.manifest
     plan = PacePlanFile(identity_of(manifest), manifest.model_name, program.pacer.goal, names, learnt)
-    folder = OutputFolder(path.parent)
-    try:
-        folder.write(path.name, lambda file: file.write(plan_file_to_json(plan)))
-    finally:
-        folder.close()
+    write_file(path, lambda file: file.write(plan_file_to_json(plan)))

@@ -31,10 +31,6 @@ def write_page(path: Path, text: str) -> None:
         CannotCreateError: there is no place for it.
         InputOutputError: the disk is full or failed.
     """
-    from nndeploy.stream.files import OutputFolder
+    from nndeploy.stream.files import write_file
 
-    folder = OutputFolder(path.parent)
-    try:
-        folder.write(path.name, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
-    finally:
-        folder.close()
+    write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nndeploy.cli.console import print_json
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target import host_target, target_to_toml
 
@@ -24,18 +25,16 @@ def _libraries() -> tuple[tuple[str, str], ...]:
 
 
 @click.command("probe", epilog=EXAMPLES)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: standard output.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="File to write; default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
 def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""
-    from nndeploy.stream.files import OutputFolder
+    from nndeploy.stream.files import write_file
 
     target = replace(host_target(), libraries=_libraries())
     text = target_to_toml(target)
     if output is not None:
-        folder = OutputFolder(output.parent)
-        folder.write(output.name, lambda file: file.write(text.encode("utf-8")))
-        folder.close()
+        write_file(output, lambda file: file.write(text.encode("utf-8")))
     if as_json:
         print_json(
             asdict(target) | {"level": target.level, "caches": dict(target.caches), "libraries": dict(target.libraries)}

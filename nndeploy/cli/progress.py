@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from nndeploy.errors import one_line
 
@@ -14,7 +14,12 @@ TOLD_SECONDS = 4.0
 
 
 class Heartbeat:
-    """Tells on standard error what is being done and for how long, whenever `TOLD_SECONDS` went by without a word."""
+    """Tells on standard error what is being done and for how long, whenever `TOLD_SECONDS` went by without a word.
+
+    Of several that are open the last one tells.
+    """
+
+    _open: ClassVar[list["Heartbeat"]] = []
 
     def __init__(self, doing: str = "") -> None:
         """Begins with `doing`; while that is "" nothing is told."""
@@ -24,6 +29,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._tell, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
+        self._open.append(self)
         self._thread.start()
         return self
 
@@ -32,6 +38,9 @@ class Heartbeat:
     ) -> None:
         self._is_over.set()
         self._thread.join()
+        self._open.remove(self)
+        for outer in self._open:
+            outer._spoke = max(outer._spoke, self._spoke)
 
     def now(self, doing: str) -> None:
         """Says what is done from now on."""
@@ -47,6 +56,8 @@ class Heartbeat:
 
     def _tell(self) -> None:
         while not self._is_over.wait(self._due_seconds()):
+            if self._open[-1] is not self:
+                self.spoke()
             if self._due_seconds() > 0 or not self._doing:
                 continue
             seconds = time.monotonic() - self._began

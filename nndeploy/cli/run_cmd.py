@@ -14,6 +14,7 @@ import click
 
 from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.load_options import load_options
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
@@ -74,15 +75,13 @@ Examples:
 )  # fmt: skip
 @load_options
 @pace_options
-@click.option(
-    "--metrics", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep figures of the stream in a file."
-)
+@click.option("--metrics", type=OUTPUT_FILE, metavar="FILE.json", help="Keep figures of the stream in a file.")
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535),
     help="Serve them for Prometheus at http://127.0.0.1:PORT/metrics, to this machine alone.",
 )  # fmt: skip
 @click.option(
-    "--trace", type=click.Path(path_type=Path), metavar="FILE.json",
+    "--trace", type=OUTPUT_FILE, metavar="FILE.json",
     help="Write who worked on what when, for Perfetto or Chrome.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
@@ -116,7 +115,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         with RunView(loaded, stream, source, shows_items=shows_items, verbose=options["verbose"]) as view:
             if before.num_records:
                 warn(f"goes on after {before.num_records:,} items of an earlier run")
-            summary = stream.run(after(source.items, before.num_records), sink, view.outcome)
+            with view.heartbeat:
+                summary = stream.run(after(source.items, before.num_records), sink, view.outcome)
     if source.is_one and view.first_error is not None:
         raise view.first_error
     view.finish(summary)
@@ -204,10 +204,13 @@ def _sink(
 ) -> tuple["Sink", "Progress"]:
     """Returns where the outcomes go, and how far an earlier run had come."""
     from nndeploy.cli.run_models import fingerprint
-    from nndeploy.stream.pipeline_sinks import check_resumable, is_one_file, pipeline_sink
+    from nndeploy.stream.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
     from nndeploy.stream.resumable import Resumables
     from nndeploy.stream.resume import Journal, Progress, ResumedSink, journal_path
     from nndeploy.stream.sinks import sink_from_text
+
+    if loaded.file is not None and output is not None:
+        output = named_place(loaded.file.sinks, output)
 
     def made(resumables: Resumables | None) -> "Sink":
         if loaded.file is None:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from nndeploy.cli.console import err, may_escape, ms_text, print_line
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
+from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
@@ -58,6 +59,8 @@ class RunView:
         self._limit = ""
         self._console = err()
         self._bar = None if shows_items or not may_escape(sys.stderr) else _bar(self._console)
+        is_endless = source.num_items is None  # who feeds it need not be told that it waits
+        self.heartbeat = Heartbeat("" if self._bar is not None or is_endless else "running, no item is done yet")
         if verbose:
             for programs in loaded.programs.values():
                 _tell_program(programs[0])
@@ -77,6 +80,8 @@ class RunView:
     def outcome(self, outcome: Outcome) -> None:
         """Shows one outcome."""
         self._num_done += 1
+        if self._bar is None and self._source.num_items is not None:
+            self.heartbeat.more(f"running, {self._num_done:,} of {self._source.num_items:,} items are done")
         if outcome.error is not None:
             self.first_error = self.first_error or outcome.error
             if not self._source.is_one:
@@ -178,6 +183,7 @@ class RunView:
             self._told = now
             of = f" of {self._source.num_items:,}" if self._source.num_items else ""
             self._say(f"nndeploy: {self._num_done:,}{of} items, {rate:,.1f} items/s{self._limit_text()}")
+            self.heartbeat.spoke()
 
     def _limit_text(self) -> str:
         """Returns what was busiest since the last time, a stage or the cores, and how full the queues are."""

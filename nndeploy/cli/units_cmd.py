@@ -12,6 +12,7 @@ from nndeploy.bundle.units_manifest import TABLES_NAME
 from nndeploy.bundle.writer import check_can_create
 from nndeploy.cli.console import print_json, print_line, size_text
 from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.known_targets import target_of
 from nndeploy.plugin.interface import BuildRefusedError
@@ -32,7 +33,7 @@ def units() -> None:
 
 
 @units.command("build", epilog=EXAMPLES)
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=f"File to write, *{SUFFIX}.")
+@click.option("-o", "--output", required=True, type=OUTPUT_FILE, help=f"File to write, *{SUFFIX}.")
 @click.option("--target", metavar="BOX", help="A box by name (x86-64-v3) or by its file; default: this machine.")
 @click.option("--measure", is_flag=True, help="Measure the units' costs here; the bytes then differ from run to run.")
 @click.option("--tables", type=click.Path(path_type=Path), help="A file of tables to pack too.")

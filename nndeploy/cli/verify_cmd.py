@@ -10,7 +10,7 @@ import click
 
 from nndeploy.bundle.manifest import Manifest, Tolerance
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.cli.console import print_json, print_line, print_table, warn
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import choice_to_json
 from nndeploy.compare import Comparison, tolerance_for
@@ -66,12 +66,16 @@ def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_j
                 report["choices"] = [choice_to_json(choice) for choice in program.choices]
     failed = [verdict for verdict in verdicts if not verdict.comparison.ok]
     if as_json:
-        print_json(report | {"ok": not failed, "ran": run, "outputs": [_to_json(verdict) for verdict in verdicts]})
+        print_json(report | {"ran": run, "outputs": [_to_json(verdict) for verdict in verdicts]})
     else:
         print_line(f"{bundle}: {members} members, every byte as the manifest says")
         _print_verdicts(verdicts)
-    if run and not goldens:
-        warn("the bundle holds no goldens: its results were not compared")
+    if run and not verdicts:
+        raise CheckError(
+            "no result was compared: the bundle holds no goldens",
+            where=str(bundle),
+            hint="--no-run checks the bytes alone; compile --samples keeps inputs with their results",
+        )
     if failed:
         raise CheckError(f"{len(failed)} of {len(verdicts)} outputs differ from the reference", where=str(bundle))
 

@@ -94,7 +94,7 @@ def log_folder(target: Path | None) -> Iterator[Path]:
     """
     try:
         if target is not None:
-            target.mkdir(parents=True, exist_ok=True)
+            target.mkdir(exist_ok=True)
             if taken := [log for log in LOG_NAMES if (target / log).is_dir()]:
                 raise CannotCreateError(f"{taken[0]} is a folder", where=str(target))
         temporary = tempfile.TemporaryDirectory(prefix=".nndeploy-loadgen-", dir=target)

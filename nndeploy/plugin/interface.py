@@ -219,7 +219,7 @@ class Backend(Protocol):
         """
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
-        """Returns a session over an artifact's files, which stay mapped as long as the session lives.
+        """Returns a session over an artifact's files, which stay as they are as long as the session lives.
 
         Raises:
             UnavailableError: the library or the device is not here.

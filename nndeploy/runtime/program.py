@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle that is loaded and ready to run: names in, arrays out, whatever libraries do the work.
 
-`load_bundle` maps the bundle, opens one session for each submodel on the best variant that this host can take, and
+`load_bundle` reads the bundle, opens one session for each submodel on the best variant that this host can take, and
 `Program.run` checks the values, runs the chain and returns the outputs. Several threads may call `run` at once.
 
 Law: an input that does not fit is refused before anything is computed; outputs belong to the caller.
@@ -324,7 +324,7 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
 
 
 def _copied(value: Value) -> Value:
-    """Returns a value of the caller's own: neither the caller's input nor the mapped file."""
+    """Returns a value of the caller's own: neither the caller's input nor the bundle's memory."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, list):

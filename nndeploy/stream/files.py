@@ -68,7 +68,7 @@ OWN_TEMPORARY = f"{TEMPORARY}resume-"
 
 
 class OutputFolder:
-    """A folder that results are written into; made if it is missing."""
+    """A folder that results are written into; made if it is missing, in a folder that is there."""
 
     def __init__(self, path: Path, *, is_own: bool = False) -> None:
         """Opens or makes the folder; `is_own` says that no other run writes into it.
@@ -80,8 +80,10 @@ class OutputFolder:
         self._is_own = is_own
         self._not_synced: set[str] = set()
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(exist_ok=True)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError as err:
+            raise no_folder(path) from err
         except (OSError, ValueError) as err:
             raise CannotCreateError(f"the folder cannot be made: {_reason(err)}", where=str(path)) from err
 
@@ -211,16 +213,41 @@ class NewFile:
 
 
 def new_file(path: Path) -> NewFile:
-    """Returns a new file that will stand at `path` once it is finished; its folder is made if it is missing.
+    """Returns a new file that will stand at `path` once it is finished, in a folder that is there.
 
     Raises:
         CannotCreateError: nothing can be created there.
     """
-    folder = OutputFolder(path.parent)
+    folder = _folder_of(path)
     try:
         return folder.create(path.name)
     finally:
         folder.close()
+
+
+def write_file(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
+    """Writes a file whole, in place of the one that is there, in a folder that is there.
+
+    Raises:
+        CannotCreateError: nothing can be created there.
+        InputOutputError: writing failed; what was there is still there.
+    """
+    folder = _folder_of(path)
+    try:
+        folder.write(path.name, write_to)
+    finally:
+        folder.close()
+
+
+def _folder_of(path: Path) -> OutputFolder:
+    if not path.parent.is_dir():
+        raise no_folder(path)
+    return OutputFolder(path.parent)
+
+
+def no_folder(path: Path) -> CannotCreateError:
+    """Returns the error of a file or folder whose own folder is not there."""
+    return CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="make it first")
 
 
 def sync_folder(path: Path) -> None:

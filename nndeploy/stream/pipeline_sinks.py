@@ -11,6 +11,7 @@ from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.stream.csv_sink import CsvSink
+from nndeploy.stream.files import OutputFolder
 from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.pipeline_file import SinkTable
 from nndeploy.stream.resumable import Resumables
@@ -127,13 +128,14 @@ def pipeline_sink(
         return NoSink()
     if len(tables) == 1:
         if text != "-":
-            return _maker(tables[0], where, Path(text), last_fields)(resumables)
+            return _maker(tables[0], where, Path(named_place(tables, text)), last_fields)(resumables)
         if tables[0].kind != "json-lines":
             raise UsageError(f"a sink of {tables[0].kind} cannot write to standard output")
         return SelectedSink(sink_fields(tables[0], last_fields), JsonLinesSink(None, stdout))
     if text == "-":
         raise UsageError(f"the pipeline has {len(tables)} sinks: --output names a folder for them")
     made: list[Sink] = []
+    OutputFolder(Path(text)).close()
     try:
         for table in tables:
             made.append(_maker(table, where, Path(text) / _file_name(table), last_fields)(resumables))  # noqa: PERF401 - for discard
@@ -165,6 +167,20 @@ def is_one_file(tables: Sequence[SinkTable], text: str) -> bool:
     if not tables:
         return Path(text).suffix in (".jsonl", ".ndjson") and not Path(text).is_dir()
     return len(tables) == 1 and KINDS[tables[0].kind][1] != ""
+
+
+def named_place(tables: Sequence[SinkTable], text: str) -> str:
+    """Returns what `--output` means: the file itself, also where the folder for a single sink's file is named."""
+    return str(_place(tables[0], text)) if len(tables) == 1 and text != "-" else text
+
+
+def _place(table: SinkTable, text: str) -> Path:
+    """Returns where a single sink writes: a file of its own name in a folder that is there or ends in "/"."""
+    path, is_file = Path(text), KINDS[table.kind][1] != ""
+    if not is_file or not (text.endswith("/") or path.is_dir()):
+        return path
+    OutputFolder(path).close()
+    return path / _file_name(table)
 
 
 def _file_name(table: SinkTable) -> str:

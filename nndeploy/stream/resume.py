@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
-from nndeploy.stream.files import sync_folder, wrapped_io
+from nndeploy.stream.files import no_folder, sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.resumable import Resumable
 from nndeploy.stream.sinks import Sink
@@ -215,9 +215,12 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _locked(path: Path) -> int:
     while True:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.name == FOLDER_JOURNAL:
+                path.parent.mkdir(exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(path, flags, 0o666)
+        except FileNotFoundError as err:
+            raise no_folder(path.parent if path.name == FOLDER_JOURNAL else path) from err
         except OSError as err:
             raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
         try:

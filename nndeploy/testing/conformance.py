@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ from nndeploy.plugin.interface import (
     OpenOptions,
     Session,
     Support,
+    TellsCode,
 )
 from nndeploy.target import Target, host_target
 from nndeploy.testing.case import Case
@@ -182,6 +184,18 @@ class BackendConformance:
         artifact = self._any_artifact(target, tmp_path)[1]
         with pytest.raises(UnavailableError):
             self._open(artifact, OpenOptions(device="cuda:4096"))
+
+    def test_tells_code_as_its_artifact_does(self, target: Target, tmp_path: Path) -> None:
+        if not isinstance(self.backend, TellsCode):
+            pytest.skip("this backend does not tell which files are code: all of them count")
+        artifact = self._any_artifact(target, tmp_path)[1]
+        files = {name: memoryview(bytes(data)) for name, data in artifact.files.items()}
+        code = self.backend.code_files(files)
+        assert code.names <= files.keys()
+        assert bool(code.names) == artifact.native_code, "the artifact says otherwise than the files"
+        if not code.is_needed:
+            others = {name: data for name, data in artifact.files.items() if name not in code.names}
+            self._open(replace(artifact, files=others)).close()
 
     def test_runs_in_a_fresh_process_without_onnx(self, target: Target, tmp_path: Path) -> None:
         case, artifact = self._any_artifact(target, tmp_path / "build")

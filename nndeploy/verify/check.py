@@ -120,9 +120,10 @@ def _in_less_than_float32(check: CheckReport, precision: str, min_cosine: float)
     return replace(check, ok=check.ok and not is_turned, note="; ".join(filter(None, notes)))
 
 
-def not_compared(scope: str, backend: str, reason: str) -> CheckReport:
-    """Returns the report of a comparison that could not be made."""
-    return CheckReport(scope, backend, 0, "", ok=True, note=f"not compared: {reason}", rule="none")
+def not_compared(scope: str, backend: str, reason: str, *, absent: bool = False) -> CheckReport:
+    """Returns the report of a comparison that could not be made; `absent` where what would run it is not here."""
+    rule = "absent" if absent else "none"
+    return CheckReport(scope, backend, 0, "", ok=True, note=f"not compared: {reason}", rule=rule)
 
 
 def describe_failure(check: CheckReport) -> str:

@@ -9,6 +9,7 @@ TopK, NonMaxSuppression and their like choose and sort. What they are given can 
 from collections.abc import Mapping
 
 import onnx_ir as ir
+from onnx_ir.passes.common import ShapeInferencePass
 
 from nndeploy.partition.graph import bodies, values_read
 from nndeploy.value_types import Value
@@ -43,6 +44,8 @@ def model_before_cuts(model: ir.Model) -> ir.Model | None:
     """
     behind = behind_cuts(model.graph)
     copy = model.clone()
+    if any(value.type is None for node in copy.graph for value in node.outputs if value.name):
+        ShapeInferencePass()(copy)
     given = {
         value.name: value
         for node in copy.graph

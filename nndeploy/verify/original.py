@@ -5,10 +5,13 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import ModelError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import Value, shapes_text
+from nndeploy.value_types import TensorType, Value, shapes_text
 from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
 from nndeploy.verify.reference import Reference
 from nndeploy.verify.samples import Sample, generated_samples, given_samples
@@ -78,18 +81,32 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes
         until = time.monotonic() + MAX_SECONDS
         while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
             try:
-                outputs += reference.evaluate(model, [sample])
+                given = reference.evaluate(model, [sample])
             except BuildRefusedError as err:
                 reason = refusal = str(err)
-            else:
-                found.append(sample)
-                break
+                continue
+            if contradiction := _contradiction(given[0], loaded.outputs):
+                reason = refusal = contradiction
+                continue
+            outputs += given
+            found.append(sample)
+            break
         else:
             failed.append(f"the original model does not run at {text_of(chosen)}, inside its ranges: {reason}")
     if not found:
         nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
         return Original((), (), "generated", (nothing,))
     return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())
+
+
+def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) -> str:
+    """Returns which output has not the rank that the model says, "" where all have: then inputs are no legal ones."""
+    for named in declared:
+        value, kind = outputs.get(named.name), named.type
+        rank = len(kind.shape) if isinstance(kind, TensorType) and kind.shape is not None else None
+        if isinstance(value, np.ndarray) and rank not in (None, value.ndim):
+            return f"it gives {named.name!r} of rank {value.ndim}, the model says {kind}"
+    return ""
 
 
 def _next(attempts: Generator[Sample, str, None], refusal: str | None) -> Sample | None:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 import onnx_ir as ir
@@ -64,9 +65,15 @@ def given_samples(
         try:
             found.append(checks(sample))
         except InputError as err:
-            err.within(f"sample {i}")
+            err.within(sample.origin if isinstance(sample, FileSample) else f"sample {i}")
             raise
     return tuple(found)
+
+
+class FileSample(dict[str, Any]):
+    """A sample that was read from a file, whose path is `origin`."""
+
+    origin = ""
 
 
 def samples_from_folder(folder: Path) -> list[Sample]:
@@ -83,9 +90,13 @@ def samples_from_folder(folder: Path) -> list[Sample]:
 
 
 def _sample_from_npz(file: Path) -> Sample:
+    if not is_zipfile(file):
+        raise InputError("is no .npz archive", where=str(file))
     try:
         with np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            sample = FileSample({name: arrays[name] for name in arrays.files})
+        sample.origin = str(file)
+        return sample
     except Exception as err:  # numpy raises half a dozen kinds for a damaged archive
         raise InputError(f"not a file of plain arrays: {err}", where=str(file)) from err
 

@@ -23,7 +23,7 @@ from native_engines import machine_line
 from real_models import MODELS
 from zoo_graphs import all_names, subject
 from zoo_results import Result, append, measured, newest
-from zoo_table import is_slow, page, summary
+from zoo_table import NEEDS_LIBRARY, is_slow, page, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +48,7 @@ def main() -> None:
         options.page.write_text(page([found[name] for name in names if name in found], machine_line()))
     rows = [found[name] for name in asked if name in found]
     print("\n".join(summary(rows)))
-    sys.exit(any(one.exit_code != 0 or not one.agrees or is_slow(one) for one in rows))
+    sys.exit(any(one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or is_slow(one) for one in rows))
 
 
 def _options() -> argparse.Namespace:

@@ -70,7 +70,7 @@ def _started(subject: Subject, tree: str, made: Compiled) -> Result:
 
 def _agreement(subject: Subject, bundle: Path, folder: Path) -> tuple[bool, str]:
     np.savez(folder / "inputs.npz", **subject.inputs)
-    command = [sys.executable, str(Path(__file__).with_name("zoo_agreement.py"))]
+    command = [sys.executable, str(Path(__file__).resolve().parents[1] / "zoo" / "zoo_agreement.py")]
     command += [str(subject.path), str(bundle), str(folder / "inputs.npz")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=AGREEMENT_SECONDS, check=False)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from zoo_graphs import EXPORTED, REAL
 from zoo_results import Result, geometric_mean
 
+NEEDS_LIBRARY = 77
+"""The exit code of a model with operators that ONNX Runtime does not have either without a library of its own."""
 SHORT_MS = 0.2
 FLOORS = (0.95, 0.85)
 """What no bundle may fall below: of the faster engine, for calls above `SHORT_MS` and for shorter ones."""
@@ -50,7 +52,8 @@ def summary(rows: Sequence[Result]) -> list[str]:
     below = [one.name for one in timed if is_slow(one)]
     return [
         f"* {len(rows)} models: {sum(one.exit_code == 0 for one in rows)} compile, "
-        f"{sum(one.agrees is True for one in rows)} of these are right",
+        f"{sum(one.agrees is True for one in rows)} of these are right; "
+        f"{sum(one.exit_code == NEEDS_LIBRARY for one in rows)} need a library of operators",
         f"* geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; faster: {sum(one > 1 for one in ratios)}",
         f"* below {FLOORS[0]} of the faster engine ({FLOORS[1]} where a call is shorter than {SHORT_MS} ms): "
         f"{len(below)}{': ' if below else ''}{', '.join(below)}",

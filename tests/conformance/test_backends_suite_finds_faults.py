@@ -74,6 +74,13 @@ def test_backend_without_faults_passes(tmp_path: Path) -> None:
         check(suite(), case, tmp_path / case)
 
 
+def test_an_artifact_that_hides_code_is_found(tmp_path: Path) -> None:
+    suite().test_tells_code_as_its_artifact_does(TARGET, tmp_path / "right")
+    hiding = suite(build=lambda artifact, _: replace(artifact, native_code=True))
+    with pytest.raises(AssertionError, match="says otherwise than the files"):
+        hiding.test_tells_code_as_its_artifact_does(TARGET, tmp_path / "wrong")
+
+
 def hands_out_its_input(session: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {**session.run(inputs), "same": inputs["x"]}
 

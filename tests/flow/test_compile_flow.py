@@ -228,10 +228,13 @@ def test_random_operators_are_compared_by_type_and_shape_only(tmp_path: Path) ->
     assert all("random by definition" in check.note for check in report.checks if check.scope == "whole")
 
 
-def test_a_model_no_generated_input_fits_is_compiled_with_a_warning(tmp_path: Path) -> None:
+def test_a_model_no_generated_input_fits_is_compiled_where_that_is_allowed(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[12] x, int64[2] shape) => (float[a,b] y) { y = Reshape(x, shape) }"""
-    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    with pytest.raises(CheckError, match="outputs were not compared: no generated input runs"):
+        nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    assert not (tmp_path / "m.nnd").exists()
+    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime", allow_uncompared=True)
     assert any("outputs were not compared" in line and "--samples" in line for line in report.warnings)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.run({"x": np.ones(12, np.float32), "shape": np.array([3, 4])})["y"].shape == (3, 4)

@@ -44,7 +44,8 @@ from nndeploy.jobs.shared_workers import shared_workers
 def compiled(operator):
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = %s(x) }' % operator
     model = onnx.parser.parse_model(text)
-    report = nndeploy.compile_model(model, sys.argv[1], backends="crashing,reference", keep_fallback=False)
+    report = nndeploy.compile_model(model, sys.argv[1], backends="crashing,reference", keep_fallback=False,
+                                     objective="priority")
     with nndeploy.load_bundle(sys.argv[1]) as program:
         y = program.run({"x": np.array([0.5, 1], np.float32)})["y"].tolist()
     children = [child._process.pid for _, child in shared_workers()._idle if child._process]

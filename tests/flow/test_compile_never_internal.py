@@ -117,7 +117,7 @@ def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
 def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method: str, tmp_path: Path, install: Install) -> None:
     broken = type("Broken", (good_backend(),), {method: planted, "name": "broken", "tier": 1})
     install(broken)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="broken,onnxruntime")
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="broken,onnxruntime", objective="priority")
     assert {submodel.backend for submodel in report.submodels} == {
         "broken" if method == "transforms" else "onnxruntime"
     }
@@ -131,3 +131,17 @@ def test_where_nobody_takes_any_model_the_stage_is_named(tmp_path: Path, monkeyp
     with pytest.raises(ModelError, match=r"the stage 'build' failed: KeyError.*; and as it is: KeyError"):
         nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
     assert not (tmp_path / "m.nnd").exists()
+
+
+def test_where_no_backend_takes_any_model_it_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy.lower.pieces_of", planted)
+    with pytest.raises(ModelError, match=r"failed: KeyError.*no backend is left that takes any model"):
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="openvino")
+
+
+def test_a_mistake_while_a_model_is_loaded_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nndeploy.frontend.load.name_nodes", planted)
+    with pytest.raises(ModelError, match=r"the stage 'load' failed: KeyError: 'a planted mistake' at .*please report"):
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")

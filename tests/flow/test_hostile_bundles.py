@@ -9,12 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from hostile_bundles import Edit, library_with_canary, repacked, with_variant
 from tests_flow_bundles import write_double
 
+import nndeploy
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.cli.main import run_command
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.runtime import code_policy
+from nndeploy.target import host_target
 
 MODEL = "submodels/s0/v0-onnxruntime/model.onnx"
 EVIL = "submodels/s0/evil"
@@ -233,3 +238,49 @@ def test_a_carried_pipeline_opens_no_bundle_elsewhere(here: Path, model: str, ca
     assert run_command(["run", "box/evil.nnd", "--input", "x.npz", "--output", "out.jsonl"]) == 77
     assert "lies elsewhere" in said(capsys)
     assert not (here / "out.jsonl").exists()
+
+
+def large_enough_for_a_blob() -> onnx.ModelProto:
+    """Returns a network that OpenVINO compiles ahead of time."""
+    layers = "".join(f"m{i} = MatMul(r{i}, w{i}) r{i + 1} = Tanh(m{i}) " for i in range(34))
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] image) => (float[2,3] y) '
+        f"{{ r0 = Identity(image) {layers} y = Identity(r34) }}"
+    )
+    widths = [3, 4096, 3, *[3] * 32]
+    for i in range(34):
+        weight = np.full((widths[i], widths[i + 1]), 0.5 / widths[i], np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, f"w{i}"))
+    return onnx.shape_inference.infer_shapes(model)
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_code_is_left_out_where_the_rest_runs_without(here: Path) -> None:
+    import onnx_ir as ir
+    from nndeploy_openvino.plugin import Plugin
+
+    built = Plugin().build(ir.from_proto(large_enough_for_a_blob()), host_target(), BuildOptions(), here)
+    names = {name: f"submodels/s0/ov/{name}" for name in built.files}
+    edit = with_variant("openvino", names, built.metadata, native_code=True)
+    members = {names[name]: data for name, data in built.files.items()}
+    repacked(here / "good.nnd", here / "blob.nnd", edit, members)
+    results = []
+    for allowed in (True, False):
+        with nndeploy.load_bundle(here / "blob.nnd", threads=1, allow_native_code=allowed) as program:
+            assert [choice.backend for choice in program.choices] == ["openvino"]
+            assert program.warnings == ()
+            assert (names["model.blob"] in program._bundle._checked) == allowed
+            results.append(program.run({"image": np.ones((2, 3), np.float32)})["y"])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-6)
+
+
+def test_a_backend_that_does_not_tell_counts_as_code(here: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    class Silent:
+        """A plugin that was written before there was `code_files`."""
+
+    call = calls("good.nnd")[0]
+    monkeypatch.setattr(code_policy, "backend", lambda _: Silent())
+    assert run_command(call) == 0
+    capsys.readouterr()
+    assert run_command([*call, "--no-native-code"]) == 69
+    assert "holds native code, which is not allowed here" in said(capsys)

@@ -68,10 +68,11 @@ def test_verify_finds_every_damaged_member(here, capsys) -> None:
     assert err.startswith("nndeploy: error[bad-bundle]: m.nnd")
 
 
-def test_verify_warns_where_there_is_nothing_to_compare(here, capsys) -> None:
+def test_verify_is_not_content_where_there_is_nothing_to_compare(here, capsys) -> None:
     code, _, err = call(capsys, "verify", write_branches(here / "m.nnd"))
-    assert code == 0
-    assert "warning: the bundle holds no goldens" in err
+    assert code == 1
+    assert "no result was compared: the bundle holds no goldens" in err
+    assert call(capsys, "verify", "m.nnd", "--no-run")[0] == 0
     code, _, err = call(capsys, "verify", "m.nnd", "--no-run", "--rtol", "1")
     assert code == 2
     assert "no meaning" in err
@@ -134,7 +135,7 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     code, out, _ = call(capsys, "inspect", "m.nnd", "--json", "--here")
     data = json.loads(out)
     assert code == 0
-    assert sorted(data) == ["bundle", "here", "manifest", "report", "size_bytes", "steps"]
+    assert sorted(data) == ["bundle", "here", "manifest", "ok", "report", "schema", "size_bytes", "steps"]
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
     assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
 

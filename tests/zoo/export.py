@@ -21,6 +21,7 @@ os.environ.setdefault("YOLO_CONFIG_DIR", str(Path(sys.prefix) / "ultralytics"))
 os.environ |= {"YOLO_AUTOINSTALL": "false", "YOLO_OFFLINE": "true", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from exporting.cut import CUT
 from exporting.families import listed
 from exporting.graphs import Scale
 from exporting.one_graph import export_one
@@ -53,11 +54,12 @@ def _options() -> argparse.Namespace:
 
 def _names(patterns: list[str], cut_only: bool) -> list[str]:
     """Returns the graphs that are asked for, each after those that it is made from."""
-    graphs = {name: one for name, one in listed().items() if one.cut or not cut_only}
-    asked = {name for name in graphs if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
+    graphs = listed()
+    offered = CUT if cut_only else tuple(graphs)
+    asked = {name for name in offered if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
     asked |= {source for name in asked for source in graphs[name].after}
     for pattern in patterns:
-        if not fnmatch.filter(graphs, pattern):
+        if not fnmatch.filter(offered, pattern):
             sys.exit(f"no graph is called {pattern!r}; `--list` prints all")
     return [name for name in graphs if name in asked]
 

@@ -340,6 +340,15 @@ def test_a_range_that_the_network_cannot_have_is_a_refusal() -> None:
 # artifacts
 
 
+def test_the_blob_is_code_and_the_ir_does_without_it(with_blob: Artifact, tmp_path: Path) -> None:
+    files = {name: memoryview(data) for name, data in with_blob.files.items()}
+    code = PLUGIN.code_files(files)
+    assert (code.names, code.is_needed, with_blob.native_code) == ({"model.blob"}, False, True)
+    del files["model.blob"]
+    assert not PLUGIN.code_files(files).names
+    assert not built(model_of(SMALL), tmp_path).native_code
+
+
 def test_small_model_has_no_blob(tmp_path: Path) -> None:
     artifact = built(model_of(SMALL), tmp_path)
     assert set(artifact.files) == {"model.xml", "model.bin"}

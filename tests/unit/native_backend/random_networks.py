@@ -19,13 +19,13 @@ L2_BYTES = {
     "not known": 0,
 }  # fmt: skip
 BUFFERS = (0, 0, 0, 1, 1000, 8 << 10, 64 << 10, 256 << 10, 1 << 20)
-SYMBOLS = ("n", "", "h", "w")
+SYMBOLS, IMAGES = ("n", "", "h", "w"), ("n", "", "", "")
 RANGES = {"n": DimRange(1, 3, 1), "h": DimRange(24, 64, 32), "w": DimRange(24, 80, 40)}
-SHAPES = ((1, 24, 80), (2, 37, 24), (1, 64, 41))
+SHAPES = {SYMBOLS: ((1, 24, 80), (2, 37, 24), (1, 64, 41)), IMAGES: ((1, 24, 24), (3, 24, 24))}
 
 
 def network_of(seed: int, chosen: Set) -> Network:
-    """Returns the network of a seed, every fifth with sizes in ranges."""
+    """Returns the network of a seed, every fifth with sizes in ranges, or the number of images alone."""
     dice = random.Random(seed)  # noqa: S311 - no secret
     machine = Machine(
         chosen.isa, dice.choice(list(L2_BYTES.values())), dice.choice(BUFFERS), dice.choice((0, 1, 2)),
@@ -35,12 +35,13 @@ def network_of(seed: int, chosen: Set) -> Network:
     drawn = Drawn(seed, keeps_sizes=is_dynamic).grown(dice.randint(1, 6))
     while not drawn.nodes:
         drawn.grown(2)
-    proto = drawn.model(SYMBOLS if is_dynamic else ())
+    symbols = IMAGES if dice.random() < 0.3 else SYMBOLS
+    proto = drawn.model(symbols if is_dynamic else ())
     model = ir.from_proto(proto)
     given = [{one.name: drawn.inputs[one.name] for one in proto.graph.input}]
     if is_dynamic:
         optimise(model, RANGES)
-        given = [_of_sizes(given[0], sizes) for sizes in SHAPES]
+        given = [_of_sizes(given[0], sizes) for sizes in SHAPES[symbols]]
     names = [one.name for one in proto.graph.output]
     samples = []
     for inputs in given:

@@ -58,7 +58,7 @@ def test_stems_are_short() -> None:
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path) -> None:
-    folder = OutputFolder(tmp_path / "new" / "folder")
+    folder = OutputFolder(tmp_path / "new")
     folder.write("a", lambda file: file.write(b"one"))
     assert (folder.path / "a").read_bytes() == b"one"
 

@@ -78,6 +78,7 @@ class Runs:
     """Runs that go on in a copy of the folder as it was when the one before was killed."""
 
     def __init__(self, folder, records, monkeypatch):
+        folder.mkdir(exist_ok=True)
         self.folder = folder / "0"
         self.num_steps = 0  # of the last run
         self.num_kills = 0

@@ -35,13 +35,13 @@ def sink(make_manifest, digits):
 
 
 def test_a_folder_has_one_file_an_item(tmp_path, sink) -> None:
-    out = sink(tmp_path / "deep" / "out")
+    out = sink(tmp_path / "out")
     out.write(done(0, "a"))
     out.write(failed(1, "../b c"))
     out.finish()
-    assert names(tmp_path / "deep" / "out") == ["000000_a.npz", "000001_.._b_c.error.json"]
-    assert np.load(tmp_path / "deep" / "out" / "000000_a.npz")["y"].tolist() == [1, 1]
-    record = json.loads((tmp_path / "deep" / "out" / "000001_.._b_c.error.json").read_text())
+    assert names(tmp_path / "out") == ["000000_a.npz", "000001_.._b_c.error.json"]
+    assert np.load(tmp_path / "out" / "000000_a.npz")["y"].tolist() == [1, 1]
+    record = json.loads((tmp_path / "out" / "000001_.._b_c.error.json").read_text())
     assert record == {"index": 1, "origin": "../b c.npz", "error": {"code": "bad-input", "message": "bad"}}
 
 

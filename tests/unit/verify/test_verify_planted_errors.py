@@ -3,16 +3,22 @@
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 from planted_errors import ERRORS, KINDS, model_of, sample, with_error
 
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.compiler import compile_model
 from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.judge import judge
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.report import CheckReport
 from nndeploy.target import host_target
@@ -81,3 +87,25 @@ def test_the_model_s_bytes_are_not_changed_by_asking_how_far_right_engines_diffe
         model, SAMPLES, wanted("qlinear"), types, tolerances(None, None, True, has_limits=True)
     )
     assert model_bytes(model) == before
+
+
+def test_limits_travel_in_the_bundle_and_verify_judges_by_them(tmp_path: Path) -> None:
+    """One step of the output, which the tolerance refuses, is within the limits; nine steps are not."""
+    bundle = tmp_path / "m.nnd"
+    compile_model(
+        model_of("qdq"), bundle, samples=SAMPLES, backends="onnxruntime", keep_fallback=False, workers=WORKERS,
+        objective="priority",
+    )  # fmt: skip
+    with open_bundle(bundle) as opened:
+        manifest = opened.manifest
+        (golden,) = manifest.goldens
+        want = opened.values(golden.outputs)["y"]
+    limits = golden.limits["y"]
+    assert 0 < limits.rms < limits.max_abs < np.ptp(want)
+    assert run_command(["verify", str(bundle)]) == 0
+    types = {named.name: named.type for named in manifest.outputs}
+    for steps, is_right in ((1, True), (9, False)):
+        got = want.copy()
+        got[0, 3] += steps * np.abs(want).max() / 255
+        assert judge({"y": got}, {"y": want}, types, manifest.tolerances)["y"].ok is False
+        assert judge({"y": got}, {"y": want}, types, manifest.tolerances, lambda: golden.limits)["y"].ok is is_right

@@ -37,7 +37,7 @@ def _enter(
     shapes = "fixed" if axes is None else "dynamic " + ", ".join(axes["image"].values())
     exporter = f"torch {'dynamo' if dynamo else 'script'}, {shapes}"
 
-    @graph(name, "classifier", exporter, cut=small is not None)
+    @graph(name, "classifier", exporter)
     def make(path: Path, scale: Scale) -> Inputs:
         module = scale.of(full, small or full)()
         return written(path, module, scale.of(size, small_size), dynamo=dynamo, axes=axes)
@@ -90,13 +90,12 @@ def _timm(name: str, **options: object) -> Callable[[], nn.Module]:
     return lambda: timm.create_model(name, num_classes=100, **options)
 
 
-_enter("resnet18", lambda: tv.resnet18(num_classes=100), 128, dynamo=True, small=lambda: _resnet([1, 1, 1, 1], 4))
+_enter("resnet18", lambda: tv.resnet18(num_classes=100), 128, dynamo=True, small=lambda: _resnet([1, 1, 1, 1], 2))
 _enter("resnet18_dynamic", lambda: tv.resnet18(num_classes=100), 96, dynamo=False, axes=_IMAGE)
 _enter("resnet50", lambda: tv.resnet50(num_classes=100), 96, dynamo=False, axes=_BATCH)
 _enter(
     "mobilenet_v2", lambda: tv.mobilenet_v2(num_classes=100), 224, dynamo=False,
-    small=lambda: tv.mobilenet_v2(num_classes=10, width_mult=0.1, inverted_residual_setting=[
-        [1, 16, 1, 1], [4, 24, 2, 2], [4, 32, 1, 2]]),
+    small=lambda: _small_mobilenet_v2(),
 )  # fmt: skip
 _enter("mobilenet_v2_batch", lambda: tv.mobilenet_v2(num_classes=100), 128, dynamo=True, axes=_BATCH)
 _enter("mobilenet_v3_large", lambda: tv.mobilenet_v3_large(num_classes=100), 224, dynamo=False)
@@ -142,6 +141,15 @@ def _narrowed_vgg() -> nn.Module:
     module = tv.vgg11_bn(num_classes=100)
     module.avgpool = nn.AdaptiveAvgPool2d(1)
     module.classifier = nn.Linear(512, 100)
+    return module
+
+
+def _small_mobilenet_v2() -> nn.Module:
+    module = tv.mobilenet_v2(
+        num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 16, 1, 1], [4, 24, 2, 2], [4, 32, 1, 2]]
+    )
+    module.features[-1] = tv.mobilenetv2.Conv2dNormActivation(8, 24, 1, activation_layer=nn.ReLU6)
+    module.classifier[-1] = nn.Linear(24, 10)
     return module
 
 

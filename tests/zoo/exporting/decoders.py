@@ -36,8 +36,8 @@ def cache_sizes(past: int = _PAST, new: int = 1) -> Mapping[str, int]:
     }
 
 
-def _enter(name: str, build: Build, *, cut: bool = False, new: int = 1) -> None:
-    @graph(name, "decoder with cache", "optimum text-generation-with-past, dynamic batch, past, sequence", cut=cut)
+def _enter(name: str, build: Build, *, new: int = 1) -> None:
+    @graph(name, "decoder with cache", "optimum text-generation-with-past, dynamic batch, past, sequence")
     def make(path: Path, scale: Scale) -> Inputs:
         model = settled(build(scale))
         from_optimum.export(model, "text-generation-with-past", {"model.onnx": path})
@@ -79,11 +79,11 @@ def _opt(scale: Scale) -> hf.PreTrainedModel:
     return hf.OPTForCausalLM(config)
 
 
-_enter("gpt2", _gpt2, cut=True)
-_enter("llama", llama, cut=True)
+_enter("gpt2", _gpt2)
+_enter("llama", llama)
 _enter("llama_prefill", llama, new=16)
 _enter("llama_wide", lambda scale: llama(scale, 384, 3))
-_enter("qwen2", _qwen2, cut=True)
+_enter("qwen2", _qwen2)
 _enter("opt", _opt)
 
 
@@ -99,14 +99,14 @@ def _t5(scale: Scale) -> hf.PreTrainedModel:
 _TEXT_TO_TEXT = "text2text-generation-with-past"
 
 
-@graph("t5_encoder", "text encoder", f"optimum {_TEXT_TO_TEXT}, dynamic batch, sequence", cut=True)
+@graph("t5_encoder", "text encoder", f"optimum {_TEXT_TO_TEXT}, dynamic batch, sequence")
 def _t5_encoder(path: Path, scale: Scale) -> Inputs:
     from_optimum.export(settled(_t5(scale)), _TEXT_TO_TEXT, {"encoder_model.onnx": path})
     sizes = {"batch_size": 1, "sequence_length": scale.of(48, 6), "encoder_sequence_length": scale.of(48, 6)}
     return feed_of(path, sizes, tokens=vocabulary(scale))
 
 
-@graph("t5_decoder_merged", "decoder with cache, an If over both uses", f"optimum {_TEXT_TO_TEXT}", cut=True)
+@graph("t5_decoder_merged", "decoder with cache, an If over both uses", f"optimum {_TEXT_TO_TEXT}")
 def _t5_decoder(path: Path, scale: Scale) -> Inputs:
     from_optimum.export(settled(_t5(scale)), _TEXT_TO_TEXT, {"decoder_model_merged.onnx": path})
     return feed_of(path, cache_sizes(), tokens=vocabulary(scale))
@@ -141,7 +141,7 @@ class _Step(nn.Module):
         return self.head(self.last(value)), key, new
 
 
-@graph("step_decoder", "decoder with cache", "torch dynamo, dynamic past", cut=True)
+@graph("step_decoder", "decoder with cache", "torch dynamo, dynamic past")
 def _step_decoder(path: Path, scale: Scale) -> Inputs:
     hidden, heads = scale.of(128, 16), scale.of(4, 2)
     past = torch.randn(1, heads, scale.of(_PAST, 5), hidden // heads)
@@ -162,7 +162,7 @@ def _whisper_encoder(path: Path, scale: Scale) -> Inputs:
 
 
 @graph("whisper_decoder_merged", "speech decoder with cache, an If over both uses",
-       "optimum automatic-speech-recognition-with-past", cut=True)  # fmt: skip
+       "optimum automatic-speech-recognition-with-past")  # fmt: skip
 def _whisper_decoder(path: Path, scale: Scale) -> Inputs:
     model = _whisper(scale)
     from_optimum.export(model, "automatic-speech-recognition-with-past", {"decoder_model_merged.onnx": path})

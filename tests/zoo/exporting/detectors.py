@@ -118,7 +118,7 @@ class TopBoxes(nn.Module):
 def _enter_top_boxes(name: str, suppress: bool, dynamo: bool) -> None:
     shapes = "dynamic number of boxes" if suppress else "fixed"
 
-    @graph(name, "detector with TopK", f"torch {'dynamo' if dynamo else 'script'}, {shapes}", cut=True)
+    @graph(name, "detector with TopK", f"torch {'dynamo' if dynamo else 'script'}, {shapes}")
     def make(path: Path, scale: Scale) -> Inputs:
         image = torch.rand(1, 3, 32, 32)
         module = settled(TopBoxes(scale.of(32, 8), 20, suppress), image)

@@ -27,8 +27,8 @@ def vocabulary(scale: Scale) -> int:
     return scale.of(_VOCABULARY, _SMALL_VOCABULARY)
 
 
-def _enter(name: str, kind: str, task: str, build: Build, *, cut: bool = False, length: int = 48) -> None:
-    @graph(name, kind, f"optimum {task}, dynamic batch, sequence", cut=cut)
+def _enter(name: str, kind: str, task: str, build: Build, *, length: int = 48) -> None:
+    @graph(name, kind, f"optimum {task}, dynamic batch, sequence")
     def make(path: Path, scale: Scale) -> Inputs:
         model = settled(build(scale))
         from_optimum.export(model, task, {"model.onnx": path})
@@ -104,12 +104,12 @@ def _mpnet(scale: Scale) -> hf.PreTrainedModel:
     return hf.MPNetModel(config)
 
 
-_enter("bert", "text encoder", "text-classification", bert, cut=True)
+_enter("bert", "text encoder", "text-classification", bert)
 _enter("minilm", "text encoder", "feature-extraction", _minilm)
-_enter("distilbert", "text encoder", "text-classification", _distilbert, cut=True)
-_enter("roberta", "text encoder", "token-classification", _roberta, cut=True)
-_enter("deberta_v2", "text encoder", "text-classification", _deberta, cut=True)
-_enter("albert", "text encoder", "text-classification", _albert, cut=True)
+_enter("distilbert", "text encoder", "text-classification", _distilbert)
+_enter("roberta", "text encoder", "token-classification", _roberta)
+_enter("deberta_v2", "text encoder", "text-classification", _deberta)
+_enter("albert", "text encoder", "text-classification", _albert)
 _enter("electra", "text encoder", "token-classification", _electra)
 _enter("mpnet", "text encoder", "feature-extraction", _mpnet)
 
@@ -123,8 +123,8 @@ class _TwoInputs(nn.Module):
         return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
 
 
-def _enter_dynamo(name: str, build: Build, *, dynamic: bool, cut: bool = False, hidden: int = 128) -> None:
-    @graph(name, "text encoder", f"torch dynamo, {'dynamic batch, sequence' if dynamic else 'fixed'}", cut=cut)
+def _enter_dynamo(name: str, build: Build, *, dynamic: bool, hidden: int = 128) -> None:
+    @graph(name, "text encoder", f"torch dynamo, {'dynamic batch, sequence' if dynamic else 'fixed'}")
     def make(path: Path, scale: Scale) -> Inputs:
         model = _TwoInputs(settled(build(scale)))
         length = scale.of(48, 6)
@@ -135,6 +135,6 @@ def _enter_dynamo(name: str, build: Build, *, dynamic: bool, cut: bool = False, 
         return {key: value[:1] for key, value in inputs.items()}
 
 
-_enter_dynamo("bert_dynamo", bert, dynamic=True, cut=True)
+_enter_dynamo("bert_dynamo", bert, dynamic=True)
 _enter_dynamo("bert_fixed", lambda scale: bert(scale, 256, 3), dynamic=False)
 _enter_dynamo("distilbert_fixed", _distilbert, dynamic=False)

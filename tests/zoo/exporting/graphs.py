@@ -34,8 +34,7 @@ Make = Callable[[Path, Scale], Inputs]
 class Graph:
     """One ONNX file: `make` writes it to a path and returns inputs that run, by tensor name.
 
-    `after` names the graphs whose files `make` reads beside its own; `cut` says whether the small size belongs to the
-    repository.
+    `after` names the graphs whose files `make` reads beside its own.
     """
 
     name: str
@@ -43,21 +42,18 @@ class Graph:
     exporter: str
     make: Make
     after: tuple[str, ...] = ()
-    cut: bool = False
 
 
 GRAPHS: dict[str, Graph] = {}
 """Every graph by its name, in the order in which the modules of the families list them."""
 
 
-def graph(
-    name: str, kind: str, exporter: str, *, after: tuple[str, ...] = (), cut: bool = False
-) -> Callable[[Make], Make]:
+def graph(name: str, kind: str, exporter: str, *, after: tuple[str, ...] = ()) -> Callable[[Make], Make]:
     """Returns a decorator that enters a function into the list."""
 
     def enter(make: Make) -> Make:
         assert name not in GRAPHS, f"two graphs are called {name}"
-        GRAPHS[name] = Graph(name, kind, exporter, make, after, cut)
+        GRAPHS[name] = Graph(name, kind, exporter, make, after)
         return make
 
     return enter

@@ -28,10 +28,10 @@ def _sorted(model: onnx.ModelProto) -> onnx.ModelProto:
     return ir.to_proto(inner)
 
 
-def _enter(name: str, source: str, *, keep_io: bool, cut: bool = False, tools: str = "onnxconverter-common") -> None:
+def _enter(name: str, source: str, *, keep_io: bool, tools: str = "onnxconverter-common") -> None:
     borders = "float32 borders" if keep_io else "float16 borders"
 
-    @graph(name, f"{source} in float16", f"{tools}, {borders}", after=(source,), cut=cut)
+    @graph(name, f"{source} in float16", f"{tools}, {borders}", after=(source,))
     def make(path: Path, scale: Scale) -> Inputs:
         model, inputs = _source(path, source)
         if tools == "onnxconverter-common":
@@ -45,7 +45,7 @@ def _enter(name: str, source: str, *, keep_io: bool, cut: bool = False, tools: s
 _enter("yolov8n_fp16", "yolov8n", keep_io=True, tools="onnxruntime.transformers")
 _enter("yolov8n_fp16_io", "yolov8n", keep_io=False, tools="onnxruntime.transformers")
 _enter("bert_fp16", "bert_fixed", keep_io=True, tools="onnxruntime.transformers")
-_enter("resnet18_fp16", "resnet18", keep_io=False, tools="onnxruntime.transformers", cut=True)
+_enter("resnet18_fp16", "resnet18", keep_io=False, tools="onnxruntime.transformers")
 _enter("mobilenet_v2_fp16", "mobilenet_v2", keep_io=True)
 _enter("distilbert_fp16", "distilbert_fixed", keep_io=True, tools="onnxruntime.transformers")
-_enter("vgg_like_fp16", "vgg_like", keep_io=False, cut=True)
+_enter("vgg_like_fp16", "vgg_like", keep_io=False)

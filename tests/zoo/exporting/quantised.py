@@ -51,12 +51,12 @@ def _source(path: Path, name: str) -> tuple[Path, Inputs]:
 
 
 def _enter_static(
-    name: str, source: str, *, per_channel: bool, form: QuantFormat = QuantFormat.QDQ, cut: bool = False,
+    name: str, source: str, *, per_channel: bool, form: QuantFormat = QuantFormat.QDQ,
     activations: QuantType = QuantType.QUInt8, symmetric: bool = False,
 ) -> None:  # fmt: skip
     how = f"{form.name}, per {'channel' if per_channel else 'tensor'}, {activations.name[1:]} activations"
 
-    @graph(name, f"{source} quantised: static", f"onnxruntime.quantization, {how}", after=(source,), cut=cut)
+    @graph(name, f"{source} quantised: static", f"onnxruntime.quantization, {how}", after=(source,))
     def make(path: Path, scale: Scale) -> Inputs:
         model, inputs = _source(path, source)
         prepared = path.with_suffix(".prepared")
@@ -72,38 +72,38 @@ def _enter_static(
         return inputs
 
 
-_enter_static("resnet18_qdq_tensor", "resnet18", per_channel=False, cut=True)
+_enter_static("resnet18_qdq_tensor", "resnet18", per_channel=False)
 _enter_static("resnet18_qdq_channel", "resnet18", per_channel=True, activations=QuantType.QInt8, symmetric=True)
 _enter_static("mobilenet_v2_qdq_tensor", "mobilenet_v2", per_channel=False)
-_enter_static("mobilenet_v2_qdq_channel", "mobilenet_v2", per_channel=True, cut=True)
-_enter_static("vit_qdq_tensor", "vit", per_channel=False, cut=True)
+_enter_static("mobilenet_v2_qdq_channel", "mobilenet_v2", per_channel=True)
+_enter_static("vit_qdq_tensor", "vit", per_channel=False)
 _enter_static("vit_qdq_channel", "vit_tv", per_channel=True, activations=QuantType.QInt8)
 _enter_static("yolov8n_qdq_tensor", "yolov8n", per_channel=False)
 _enter_static("yolov8n_qdq_channel", "yolov8n", per_channel=True)
-_enter_static("unet_qdq_channel", "unet", per_channel=True, cut=True)
-_enter_static("resnet18_qoperator", "resnet18", per_channel=False, form=QuantFormat.QOperator, cut=True)
+_enter_static("unet_qdq_channel", "unet", per_channel=True)
+_enter_static("resnet18_qoperator", "resnet18", per_channel=False, form=QuantFormat.QOperator)
 _enter_static("mobilenet_v2_qoperator", "mobilenet_v2", per_channel=True, form=QuantFormat.QOperator)
-_enter_static("word_spotter_qdq", "word_spotter", per_channel=True, cut=True)
+_enter_static("word_spotter_qdq", "word_spotter", per_channel=True)
 
 
-def _enter_dynamic(name: str, source: str, *, cut: bool = False, per_channel: bool = False) -> None:
-    @graph(name, f"{source} quantised: dynamic int8", "onnxruntime.quantization, dynamic", after=(source,), cut=cut)
+def _enter_dynamic(name: str, source: str, *, per_channel: bool = False) -> None:
+    @graph(name, f"{source} quantised: dynamic int8", "onnxruntime.quantization, dynamic", after=(source,))
     def make(path: Path, scale: Scale) -> Inputs:
         model, inputs = _source(path, source)
         quantize_dynamic(str(model), str(path), weight_type=QuantType.QInt8, per_channel=per_channel)
         return inputs
 
 
-_enter_dynamic("bert_dynamic_int8", "bert", cut=True)
+_enter_dynamic("bert_dynamic_int8", "bert")
 _enter_dynamic("distilbert_dynamic_int8", "distilbert", per_channel=True)
 _enter_dynamic("lstm_tagger_dynamic_int8", "lstm_tagger")
 _enter_dynamic("gpt2_dynamic_int8", "gpt2")
 
 
-def _enter_4_bits(name: str, source: str, form: QuantFormat, *, accuracy: int | None, cut: bool = False) -> None:
+def _enter_4_bits(name: str, source: str, form: QuantFormat, *, accuracy: int | None) -> None:
     how = "MatMulNBits" if form is QuantFormat.QOperator else "DequantizeLinear by blocks"
 
-    @graph(name, f"{source} quantised: 4-bit weights", f"onnxruntime.quantization, {how}", after=(source,), cut=cut)
+    @graph(name, f"{source} quantised: 4-bit weights", f"onnxruntime.quantization, {how}", after=(source,))
     def make(path: Path, scale: Scale) -> Inputs:
         model, inputs = _source(path, source)
         config = DefaultWeightOnlyQuantConfig(
@@ -120,7 +120,7 @@ def _enter_4_bits(name: str, source: str, form: QuantFormat, *, accuracy: int | 
         return inputs
 
 
-_enter_4_bits("llama_int4", "llama", QuantFormat.QOperator, accuracy=None, cut=True)
+_enter_4_bits("llama_int4", "llama", QuantFormat.QOperator, accuracy=None)
 _enter_4_bits("llama_int4_int8_products", "llama", QuantFormat.QOperator, accuracy=4)
-_enter_4_bits("llama_int4_qdq", "llama", QuantFormat.QDQ, accuracy=None, cut=True)
+_enter_4_bits("llama_int4_qdq", "llama", QuantFormat.QDQ, accuracy=None)
 _enter_4_bits("qwen2_int4", "qwen2", QuantFormat.QOperator, accuracy=None)

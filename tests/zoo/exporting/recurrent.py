@@ -23,7 +23,7 @@ class Tagger(nn.Module):
 
 
 def _enter(name: str, kind: type[nn.RNNBase], *, dynamic: bool) -> None:
-    @graph(name, "recurrent tagger", f"torch script, {'dynamic words' if dynamic else 'fixed'}", cut=True)
+    @graph(name, "recurrent tagger", f"torch script, {'dynamic words' if dynamic else 'fixed'}")
     def make(path: Path, scale: Scale) -> Inputs:
         tokens = scale.of(2000, 40)
         ids = torch.randint(0, tokens, (1, scale.of(32, 6)))
@@ -49,7 +49,7 @@ class Forecast(nn.Module):
         return self.head(self.series(past)[0][:, -1])
 
 
-@graph("forecaster", "recurrent regressor", "torch script, dynamic batch", cut=True)
+@graph("forecaster", "recurrent regressor", "torch script, dynamic batch")
 def _forecaster(path: Path, scale: Scale) -> Inputs:
     past = torch.randn(1, scale.of(24, 6), 4)
     axes = {"past": {0: "batch"}, "next": {0: "batch"}}
@@ -71,7 +71,7 @@ class StreamStep(nn.Module):
         return self.head(found.mean(0)).sigmoid(), hidden, cell
 
 
-@graph("stream_step", "recurrent step with state", "torch script, fixed", cut=True)
+@graph("stream_step", "recurrent step with state", "torch script, fixed")
 def _stream_step(path: Path, scale: Scale) -> Inputs:
     width = scale.of(64, 8)
     state = torch.randn(1, 1, width)
@@ -92,7 +92,7 @@ class Counting(nn.Module):
         return value
 
 
-@graph("loop", "loop over data", "torch script of a scripted module", cut=True)
+@graph("loop", "loop over data", "torch script of a scripted module")
 def _loop(path: Path, scale: Scale) -> Inputs:
     width = scale.of(64, 8)
     module = torch.jit.script(settled(Counting(width)))
@@ -107,7 +107,7 @@ class Mlp(nn.Sequential):
         super().__init__(nn.Linear(16, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4))
 
 
-@graph("mlp", "regressor", "torch dynamo, dynamic batch", cut=True)
+@graph("mlp", "regressor", "torch dynamo, dynamic batch")
 def _mlp(path: Path, scale: Scale) -> Inputs:
     rows = torch.randn(8, 16)
     return export(settled(Mlp(scale.of(64, 16))), {"rows": rows}, path, dynamo=True, outputs=["values"],

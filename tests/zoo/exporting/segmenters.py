@@ -68,7 +68,7 @@ def _enter(
 ) -> None:  # fmt: skip
     shapes = "fixed" if axes is None else "dynamic " + ", ".join(axes["image"].values())
 
-    @graph(name, "segmenter", f"torch {'dynamo' if dynamo else 'script'}, {shapes}", cut=small is not None)
+    @graph(name, "segmenter", f"torch {'dynamo' if dynamo else 'script'}, {shapes}")
     def make(path: Path, scale: Scale) -> Inputs:
         pixels = scale.of(size, 32)
         image = torch.randn(1, 3, pixels, pixels)

@@ -11,7 +11,7 @@ from exporting.graphs import Inputs, Scale, graph
 from torch import Tensor, nn
 
 
-@graph("wav2vec2", "speech encoder", "optimum automatic-speech-recognition, dynamic batch, samples", cut=True)
+@graph("wav2vec2", "speech encoder", "optimum automatic-speech-recognition, dynamic batch, samples")
 def _wav2vec2(path: Path, scale: Scale) -> Inputs:
     widths = scale.of((64,) * 7, (8,) * 3)
     config = hf.Wav2Vec2Config(
@@ -26,7 +26,7 @@ def _wav2vec2(path: Path, scale: Scale) -> Inputs:
     return {"input_values": torch.randn(1, scale.of(16000, 800)).numpy()}
 
 
-@graph("hifigan", "vocoder of convolutions over time", "torch dynamo, dynamic frames", cut=True)
+@graph("hifigan", "vocoder of convolutions over time", "torch dynamo, dynamic frames")
 def _hifigan(path: Path, scale: Scale) -> Inputs:
     config = hf.SpeechT5HifiGanConfig(
         model_in_dim=scale.of(80, 8), upsample_initial_channel=scale.of(128, 16),
@@ -66,7 +66,7 @@ class Separable1d(nn.Module):
         return self.head(value.mean(-1)).softmax(-1)
 
 
-@graph("word_spotter", "classifier of sounds", "torch script, fixed", cut=True)
+@graph("word_spotter", "classifier of sounds", "torch script, fixed")
 def _word_spotter(path: Path, scale: Scale) -> Inputs:
     spectra = torch.randn(1, scale.of(40, 8), scale.of(98, 20))
     module = settled(Separable1d(scale.of(40, 8), scale.of(64, 12), scale.of(4, 2)), spectra)
@@ -99,7 +99,7 @@ class Tasnet(nn.Module):
         return torch.cat([self.decode(basis * first), self.decode(basis * second)], 1)
 
 
-@graph("tasnet", "separator of sources", "torch script, dynamic samples", cut=True)
+@graph("tasnet", "separator of sources", "torch script, dynamic samples")
 def _tasnet(path: Path, scale: Scale) -> Inputs:
     wave = torch.randn(1, 1, scale.of(8000, 320))
     module = settled(Tasnet(scale.of(96, 12), scale.of(64, 8), scale.of(5, 2)), wave)

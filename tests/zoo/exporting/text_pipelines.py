@@ -29,7 +29,7 @@ def _texts(count: int = 120) -> tuple[list[str], list[int]]:
 
 
 def _enter(name: str, kind: str, steps: list[Any], *, zipmap: bool) -> None:
-    @graph(name, kind, f"skl2onnx, {'with' if zipmap else 'without'} ZipMap, strings, dynamic rows", cut=True)
+    @graph(name, kind, f"skl2onnx, {'with' if zipmap else 'without'} ZipMap, strings, dynamic rows")
     def make(path: Path, scale: Scale) -> Inputs:
         texts, labels = _texts()
         model = pipeline.make_pipeline(*steps).fit(texts, labels)
@@ -49,7 +49,7 @@ _enter(
 _enter("text_counts", "text pipeline", [CountVectorizer(lowercase=False), naive_bayes.MultinomialNB()], zipmap=False)
 
 
-@graph("columns", "pipeline over columns of numbers and strings", "skl2onnx, without ZipMap, dynamic rows", cut=True)
+@graph("columns", "pipeline over columns of numbers and strings", "skl2onnx, without ZipMap, dynamic rows")
 def _columns(path: Path, scale: Scale) -> Inputs:
     import pandas as pd
 

@@ -32,11 +32,11 @@ def _rows(count: int = 16) -> Inputs:
     return {"X": np.random.default_rng(9).standard_normal((count, _FEATURES)).astype(np.float32)}
 
 
-def _enter(name: str, kind: str, build: Callable[[Scale], Any], *, zipmap: bool | str | None = None, cut: bool = True,
+def _enter(name: str, kind: str, build: Callable[[Scale], Any], *, zipmap: bool | str | None = None,
            regress: bool = False) -> None:  # fmt: skip
     said = {None: "", True: ", with ZipMap", False: ", without ZipMap", "columns": ", ZipMap to columns"}[zipmap]
 
-    @graph(name, kind, f"skl2onnx{said}, dynamic rows", cut=cut)
+    @graph(name, kind, f"skl2onnx{said}, dynamic rows")
     def make(path: Path, scale: Scale) -> Inputs:
         table, labels = _task()
         model = build(scale).fit(table, table[:, 0] * labels if regress else labels)
@@ -61,25 +61,25 @@ _enter("forest_regressor", "trees", lambda scale: ensemble.RandomForestRegressor
 _enter("boosting", "trees", lambda scale: ensemble.GradientBoostingClassifier(
     n_estimators=scale.of(50, 4), random_state=0), zipmap=False)  # fmt: skip
 _enter("extra_trees", "trees", lambda scale: ensemble.ExtraTreesRegressor(
-    scale.of(40, 3), max_depth=scale.of(8, 3), random_state=0), regress=True, cut=False)  # fmt: skip
+    scale.of(40, 3), max_depth=scale.of(8, 3), random_state=0), regress=True)  # fmt: skip
 _enter("logistic_zipmap", "linear model", lambda scale: linear_model.LogisticRegression(random_state=0), zipmap=True)
 _enter("logistic", "linear model", lambda scale: linear_model.LogisticRegression(random_state=0), zipmap=False)
-_enter("svm", "support vectors", lambda scale: svm.SVC(probability=True, random_state=0), zipmap=False, cut=False)
-_enter("svm_regressor", "support vectors", lambda scale: svm.SVR(), regress=True, cut=False)
+_enter("svm", "support vectors", lambda scale: svm.SVC(probability=True, random_state=0), zipmap=False)
+_enter("svm_regressor", "support vectors", lambda scale: svm.SVR(), regress=True)
 _enter("scaled_logistic", "pipeline of a scaler and a linear model", _scaled, zipmap=True)
 _enter("scaled_pca_forest", "pipeline of scaler, PCA and trees", lambda scale: pipeline.make_pipeline(
     preprocessing.StandardScaler(), PCA(4, random_state=0), _forest(scale)), zipmap=False)  # fmt: skip
 _enter("isolation_forest", "trees, outliers", lambda scale: ensemble.IsolationForest(
     n_estimators=scale.of(30, 3), random_state=0))  # fmt: skip
-_enter("neighbours", "nearest neighbours", lambda scale: neighbors.KNeighborsClassifier(5), zipmap=False, cut=False)
+_enter("neighbours", "nearest neighbours", lambda scale: neighbors.KNeighborsClassifier(5), zipmap=False)
 _enter("bayes", "naive Bayes", lambda scale: naive_bayes.GaussianNB(), zipmap=False)
 _enter("perceptron", "dense layers", lambda scale: neural_network.MLPClassifier(
     (scale.of(64, 8), 8), max_iter=60, random_state=0), zipmap=False)  # fmt: skip
 _enter("kmeans", "clusters", lambda scale: KMeans(5, n_init=2, random_state=0))
-_enter("gaussian_process", "Gaussian process", lambda scale: GaussianProcessRegressor(), regress=True, cut=False)
+_enter("gaussian_process", "Gaussian process", lambda scale: GaussianProcessRegressor(), regress=True)
 
 
-@graph("xgboost", "trees", "onnxmltools, dynamic rows", cut=True)
+@graph("xgboost", "trees", "onnxmltools, dynamic rows")
 def _xgboost(path: Path, scale: Scale) -> Inputs:
     table, labels = _task()
     model = xgboost.XGBClassifier(n_estimators=scale.of(40, 3), max_depth=scale.of(6, 2), random_state=0, n_jobs=1)
@@ -100,7 +100,7 @@ def _xgboost_regressor(path: Path, scale: Scale) -> Inputs:
 
 
 def _enter_lightgbm(name: str, zipmap: bool) -> None:
-    @graph(name, "trees", f"onnxmltools, {'with' if zipmap else 'without'} ZipMap, dynamic rows", cut=True)
+    @graph(name, "trees", f"onnxmltools, {'with' if zipmap else 'without'} ZipMap, dynamic rows")
     def make(path: Path, scale: Scale) -> Inputs:
         table, labels = _task()
         model = lightgbm.LGBMClassifier(

@@ -13,7 +13,7 @@ from exporting.graphs import Inputs, Scale, graph
 from torch import Tensor, nn
 
 
-@graph("clip", "picture and text", "optimum zero-shot-image-classification", cut=True)
+@graph("clip", "picture and text", "optimum zero-shot-image-classification")
 def _clip(path: Path, scale: Scale) -> Inputs:
     side = scale.of(128, 16)
     text = {
@@ -61,7 +61,7 @@ def _detr(path: Path, scale: Scale) -> Inputs:
     return from_torch.export(module, example, path, dynamo=False, outputs=["logits", "boxes"], axes=axes)
 
 
-@graph("segformer", "segmenter", "optimum semantic-segmentation, dynamic batch, channels, height, width", cut=True)
+@graph("segformer", "segmenter", "optimum semantic-segmentation, dynamic batch, channels, height, width")
 def _segformer(path: Path, scale: Scale) -> Inputs:
     config = hf.SegformerConfig(
         hidden_sizes=scale.of([16, 32, 80, 128], [4, 8, 8, 8]), depths=scale.of([2, 2, 2, 2], [1, 1, 1, 1]),
@@ -76,7 +76,7 @@ def _segformer(path: Path, scale: Scale) -> Inputs:
 
 
 @graph("vit_optimum", "classifier with attention",
-       "optimum image-classification, dynamic batch, channels, height, width", cut=True)  # fmt: skip
+       "optimum image-classification, dynamic batch, channels, height, width")  # fmt: skip
 def _vit(path: Path, scale: Scale) -> Inputs:
     side = scale.of(128, 16)
     config = hf.ViTConfig(

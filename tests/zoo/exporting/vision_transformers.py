@@ -26,7 +26,7 @@ def _enter(
 ) -> None:
     exporter = f"torch {'dynamo' if dynamo else 'script'}, {'fixed' if axes is None else 'dynamic batch'}"
 
-    @graph(name, "classifier with attention", exporter, cut=small is not None)
+    @graph(name, "classifier with attention", exporter)
     def make(path: Path, scale: Scale) -> Inputs:
         module = scale.of(full, small or full)()
         return written(path, module, scale.of(size, small_size), dynamo=dynamo, axes=axes)
@@ -40,7 +40,7 @@ _enter("vit_tv", _torchvision_vit, 128, dynamo=False)
 _enter(
     "vit", lambda: timm.create_model("vit_tiny_patch16_224", num_classes=100, img_size=160, depth=8), 160, dynamo=True,
     axes=_BATCH,
-    small=lambda: timm.models.VisionTransformer(32, 8, embed_dim=24, depth=2, num_heads=2, num_classes=10),
+    small=lambda: timm.models.VisionTransformer(32, 8, embed_dim=16, depth=2, num_heads=2, num_classes=10),
 )  # fmt: skip
 _enter("deit", lambda: timm.create_model("deit_tiny_patch16_224", num_classes=100, depth=6), 224, dynamo=False)
 _enter(

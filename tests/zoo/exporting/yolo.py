@@ -12,10 +12,10 @@ from exporting.graphs import Inputs, Scale, graph
 from ultralytics import YOLO
 
 
-def _enter(name: str, description: str, size: int, *, dynamic: bool = False, cut: bool = False) -> None:
+def _enter(name: str, description: str, size: int, *, dynamic: bool = False) -> None:
     shapes = "dynamic batch, height, width" if dynamic else "fixed"
 
-    @graph(name, "one-stage detector", f"ultralytics, {shapes}", cut=cut)
+    @graph(name, "one-stage detector", f"ultralytics, {shapes}")
     def make(path: Path, scale: Scale) -> Inputs:
         return written(path, description, scale.of(size, 64), dynamic=dynamic)
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command answers `--json` with one document of the shipped schema, whether it worked or not."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import onnx
+import pytest
+from tests_flow_bundles import write_branches, write_double
+
+from nndeploy.cli.main import COMMANDS, run_command
+
+SCHEMA = json.loads(resources.files("nndeploy.cli").joinpath("answers.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
+    """Returns (exit code, the document on standard output), checked against the schema."""
+    code = run_command([str(argument) for argument in arguments])
+    document = json.loads(capsys.readouterr().out)
+    VALIDATOR.validate(document)
+    assert document["ok"] == (code == 0)
+    return code, document
+
+
+def test_the_schema_is_one_and_knows_every_command() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert set(COMMANDS) <= set(SCHEMA["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("inspect", "m.nnd"), 0),
+        (("verify", "m.nnd"), 0),
+        (("verify", "m.nnd", "--no-run"), 0),
+        (("bench", "m.nnd", "--iterations", "2", "--warmup", "0"), 0),
+        (("diff", "m.nnd", "m.nnd"), 0),
+        (("diff", "m.nnd", "other.nnd"), 1),
+        (("run", "m.nnd", "--input", "x.npz", "--output", "y.npz"), 0),
+        (("backends",), 0),
+        (("targets",), 0),
+        (("probe",), 0),
+    ],
+)
+def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[str, ...], code: int) -> None:
+    write_double(here / "m.nnd")
+    write_branches(here / "other.nnd")
+    np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    found, document = answer(capsys, *arguments, "--json")
+    assert found == code
+    assert document["schema"] == f"nndeploy.{arguments[0]}.1"
+    assert "error" not in document
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "no.onnx", "-o", "m.nnd"),
+        ("run", "no.nnd", "--input", "x.npz"),
+        ("inspect", "no.nnd"),
+        ("verify", "no.nnd"),
+        ("bench", "no.nnd"),
+        ("pace", "no.nnd", "--max-latency", "1ms"),
+        ("diff", "no.nnd", "no.nnd"),
+        ("units", "--no-such-option"),
+        ("backends", "--no-such-option"),
+        ("targets", "--no-such-option"),
+        ("probe", "--no-such-option"),
+    ],
+)
+def test_a_command_that_fails_answers_why(here: Path, capsys: Any, arguments: tuple[str, ...]) -> None:
+    code, document = answer(capsys, *arguments, "--json")
+    assert code in (2, 66)
+    assert document["schema"] == f"nndeploy.{arguments[0]}.1"
+    assert document["error"]["exit_code"] == code
+    assert document["error"]["message"]
+
+
+def test_an_unknown_command_answers_too(here: Path, capsys: Any) -> None:
+    code, document = answer(capsys, "complie", "--json")
+    assert (code, document["schema"]) == (2, "nndeploy.nndeploy.1")
+    assert "compile" in document["error"]["hint"]
+
+
+def test_without_json_nothing_is_answered(here: Path, capsys: Any) -> None:
+    assert run_command(["verify", "no.nnd"]) == 66
+    assert capsys.readouterr().out == ""
+
+
+def test_wrong_results_stand_beside_the_error(here: Path, capsys: Any) -> None:
+    write_double(here / "m.nnd", golden=2.001)
+    code, document = answer(capsys, "verify", "m.nnd", "--json")
+    assert (code, document["error"]["code"]) == (1, "check-failed")
+    assert document["outputs"][0]["ok"] is False
+
+
+def test_a_bundle_without_goldens_is_not_ok(here: Path, capsys: Any) -> None:
+    write_branches(here / "m.nnd")
+    code, document = answer(capsys, "verify", "m.nnd", "--json")
+    assert code == 1
+    assert "no result was compared" in document["error"]["message"]
+    assert answer(capsys, "verify", "m.nnd", "--no-run", "--json")[0] == 0
+
+
+def test_a_compile_answers_and_a_failed_gate_shows_its_table_first(here: Path, capsys: Any) -> None:
+    onnx.save(onnx.parser.parse_model(RELU), "m.onnx")
+    line = ("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime,reference", "--no-fallback")
+    code, document = answer(capsys, *line, "--json")
+    assert (code, document["submodels"][0]["backend"]) == (0, "onnxruntime")
+    (here / "m.nnd").unlink()
+    code, document = answer(capsys, *line, "--max-fallback", "0", "--json")
+    assert (code, document["error"]["code"]) == (1, "check-failed")
+    assert document["submodels"][0]["backend"] == "onnxruntime"
+    assert run_command([*line, "--max-fallback", "0"]) == 1
+    assert "s0" in capsys.readouterr().out
+    assert not (here / "m.nnd").exists()
+
+
+def test_what_could_not_be_compared_is_not_written_unless_allowed(here: Path, capsys: Any) -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N] x, float[M] z) => (float[K] y) <int64[1] k = {7919}>'
+    onnx.save(onnx.parser.parse_model(f"{text} {{ r = Reshape(x, k) y = Add(r, z) }}"), "m.onnx")
+    line = ("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime,reference", "--no-fallback")
+    code, document = answer(capsys, *line, "--json")
+    assert code == 1
+    assert "--samples" in document["error"]["hint"]
+    assert "--allow-uncompared" in document["error"]["hint"]
+    assert not (here / "m.nnd").exists()
+    code, document = answer(capsys, *line, "--allow-uncompared", "--json")
+    assert code == 0
+    assert any("not compared" in warning for warning in document["warnings"])
+    assert answer(capsys, "verify", "m.nnd", "--json")[0] == 1

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small forms of the graphs that people export: a default compile of each gives the numbers of ONNX Runtime.
+
+`make zoo-cut` writes the files again, `make bench-zoo` does the same with graphs of usual size, and measures.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from zoo_agreement import compared_with_model
+
+import nndeploy
+
+GRAPHS = Path(__file__).with_name("graphs")
+NAMES = sorted(path.stem for path in GRAPHS.glob("*.onnx"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_default_bundle_gives_the_models_numbers(name: str, tmp_path: Path) -> None:
+    nndeploy.compile_model(GRAPHS / f"{name}.onnx", tmp_path / "model.nnd")
+    with np.load(GRAPHS / "inputs" / f"{name}.npz") as arrays:
+        feed = {key: arrays[key] for key in arrays.files}
+    checks = compared_with_model(GRAPHS / f"{name}.onnx", tmp_path / "model.nnd", feed)
+    assert checks
+    assert [check for check in checks if not check.ok] == []
+
+
+def test_the_cut_is_wide_and_small() -> None:
+    assert len(NAMES) >= 50
+    assert sum(path.stat().st_size for path in GRAPHS.rglob("*") if path.is_file()) < 2_000_000
