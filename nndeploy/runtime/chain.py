@@ -130,6 +130,8 @@ class Chain:
         """Returns the kept values; `values` holds the inputs of the chain and is used up."""
         if len(self._steps) == 1 and self._plan.makes_all_kept:
             results = self._steps[0](values)
+            if type(results) is dict and tuple(results) == self._kept:
+                return results
             return {name: results[name] for name in self._kept}
         if self._pool is None:
             self._run_line(values)
