@@ -21,9 +21,7 @@ from nndeploy.partition.cost import Costs
 from nndeploy.partition.graph import node_name
 from nndeploy.partition.placement import Placement
 from nndeploy.partition.regions import Region
-from nndeploy.plugin.interface import TAKEN, Backend, Support
-
-FALLBACK_TIER = 4
+from nndeploy.plugin.interface import FALLBACK_TIER, TAKEN, Backend, Support
 
 _OF_A_PLACEMENT = ("build", "measure", "fallback", "targets", "partition")
 """The stages in which a refusal (`ModelError`) speaks of how the model was cut, not of the model."""

@@ -15,7 +15,6 @@ UNARY = (
     "softplus", "erf",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "max", "min", "less")
-TERNARY = ("where",)
 MAX_SIZE = 48
 """Longer expressions are not joined further."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from nndeploy_native.steps.step import Axis, Machine
 
 LARGE_INPUT_BYTES = 8 << 20
-INVERTED_SHARE = 4
-"""Of L2. 128 to 768 KiB are within 5 % of each other: AMD Zen 5, L2 1 MiB, 2026-11-20."""
 
 
 @dataclass(frozen=True, slots=True)

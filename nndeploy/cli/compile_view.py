@@ -11,6 +11,7 @@ from rich.text import Text
 from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
 from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import one_line
 from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
@@ -90,7 +91,7 @@ def _print_chain(report: Report, title: str, verbose: bool) -> None:
     count = len(report.submodels)
     _print_submodels(report, f"{title}: {count} submodel{'s' * (count != 1)}")
     if verbose:
-        _print_nodes(report)
+        print_nodes(report, "nodes", MAX_REASON)
     for reason in dict.fromkeys(
         check.note
         for check in report.checks
@@ -107,32 +108,12 @@ def _print_submodels(report: Report, title: str) -> None:
             str(submodel.num_nodes),
             f"{submodel.share:.1%}",
             _max_error([c for c in report.checks if c.scope == submodel.id and c.backend == submodel.backend]),
-            "\n".join(f"{backend}: {_short(reason)}" for backend, reason in submodel.refusals.items()) or "-",
+            refusal_lines(submodel.refusals, MAX_REASON),
         )
         for submodel in report.submodels
     ]
-    columns = ("submodel", "backend", "nodes", "compute", "max error", "why no tier above took it")
+    columns = ("submodel", "backend", "nodes", "compute", "max error", WHY_NOT)
     print_table(title, columns, rows, right=("nodes", "compute"))
-
-
-def _print_nodes(report: Report) -> None:
-    rows = [
-        (
-            node.name,
-            node.op,
-            node.submodel,
-            node.backend,
-            f"{node.share:.2%}",
-            "\n".join(f"{backend}: {_short(reason)}" for backend, reason in node.refusals.items()) or "-",
-        )
-        for node in report.nodes
-    ]
-    columns = ("node", "operator", "submodel", "backend", "compute", "why no tier above took it")
-    print_table("nodes", columns, rows, right=("compute",))
-
-
-def _short(reason: str) -> str:
-    return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 3] + "..."
 
 
 def _max_error(checks: list[CheckReport]) -> str:

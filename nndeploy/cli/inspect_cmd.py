@@ -18,6 +18,7 @@ from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
 from nndeploy.cli.load_options import BUNDLE
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
+from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import UsageError
@@ -144,7 +145,7 @@ def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bo
     _print_checks(chains, verbose)
     if verbose:
         for name, seen in chains.items():
-            _print_nodes(seen, f" of the chain {name}" if manifest.target_chains else "")
+            print_nodes(seen, "nodes" + (f" of the chain {name}" if manifest.target_chains else ""))
             _print_logs(seen)
         _print_members(bundle)
     for line in candidate_lines(report):
@@ -177,11 +178,11 @@ def _print_submodels(report: Report, of_chain: str) -> None:
             submodel.backend,
             f"{submodel.num_nodes:,}",
             f"{submodel.share:.1%}",
-            "\n".join(f"{backend}: {reason}" for backend, reason in submodel.refusals.items()) or "-",
+            refusal_lines(submodel.refusals),
         )
         for submodel in report.submodels
     ]
-    columns = ("submodel", "backend", "nodes", "compute", "why no backend above took it")
+    columns = ("submodel", "backend", "nodes", "compute", WHY_NOT)
     print_table(f"submodels{of_chain}", columns, rows, right=("nodes", "compute"))
 
 
@@ -307,22 +308,6 @@ def _print_checks(chains: Mapping[str, Report], verbose: bool) -> None:
 def _worst(pick: Callable[[list[float]], float], figures: list[float | None], form: str = ".3g") -> str:
     known = [figure for figure in figures if figure is not None]
     return format(pick(known), form) if known else "-"
-
-
-def _print_nodes(report: Report, of_chain: str) -> None:
-    rows = [
-        (
-            node.name,
-            node.op,
-            node.submodel,
-            node.backend,
-            f"{node.share:.2%}",
-            "\n".join(f"{backend}: {reason}" for backend, reason in node.refusals.items()) or "-",
-        )
-        for node in report.nodes
-    ]
-    columns = ("node", "operator", "submodel", "backend", "compute", "why no backend above took it")
-    print_table(f"nodes{of_chain}", columns, rows, right=("compute",))
 
 
 def _print_logs(report: Report) -> None:

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from nndeploy.errors import CheckError
 from nndeploy.partition.cost import Costs
-from nndeploy.plugin.interface import Backend
+from nndeploy.plugin.interface import FALLBACK_TIER, Backend
 
-FALLBACK_TIER = 4
 ROUNDING = 1e-9
 
 
