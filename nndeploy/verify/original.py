@@ -13,6 +13,7 @@ from nndeploy.frontend.load import LoadedModel
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import TensorType, Value, shapes_text
 from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
+from nndeploy.verify.other_sizes import other_sizes
 from nndeploy.verify.reference import Reference
 from nndeploy.verify.samples import Sample, generated_samples, given_samples, has_free_size
 
@@ -93,6 +94,22 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes
         nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
         return Original((), (), "generated", (nothing,))
     return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())
+
+
+def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: Original) -> list[Sample]:
+    """Returns inputs of sizes around those that were made up, as far as they run; none where inputs were given."""
+    if not original.is_made_up or loaded.ranges:
+        return []
+    model = loaded.original.SerializeToString()
+    found = []
+    for sizes in other_sizes(original.samples[0], loaded.inputs):
+        try:
+            sample = next(generated_samples(loaded.model.graph, loaded.inputs, sizes, 0))
+            reference.evaluate_made_up(model, sample)
+        except (StopIteration, BuildRefusedError):
+            continue  # too large, or no sizes that go together
+        found.append(sample)
+    return found
 
 
 @dataclass(slots=True)
