@@ -92,7 +92,7 @@ from nndeploy.verify.check import (
 )
 from nndeploy.verify.drawn_sizes import Drawn, affordable_sizes
 from nndeploy.verify.incomparable import incomparable_values
-from nndeploy.verify.original import Original, original_outputs
+from nndeploy.verify.original import Original, original_outputs, samples_of_other_sizes
 from nndeploy.verify.reference import Reference, reference_engines
 from nndeploy.verify.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
 from nndeploy.verify.samples import has_free_size
@@ -104,6 +104,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+MAX_SECONDS_AT_OTHER_SIZES = 0.02
+"""Predicted for a call: longer ones are raced at the sizes of the samples alone."""
 REPORT = "this is a mistake of nndeploy's; please report it"
 AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 NO_OPTIMISATION = PassReport("none: the optimised model gave other numbers than the original", 0)
@@ -477,10 +479,9 @@ class _Flow:
             return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
         if self.options.objective == "priority":
             return chosen_by_priority(setting, graphs, order, pins)
-        samples = tuple(shapes_to_measure(bundle.original.samples).values())
-        seconds = seconds_to_measure(
-            estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total, len(samples)
-        )
+        call_seconds = estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total
+        samples = self._samples_to_race(bundle, call_seconds)
+        seconds = seconds_to_measure(call_seconds, len(samples))
         options = MeasureOptions(
             seconds=seconds,
             inflight=1 if self.options.objective == "latency" else max(2, self.host.num_cores),
@@ -492,7 +493,15 @@ class _Flow:
             self._write(self._as_chosen(bundle, recipe), trial, (), path)
 
         with temporary_folder("measure") as folder:
-            return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options))
+            sizes_vary = has_free_size(bundle.loaded.inputs, bundle.loaded.ranges)
+            return fastest(setting, graphs, order, pins, Race(write_trial, folder, samples, options, sizes_vary))
+
+    def _samples_to_race(self, bundle: Packing, call_seconds: float) -> tuple[Mapping[str, Value], ...]:
+        """Returns a sample of each shape that is known; of open sizes that were made up some around them too."""
+        samples = tuple(shapes_to_measure(bundle.original.samples).values())
+        if len(samples) != 1 or call_seconds > MAX_SECONDS_AT_OTHER_SIZES:
+            return samples
+        return (*samples, *samples_of_other_sizes(bundle.loaded, bundle.setting.reference, bundle.original))
 
     def _as_chosen(self, bundle: Packing, recipe: Recipe) -> Packing:
         """Returns what is packed where the graph of `recipe` was chosen."""

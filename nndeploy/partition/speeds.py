@@ -65,6 +65,12 @@ def speed_of(backend: str) -> Speed:
     return SPEEDS.get(backend, UNKNOWN)
 
 
+def prepares_for_sizes(regions: Sequence[Region]) -> bool:
+    """Returns whether some region is of a backend that prepares itself for each new size of its inputs."""
+    speeds = [speed_of(region.backend) for region in regions]
+    return any(speed.node_of_any_size > 2 * speed.node for speed in speeds)
+
+
 def kind_of(node: ir.Node) -> str:
     """Returns the kind of a node's operator by which backends differ in speed."""
     kind = _KINDS.get(node.op_type, OTHER)
