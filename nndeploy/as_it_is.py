@@ -11,9 +11,12 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from nndeploy.built_chain import Settled
+from nndeploy.chain_plan import Plan
+from nndeploy.chain_setting import Setting
 from nndeploy.errors import BundleError, CheckError, ModelError, NndeployError, one_line
 from nndeploy.jobs.temporary import lacks_space
-from nndeploy.lower import Plan, Setting, Settled, settle_planned
+from nndeploy.lower import settle_planned
 from nndeploy.partition.cost import Costs
 from nndeploy.partition.graph import node_name
 from nndeploy.partition.placement import Placement

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nndeploy.chain_plan import Plan, plan_for
+from nndeploy.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
-from nndeploy.lower import Plan, Setting, plan_for
 from nndeploy.partition.speeds import chain_seconds
 from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
 

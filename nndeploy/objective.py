@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from nndeploy.built_chain import Settled
 from nndeploy.candidates import (
     WHOLE_MODEL_TIERS,
     Graphs,
@@ -34,9 +35,10 @@ from nndeploy.candidates import (
     plans_of,
     variations,
 )
+from nndeploy.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.jobs.tasks import MeasureOptions
-from nndeploy.lower import Memo, Setting, Settled, settle
+from nndeploy.lower import Memo, settle
 from nndeploy.partition.speeds import prepares_for_sizes
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend, BuildRefusedError
 from nndeploy.report import Candidate

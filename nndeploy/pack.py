@@ -16,11 +16,13 @@ import onnx_ir as ir
 
 import nndeploy
 from nndeploy.backend_order import TargetBackends
+from nndeploy.built_chain import BuiltPiece, BuiltVariant, Settled, precision_of
 from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
+from nndeploy.chain_plan import Plan
+from nndeploy.chain_setting import Setting
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.lower import BuiltPiece, BuiltVariant, Plan, Setting, Settled, precision_of
 from nndeploy.options import CompileOptions, options_to_json
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.partition.graph import node_name, operator, values_read

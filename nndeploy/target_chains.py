@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from nndeploy.backend_order import Pins, TargetBackends, pins_for
-from nndeploy.lower import Plan, Setting, Settled, plan_for, settle
+from nndeploy.built_chain import Settled
+from nndeploy.chain_plan import Plan, plan_for
+from nndeploy.chain_setting import Setting
+from nndeploy.lower import settle
 
 MAX_ID = 40
 

@@ -13,18 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nndeploy.backend_order import TargetBackends
+from nndeploy.build_piece import built_and_checked
+from nndeploy.built_chain import BuiltPiece, BuiltVariant, Settled, in_order
+from nndeploy.chain_plan import Piece
+from nndeploy.chain_setting import Setting, options_on
 from nndeploy.errors import CheckError
-from nndeploy.lower import (
-    BuiltPiece,
-    BuiltVariant,
-    Piece,
-    Setting,
-    Settled,
-    built_and_checked,
-    in_order,
-    options_on,
-    takers_below,
-)
+from nndeploy.fallbacks import takers_below
 from nndeploy.plugin.interface import runs_alone
 from nndeploy.report import CheckReport, TargetReport
 from nndeploy.target import Target, unmet

@@ -40,8 +40,8 @@ def assert_right(bundle: Path) -> None:
 STAGES = {
     "build": (
         "nndeploy.partition.placement._first_that_takes",
-        "nndeploy.lower.merge_islands",
-        "nndeploy.lower.estimate_costs",
+        "nndeploy.chain_plan.merge_islands",
+        "nndeploy.chain_plan.estimate_costs",
         "nndeploy.lower.pieces_of",
         "nndeploy.partition.placement._keep_groups_together",
         "nndeploy.partition.islands.regions_of",
@@ -107,7 +107,7 @@ def test_types_that_cannot_be_inferred_are_those_that_are_declared(
 def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"nndeploy.compiler.{place}", planted)
+    monkeypatch.setattr(f"nndeploy.ground_truth.{place}", planted)
     report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime", allow_uncompared=True)
     assert any("KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
