@@ -8,7 +8,7 @@ compared), and then in one step: the old file or the new one.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -32,6 +32,7 @@ from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs, Pins, Recipe, by_pr
 from nndeploy.decisions import Decisions, decisions_from_file, write_decisions
 from nndeploy.errors import CheckError, DataError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.image_input import check_image_fits
+from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.frontend.value_sizes import check_value_sizes
@@ -215,9 +216,20 @@ class _Flow:
         return replace(self.here, gpus=())
 
     def compile(self, source: Any, out: Path | None, samples: Sequence[Mapping[str, Value]] | None) -> Report:
+        with ExitStack() as held:
+            return self._compile_in(lambda: held.enter_context(temporary_folder("weights")), source, out, samples)
+
+    def _compile_in(
+        self,
+        folder_for_weights: Callable[[], Path],
+        source: Any,
+        out: Path | None,
+        samples: Sequence[Mapping[str, Value]] | None,
+    ) -> Report:
+        """Compiles; `folder_for_weights` is called where they are too many for the model's own message."""
         portable, *others = self._backends()
         try:
-            loaded = self._load(source, (portable, *others))
+            loaded = self._load(source, (portable, *others), folder_for_weights)
             whole = replace(loaded, model=loaded.model.clone())
         except Exception as err:
             if isinstance(err, NndeployError) or not may_help(err, self.stage):
@@ -236,9 +248,17 @@ class _Flow:
                     raise err from other
                 raise ModelError(f"{failure}; and as it is: {described(other)}", hint=REPORT) from err
 
-    def _load(self, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
+    def _load(
+        self, source: Any, chains: Sequence[TargetBackends], folder_for_weights: Callable[[], Path]
+    ) -> LoadedModel:
         with self._stage("load"):
-            loaded = load_model(source, shapes=self.options.shapes, extra_domains=self._extra_domains(chains))
+            loaded = load_model(
+                source,
+                shapes=self.options.shapes,
+                extra_domains=self._extra_domains(chains),
+                limits=limits_within(memory_limit()),
+                folder_for_weights=folder_for_weights,
+            )
             check_value_sizes(loaded.model, memory_limit())
             if self.options.image_input is not None:
                 check_image_fits(self.options.image_input, loaded.inputs)
@@ -258,6 +278,8 @@ class _Flow:
         with self._stage("optimise"):
             unoptimised = loaded.model.clone()
             passes, loaded = self._optimised(loaded, unoptimised)
+            if loaded.stored is not None:
+                loaded.stored.add_made(loaded.model)
             check_value_sizes(loaded.model, memory_limit())  # constants that were folded tell more sizes
         with self._stage("reference"):
             setting, original = self._reference(loaded, samples)
@@ -475,7 +497,7 @@ class _Flow:
             settled = chosen_again(setting, graphs, order, decided.recipe)
             settled = replace(settled, dropped=decided.dropped)
             return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
-        if self.options.objective == "priority":
+        if self.options.objective == "priority" or bundle.loaded.stored is not None:  # each candidate has its weights
             return chosen_by_priority(setting, graphs, order, pins)
         samples = tuple(shapes_to_measure(bundle.original.samples).values())
         seconds = seconds_to_measure(
