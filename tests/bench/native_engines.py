@@ -55,15 +55,24 @@ def bundle(inputs: Inputs, path: str, threads: int, outputs: list[str]) -> Ready
     return Ready(lambda: program.run(inputs), lambda found: [found[name] for name in outputs])
 
 
-def onnxruntime(inputs: Inputs, model: str, threads: int) -> Ready:
-    """ONNX Runtime's CPU provider, all its optimisations, free dimensions fixed."""
+def onnxruntime(inputs: Inputs, model: str, threads: int, knows_sizes: bool = True, exact: bool = False) -> Ready:
+    """ONNX Runtime's CPU provider, all its optimisations; free dimensions fixed where it `knows_sizes`.
+
+    With `exact` it trades no numbers for speed, as our bundles have it: by default 8-bit products saturate where the
+    processor has no VNNI.
+    """
     import onnx
     import onnxruntime as library
 
     settings = library.SessionOptions()
     settings.intra_op_num_threads, settings.inter_op_num_threads = threads, 1
     settings.log_severity_level = 3
-    for value in onnx.load(model, load_external_data=False).graph.input:
+    if exact:
+        from nndeploy_onnxruntime.library import EXACT
+
+        for key, text in EXACT.items():
+            settings.add_session_config_entry(key, text)
+    for value in onnx.load(model, load_external_data=False).graph.input if knows_sizes else ():
         for axis, size in enumerate(value.type.tensor_type.shape.dim):
             if size.dim_param and value.name in inputs:
                 settings.add_free_dimension_override_by_name(size.dim_param, inputs[value.name].shape[axis])
@@ -72,10 +81,11 @@ def onnxruntime(inputs: Inputs, model: str, threads: int) -> Ready:
     return Ready(lambda: session.run(None, feed), list, library.__version__)
 
 
-def openvino(inputs: Inputs, model: str, threads: int, precision: str = "fp32") -> Ready:
-    """OpenVINO on the CPU at a fixed size and a precision that is said (its default here would be bf16).
+def openvino(inputs: Inputs, model: str, threads: int, precision: str = "fp32", knows_sizes: bool = True) -> Ready:
+    """OpenVINO on the CPU at a precision that is said (bf16 is its default where there is hardware for it).
 
-    It would also quantise activations where weights are compressed; that is another computation, and left out.
+    Where it `knows_sizes` it is compiled for those. It would also quantise activations where weights are compressed;
+    that is another computation, and left out.
     """
     import openvino as library
 
@@ -88,7 +98,7 @@ def openvino(inputs: Inputs, model: str, threads: int, precision: str = "fp32") 
     }
     try:
         read = core.read_model(model)
-        if any(port.get_partial_shape().is_dynamic for port in read.inputs):
+        if knows_sizes and any(port.get_partial_shape().is_dynamic for port in read.inputs):
             read.reshape({name: list(array.shape) for name, array in inputs.items()})
         compiled = core.compile_model(read, "CPU", settings)
     except RuntimeError as err:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bundle and the two libraries on one thread, each made inside a child of `interleaved`.
 
-Values that are no arrays (lists of maps, as ZipMap returns) are timed, and left out of what crosses to the parent.
-OpenVINO computes in float32 without quantising activations by itself, as our bundles have it.
+All three are told the model alone: no sizes, no inputs. The libraries trade no more numbers for speed than in our
+bundles (docs/backends.md). Values that are no arrays (lists of maps, as ZipMap returns) are timed, and left out of what
+crosses to the parent.
 """
 
 from collections.abc import Mapping
@@ -24,14 +25,14 @@ def bundle(inputs: Inputs, path: str) -> Ready:
 
 
 def onnxruntime(inputs: Inputs, model: str) -> Ready:
-    """ONNX Runtime's CPU provider, all its optimisations, free dimensions fixed."""
-    return _of_arrays(native_engines.onnxruntime(inputs, model, threads=1))
+    """ONNX Runtime's CPU provider, all its optimisations."""
+    return _of_arrays(native_engines.onnxruntime(inputs, model, threads=1, knows_sizes=False, exact=True))
 
 
 def openvino(inputs: Inputs, model: str) -> Ready:
-    """OpenVINO on the CPU at fixed sizes."""
+    """OpenVINO on the CPU."""
     try:
-        return _of_arrays(native_engines.openvino(inputs, model, threads=1))
+        return _of_arrays(native_engines.openvino(inputs, model, threads=1, knows_sizes=False))
     except (RuntimeError, TypeError, ValueError) as err:
         raise EngineRefusedError(" ".join(str(err).split())[-200:]) from err
 

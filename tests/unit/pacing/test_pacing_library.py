@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nndeploy_native.isa import ISAS
+from broken_libraries import isa_of_this_machine
 from nndeploy_native.library import library_from_source
 
 from nndeploy.errors import BundleError
@@ -20,7 +20,6 @@ from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, serial_plan
 from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import host_target
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -57,7 +56,7 @@ def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
     )
     export = '__attribute__((visibility("default")))'
     source = f'#include "pace.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
-    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    isa = isa_of_this_machine()
     library = library_from_bytes(library_from_source(source, isa, tmp_path))
     places = [
         place
@@ -194,7 +193,7 @@ def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
 
 
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
-    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    isa = isa_of_this_machine()
     export = '__attribute__((visibility("default"))) const int nnd_pace_version = '
     for number, (source, reason) in enumerate((
         ("int nothing_of_ours;", "of another version"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from broken_libraries import isa_of_this_machine
 from hypothesis import given
 from hypothesis import strategies as st
-from nndeploy_native.isa import ISAS
 from nndeploy_native.library import library_from_source, zig_missing
 
 from nndeploy.pacing.item import Item, PlanMemory
@@ -22,7 +22,6 @@ from nndeploy.pacing.load_curve import (
 )
 from nndeploy.pacing.plan import PacePlan, serial_plan
 from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import host_target
 
 MS = 1_000_000
 FAKE_CLOCK = """
@@ -55,7 +54,7 @@ Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if reason := zig_missing():
         pytest.skip(reason)
-    isa = next(isa for isa in ISAS if isa.arch == host_target().arch)
+    isa = isa_of_this_machine()
     made = library_from_bytes(library_from_source(FAKE_CLOCK, isa, Path(tmp_path_factory.mktemp("clock"))))
     made.nnd_pace_begin.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return made
