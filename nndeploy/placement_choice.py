@@ -2,7 +2,7 @@
 """The placement that a bundle gets: replayed from a file of decisions, the split by tiers, or the fastest measured.
 
     file of decisions there -> its recipe again
-    objective "priority"    -> the split by the order of tiers
+    objective "priority", or weights beyond a message -> the split by the order of tiers
     else                    -> candidates are built, checked and measured (`nndeploy.objective`)
 
 Law: with the same model, options and decisions the same placement comes out, and nothing is measured.
@@ -61,7 +61,9 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         settled = chosen_again(setting, graphs, order, decided.recipe)
         settled = replace(settled, dropped=decided.dropped)
         return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
-    if compilation.options.objective == "priority":
+    if (
+        compilation.options.objective == "priority" or packing.loaded.stored is not None
+    ):  # each candidate has its weights
         return chosen_by_priority(setting, graphs, order, pins)
     return _measured(compilation, packing, graphs, pins)
 
