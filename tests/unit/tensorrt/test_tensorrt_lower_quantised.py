@@ -143,7 +143,7 @@ def feed(model: ir.Model) -> dict[str, "np.ndarray[Any, Any]"]:
 
 def outputs(model: ir.Model, given: Mapping[str, "np.ndarray[Any, Any]"]) -> list["np.ndarray[Any, Any]"]:
     options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL  # EXACT works there alone
     options.log_severity_level = 4
     for key, value in EXACT.items():
         options.add_session_config_entry(key, value)
