@@ -8,8 +8,8 @@
 takes. Only comparisons between plans of one model mean something: who is hopeless is not built, who is left is
 measured. Where nothing can be measured the least prediction decides.
 
-Measured 2026-11-22 on an AMD EPYC (Zen 4, AVX-512), one thread, ONNX Runtime 1.31, OpenVINO 2026.4.1, on the real
-models and single operators; rounded, because other machines differ by more.
+The figures are rounded from what some real models and single operators took on one thread (2026-11-22, an AMD EPYC
+without AVX-512, ONNX Runtime 1.31, OpenVINO 2026.4.1): they tell who is hopeless, not who wins.
 """
 
 from collections.abc import Mapping, Sequence
