@@ -6,7 +6,8 @@ submodel and the whole gave the original model's outputs within tolerance (or th
 compared), and then in one step: the old file or the new one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -28,6 +29,7 @@ from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.ground_truth import ground_truth
 from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.shared_workers import shared_workers
+from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
 from nndeploy.known_targets import target_of
 from nndeploy.model_loading import model_to_compile
@@ -150,11 +152,17 @@ def _check_places(compilation: Compilation) -> None:
 
 
 def _compiled(compilation: Compilation, source: Any) -> Report:
+    """Runs the flow, with a folder for weights that are too many for the model's own message."""
+    with ExitStack() as held:
+        return _compiled_in(compilation, source, lambda: held.enter_context(temporary_folder("weights")))
+
+
+def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Callable[[], Path]) -> Report:
     """Runs the flow; where a stage meets what it does not know, once more with the model as it is."""
     portable, *others = wanted_chains(compilation)
     try:
         with compilation.in_stage("load"):
-            loaded = model_to_compile(compilation, source, (portable, *others))
+            loaded = model_to_compile(compilation, source, (portable, *others), folder_for_weights)
         whole = replace(loaded, model=loaded.model.clone())
     except Exception as err:
         if isinstance(err, NndeployError) or not may_help(err, compilation.stage):
@@ -180,6 +188,8 @@ def _flow(
     options, in_stage = compilation.options, compilation.in_stage
     with in_stage("optimise"):
         found = optimised(compilation, loaded)
+        if found.loaded.stored is not None:
+            found.loaded.stored.add_made(found.loaded.model)
         check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
     with in_stage("reference"):
         setting, original = ground_truth(compilation, found.loaded)

@@ -5,21 +5,28 @@ Comes in: a path, bytes or a proto, and who may build it. Goes out: `LoadedModel
 image's description, a pipeline) ends the compile here, before any work.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from nndeploy.backend_order import TargetBackends
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.compilation import Compilation
 from nndeploy.frontend.image_input import check_image_fits
+from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.jobs.memory import memory_limit
 
 
-def model_to_compile(compilation: Compilation, source: Any, chains: Sequence[TargetBackends]) -> LoadedModel:
+def model_to_compile(
+    compilation: Compilation, source: Any, chains: Sequence[TargetBackends], folder_for_weights: Callable[[], Path]
+) -> LoadedModel:
     """Returns the model that `source` holds.
+
+    `folder_for_weights` is called where they are too many for the model's own message; the folder stays until the
+    compile ends.
 
     Raises:
         ModelError: it is malformed, or too large for this machine.
@@ -27,7 +34,13 @@ def model_to_compile(compilation: Compilation, source: Any, chains: Sequence[Tar
         DataError: the pipeline does not fit it.
     """
     options = compilation.options
-    loaded = load_model(source, shapes=options.shapes, extra_domains=_extra_domains(compilation, chains))
+    loaded = load_model(
+        source,
+        shapes=options.shapes,
+        extra_domains=_extra_domains(compilation, chains),
+        limits=limits_within(memory_limit()),
+        folder_for_weights=folder_for_weights,
+    )
     check_value_sizes(loaded.model, memory_limit())
     if options.image_input is not None:
         check_image_fits(options.image_input, loaded.inputs)

@@ -39,6 +39,7 @@ from nndeploy.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Memo, settle
+from nndeploy.partition.speeds import prepares_for_sizes
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend, BuildRefusedError
 from nndeploy.report import Candidate
 from nndeploy.value_types import Value, shapes_text
@@ -49,6 +50,8 @@ ENGINE_GAIN = 0.03
 """An engine that has the whole model alone needs only this: nobody is to be slower with us than without."""
 MARGIN = 0.03
 """A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
+NEW_SIZES = 0.05
+"""What a backend that prepares itself for each new size must win by where sizes vary, for a race repeats its few."""
 PRUNED = 3.0
 """Times the least prediction: who is predicted slower is not built."""
 PRUNED_OWN_KERNELS = 1.1
@@ -83,12 +86,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """How candidates are measured: `write` makes the bundle of one, in `folder`; no `samples`: not at all."""
+    """How candidates are measured: `write` makes the bundle of one, in `folder`; no `samples`: not at all.
+
+    `sizes_vary` says that the model's sizes are open, and nobody said which will come.
+    """
 
     write: WriteTrial
     folder: Path
     samples: Sequence[Mapping[str, Value]]
     options: MeasureOptions
+    sizes_vary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +158,7 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
     trials = _raced(setting, trials, race)
-    best = _decided_trial(trials, tiers)
+    best = _decided_trial(trials, tiers, race.sizes_vary)
     more = [
         plan
         for plan in plans_of(setting, graphs, variations(trials[best].planned, MAX_REGIONS_TRIED), _by_name(order))
@@ -160,8 +167,8 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     if more and race.samples:
         trials += _built(setting, graphs, order, more, memos)
         trials = _raced(setting, trials, race)
-        best = _decided_trial(trials, tiers)
-    shapes = tuple(map(shapes_text, race.samples)) if trials[best].shape_ms else ()
+        best = _decided_trial(trials, tiers, race.sizes_vary)
+    shapes = tuple(shapes_text(sample) for sample in race.samples[: len(trials[best].shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
     settled = replace(trials[best].settled, dropped=tuple(lost))
     return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes)
@@ -216,7 +223,7 @@ def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
         race.write(trial.settled, trial.planned.recipe, paths[-1])
     setting.events("measure", f"{len(trials)} candidates")
     try:
-        times = setting.workers.measure(paths, race.samples, race.options)
+        times = _times(setting, race, paths)
     except BuildRefusedError:
         return trials
     return [
@@ -225,8 +232,21 @@ def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
     ]
 
 
-def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int]) -> int:
-    return _decided([trial.planned for trial in trials], [trial.ms for trial in trials], tiers)
+def _times(setting: Setting, race: Race, paths: Sequence[Path]) -> list[list[float]]:
+    """Returns the milliseconds of each bundle at each sample; at the first alone where one will not run the others."""
+    try:
+        return setting.workers.measure(paths, race.samples, race.options)
+    except BuildRefusedError:
+        if len(race.samples) == 1:
+            raise
+        return setting.workers.measure(paths, race.samples[:1], race.options)
+
+
+def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:
+    plans = [trial.planned for trial in trials]
+    factors = [1 + NEW_SIZES * (sizes_vary and prepares_for_sizes(plan.plan.regions)) for plan in plans]
+    times = [trial.ms * factor for trial, factor in zip(trials, factors, strict=True)]
+    return _decided(plans, times, tiers)
 
 
 def _decided(plans: Sequence[Planned], times: Sequence[float], tiers: Mapping[str, int]) -> int:

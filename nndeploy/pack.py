@@ -77,17 +77,19 @@ class Findings:
 class _Members:
     """Members by path; equal content is stored under the path that came first."""
 
-    contents: dict[str, bytes] = field(default_factory=dict)
+    contents: dict[str, bytes | memoryview] = field(default_factory=dict)
     _path_of: dict[str, str] = field(default_factory=dict)
 
-    def add(self, path: str, content: bytes) -> str:
+    def add(self, path: str, content: bytes | memoryview) -> str:
         digest = hashlib.sha256(content).hexdigest()
         stored = self._path_of.setdefault(digest, path)
         self.contents.setdefault(stored, content)
         return stored
 
 
-def pack(packing: Packing, settled: Settled, findings: Findings) -> tuple[Manifest, dict[str, bytes], Report]:
+def pack(
+    packing: Packing, settled: Settled, findings: Findings
+) -> tuple[Manifest, dict[str, bytes | memoryview], Report]:
     """Returns the manifest (without its list of members), the members, and the report."""
     loaded, members = packing.loaded, _Members()
     graph = settled.plan.model.graph

@@ -2,13 +2,13 @@
 """The placement that a bundle gets: replayed from a file of decisions, the split by tiers, or the fastest measured.
 
     file of decisions there -> its recipe again
-    objective "priority"    -> the split by the order of tiers
+    objective "priority", or weights beyond a message -> the split by the order of tiers
     else                    -> candidates are built, checked and measured (`nndeploy.objective`)
 
 Law: with the same model, options and decisions the same placement comes out, and nothing is measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,9 +37,14 @@ from nndeploy.pack import Packing
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import PassReport
+from nndeploy.value_types import Value
+from nndeploy.verify.original import samples_of_other_sizes
+from nndeploy.verify.samples import has_free_size
 from nndeploy.whole_bundle import write_whole
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+MAX_SECONDS_AT_OTHER_SIZES = 0.02
+"""Predicted for a call: longer ones are raced at the sizes of the samples alone."""
 
 
 def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs) -> Chosen:
@@ -56,7 +61,9 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         settled = chosen_again(setting, graphs, order, decided.recipe)
         settled = replace(settled, dropped=decided.dropped)
         return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
-    if compilation.options.objective == "priority":
+    if (
+        compilation.options.objective == "priority" or packing.loaded.stored is not None
+    ):  # each candidate has its weights
         return chosen_by_priority(setting, graphs, order, pins)
     return _measured(compilation, packing, graphs, pins)
 
@@ -101,10 +108,10 @@ def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decision
 
 def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: Pins) -> Chosen:
     setting, options = packing.setting, compilation.options
-    samples = tuple(shapes_to_measure(packing.original.samples).values())
-    costs = estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED]))
+    call_seconds = estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total
+    samples = _samples_to_race(packing, call_seconds)
     measure = MeasureOptions(
-        seconds=seconds_to_measure(costs.total, len(samples)),
+        seconds=seconds_to_measure(call_seconds, len(samples)),
         inflight=1 if options.objective == "latency" else max(2, compilation.host.num_cores),
         threads=options.threads or 1,
         custom_op_libraries=options.custom_op_libraries,
@@ -114,5 +121,14 @@ def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: 
         write_whole(compilation, packed_as_chosen(packing, recipe), trial, path)
 
     with temporary_folder("measure") as folder:
-        race = Race(write_trial, folder, samples, measure)
+        sizes_vary = has_free_size(packing.loaded.inputs, packing.loaded.ranges)
+        race = Race(write_trial, folder, samples, measure, sizes_vary)
         return fastest(setting, graphs, packing.portable.backends, pins, race)
+
+
+def _samples_to_race(packing: Packing, call_seconds: float) -> tuple[Mapping[str, Value], ...]:
+    """Returns a sample of each shape that is known; of open sizes that were made up some around them too."""
+    samples = tuple(shapes_to_measure(packing.original.samples).values())
+    if len(samples) != 1 or call_seconds > MAX_SECONDS_AT_OTHER_SIZES:
+        return samples
+    return (*samples, *samples_of_other_sizes(packing.loaded, packing.setting.reference, packing.original))

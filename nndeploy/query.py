@@ -172,6 +172,8 @@ def _make_canonical(part: ir.Model) -> None:
         value.name = f"in{i}"
     for i, value in enumerate(list(graph.initializers.values())):
         value.name = f"const{i}"
+        if isinstance(value.const_value, ir.ExternalTensor):
+            continue  # it is not copied into the question anyhow
         if value.const_value is not None and value.const_value.size > MAX_CONSTANT_ELEMENTS:
             value.const_value = _without_data(value.const_value, value.name)
     for i, value in enumerate(graph.outputs):

@@ -10,7 +10,6 @@ or absent (it is made under another name and renamed), belongs to this account, 
 import hashlib
 import os
 import platform
-import pwd
 import shutil
 import stat
 import subprocess
@@ -19,6 +18,7 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from nndeploy.account_cache import cache_folder
 from nndeploy.errors import UnavailableError, one_line
 
 SOURCE = Path(__file__).with_name("libcuda_stub.c")
@@ -39,17 +39,6 @@ def stub_folder() -> Path:
         _build_into(folder)
     _check_owner(folder)
     return folder
-
-
-def cache_folder() -> Path:
-    """Returns the cache folder of the account; a job's HOME is a private folder, so the account's entry counts."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):
-        return Path(named)
-    try:
-        return Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache"
-    except KeyError:  # an account without an entry
-        return Path.home() / ".cache"
 
 
 def _key() -> str:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiler `ziglang`: whether it is here, and C source -> shared library for any instruction set.
 
-Law: the same source and instruction set give the same bytes: no path and no clock goes into the library.
+Law: the same source and instruction set give the same bytes: no path and no clock goes into the library. What does not
+depend on a model (start-up code, stubs of the C library) is kept in the account's cache folder, some MB for each
+instruction set; where that cannot be used it is made anew.
 """
 
 import os
@@ -12,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from nndeploy.account_cache import own_cache_folder
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native.isa import Isa
@@ -56,7 +59,11 @@ def library_from_source(source: str | Sequence[str], isa: Isa, workdir: Path) ->
         sys.executable, "-m", "ziglang", "cc", "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS,
         *(["-DNND_BF16"] if isa.precision == "bf16" else []), "-I", str(HEADERS), *files, "-o", "kernels.so",
     ]  # fmt: skip
+    kept = own_cache_folder(
+        f"zig-{zig_version()}"
+    )  # a job's HOME is empty, and what C needs takes longer than a kernel
     caches = {"ZIG_LOCAL_CACHE_DIR": str(workdir / "zig-cache")}
+    caches |= {"ZIG_GLOBAL_CACHE_DIR": str(kept)} if kept else {}
     try:
         done = subprocess.run(
             command,

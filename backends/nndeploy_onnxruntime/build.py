@@ -3,7 +3,7 @@
 
     model.onnx    the optimised graph and its small constants
     weights.bin   constants of `EXTERNAL_BYTES` and more, used in place at load (absent if there are none, or
-                  the model has bodies)
+                  the model has bodies and its weights fit into one message; if they do not, the graph is as it was)
 
 The level is "extended": what is left out depends on the CPU (blocked layouts of convolutions) and is done at load,
 which costs about a millisecond and gives full speed; see docs/backends.md for the figures of each level.
@@ -16,9 +16,12 @@ from typing import Any
 
 import onnx_ir as ir
 
+from nndeploy.bundle.onnx_member import named_files
+from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildRefusedError
 from nndeploy_onnxruntime.element_types import RAW_TYPES
-from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.mapped_weights import session_with_weights, with_weights_in
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
 
@@ -37,15 +40,23 @@ def build(submodel: ir.Model, libraries: Sequence[str], workdir: Path) -> Artifa
     _refuse_mixed_borders(submodel)
     model = bytes_for_onnxruntime(submodel)
     try:
-        inference_session(model, _saving_options(libraries, workdir, with_weights=not _has_bodies(submodel)))
+        _save(model, _has_bodies(submodel), libraries, workdir)
     except Exception as err:  # the library's way to say no has many classes
         raise BuildRefusedError(reason_of(err)) from err
     names = [name for name in (MODEL_FILE, WEIGHTS_FILE) if (workdir / name).exists()]
     domains = custom_domains(submodel)
     return Artifact(
-        files={name: (workdir / name).read_bytes() for name in names},
+        files={name: content_of(workdir / name) for name in names},
         requires={"custom_ops": domains} if domains else {},
     )
+
+
+def _save(model: bytes, has_bodies: bool, libraries: Sequence[str], workdir: Path) -> None:
+    """Writes the artifact's files: the optimised model or, where the library cannot write that, the model as it is."""
+    if has_bodies and named_files(model):
+        (workdir / MODEL_FILE).write_bytes(with_weights_in(model, workdir, WEIGHTS_FILE))
+    else:
+        session_with_weights(model, _saving_options(libraries, workdir, with_weights=not has_bodies))
 
 
 def custom_domains(model: ir.Model) -> list[str]:

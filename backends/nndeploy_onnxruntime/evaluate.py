@@ -13,7 +13,8 @@ import onnx_ir as ir
 
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import Value
-from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
 from nndeploy_onnxruntime.session import session_over
@@ -25,12 +26,9 @@ def evaluate(model: bytes, samples: Sequence[Mapping[str, Value]], libraries: Se
     Raises:
         BuildRefusedError: the library cannot run the model, or not on these values.
     """
-    options = session_options(1, libraries)
-    levels = onnxruntime().GraphOptimizationLevel
-    exact = levels.ORT_ENABLE_EXTENDED if _has_integer_products(model) else levels.ORT_DISABLE_ALL
-    options.graph_optimization_level = exact
     try:
-        session = session_over(_session(model, options), None)
+        weights, library_session = _session(model, libraries)
+        session = session_over(library_session, weights)
         return [session.run(sample) for sample in samples]
     except BuildRefusedError:
         raise
@@ -49,9 +47,22 @@ def _has_integer_products(model: bytes) -> bool:
     return any(name in model for name in _INTEGER_PRODUCTS)
 
 
-def _session(model: bytes, options: Any) -> Any:
-    """Returns a session over the model as it is or, where the library does not know its versions, over older ones."""
+def _session(model: bytes, libraries: Sequence[str]) -> tuple[object, Any]:
+    """Returns a session over the model as it is or, where the library does not know its versions, over older ones.
+
+    Before it comes what must stay as long as it.
+    """
+    is_integer = _has_integer_products(model)
     try:
-        return inference_session(model, options)
+        return session_with_weights(model, _options(is_integer, libraries))
     except Exception:
-        return inference_session(bytes_for_onnxruntime(ir.from_proto(onnx.load_from_string(model))), options)
+        older = bytes_for_onnxruntime(ir.from_proto(onnx.load_from_string(model)))
+        return session_with_weights(older, _options(is_integer, libraries))
+
+
+def _options(has_integer_products: bool, libraries: Sequence[str]) -> Any:
+    options = session_options(1, libraries)
+    levels = onnxruntime().GraphOptimizationLevel
+    exact = levels.ORT_ENABLE_EXTENDED if has_integer_products else levels.ORT_DISABLE_ALL
+    options.graph_optimization_level = exact
+    return options

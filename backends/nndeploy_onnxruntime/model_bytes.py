@@ -2,7 +2,8 @@
 """ONNX models in the form that the installed onnxruntime reads: versions no newer than it knows.
 
 In: an `onnx_ir` model. Out: its bytes, with operator set and format versions lowered where every operator means the
-same (see `nndeploy.transforms.operator_versions`). What the library knows is asked of it, once.
+same (see `nndeploy.transforms.operator_versions`), and without what makes the library's settings fail
+(`unshared_weights`). What the library knows is asked of it, once.
 """
 
 from functools import cache
@@ -15,6 +16,7 @@ from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.query import bytes_of
 from nndeploy.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy_onnxruntime.library import inference_session, session_options
+from nndeploy_onnxruntime.unshared_weights import unshare_int8_weights
 
 
 def bytes_for_onnxruntime(model: ir.Model) -> bytes:
@@ -28,6 +30,7 @@ def bytes_for_onnxruntime(model: ir.Model) -> bytes:
         raise BuildRefusedError(f"{newer} is newer than what this onnxruntime knows (opset {newest['']})")
     proto = ir.to_proto(model)
     restamp(proto, newest, newest_ir_version())
+    unshare_int8_weights(proto)
     return bytes_of(proto)
 
 

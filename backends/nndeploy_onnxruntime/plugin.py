@@ -41,6 +41,7 @@ class Plugin:
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft",)
     has_pace_points = True
+    maps_weights = True
 
     def probe(self, target: Target) -> Probe:  # noqa: ARG002 - what it makes runs wherever the library is
         """Returns whether the library is installed; it is not loaded."""

@@ -18,7 +18,7 @@ from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_fr
 from nndeploy_onnxruntime.library import onnxruntime
 
 
-def session_over(session: Any, weights: memoryview | None) -> Session:
+def session_over(session: Any, weights: object) -> Session:
     """Returns our session over the library's; `weights` is kept as long as it."""
     values = (*session.get_inputs(), *session.get_outputs())
     kind = RawMemorySession if any(raw_name(value.type) for value in values) else PlainSession
@@ -28,7 +28,7 @@ def session_over(session: Any, weights: memoryview | None) -> Session:
 class PlainSession:
     """A session whose values the library takes and gives as they are."""
 
-    def __init__(self, session: Any, weights: memoryview | None) -> None:
+    def __init__(self, session: Any, weights: object) -> None:
         """Takes over a library's session; `weights` is kept as long as it."""
         self._outputs = [value.name for value in session.get_outputs()]
         self._run = _unchecked_run(session)
@@ -56,7 +56,7 @@ def _unchecked_run(session: Any) -> Callable[..., list[Value]]:
 class RawMemorySession:
     """A session with tensors of types that numpy lacks among its inputs or outputs."""
 
-    def __init__(self, session: Any, weights: memoryview | None) -> None:
+    def __init__(self, session: Any, weights: object) -> None:
         """Takes over a library's session; `weights` is kept as long as it."""
         self._outputs = [value.name for value in session.get_outputs()]
         self._run = session.run_with_ort_values

@@ -12,7 +12,8 @@ import onnx_ir as ir
 from nndeploy.errors import NndeployError
 from nndeploy.plugin.interface import BuildRefusedError, Support
 from nndeploy.query import supported_nodes
-from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
 from nndeploy_onnxruntime.rules import rule
@@ -20,13 +21,13 @@ from nndeploy_onnxruntime.rules import rule
 
 def supports(model: ir.Model, libraries: Sequence[str]) -> list[Support]:
     """Returns the library's answer for each node of the main graph; `libraries` hold custom operators."""
-    options = session_options(1, libraries)
-    options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.disable_prepacking", "1")
 
     def refusal(part: ir.Model) -> str:
         try:
-            inference_session(bytes_for_onnxruntime(part), options)
+            options = session_options(1, libraries)
+            options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.add_session_config_entry("session.disable_prepacking", "1")
+            session_with_weights(bytes_for_onnxruntime(part), options)
         except (BuildRefusedError, NndeployError) as err:
             return str(err)
         except Exception as err:  # the library's way to say no has many classes

@@ -49,6 +49,15 @@ def check_names_no_file(model: bytes, known: Collection[str] = ()) -> None:
             raise PolicyError(f"the model reads the file {name!r:.120}: a bundle reads nothing outside of itself")
 
 
+def named_files(model: bytes) -> list[str]:
+    """Returns the files that tensors of a model lie in, sorted; the model is one of ours.
+
+    Raises:
+        BundleError: it is no protobuf message.
+    """
+    return sorted({location.decode("utf-8", "replace") for location in _locations(model)})
+
+
 def _locations(model: bytes) -> Iterator[bytes]:
     """Yields every value of every entry that has `KEY` among its keys."""
     waiting = [("model", (0, len(model)))]

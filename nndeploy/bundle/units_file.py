@@ -116,7 +116,7 @@ def open_units(path: str | Path) -> UnitsFile:
     return UnitsFile(PrivateCopy(path, "library of units"), path)
 
 
-def write_units(path: str | Path, facts: Mapping[str, object], members: Mapping[str, bytes]) -> UnitsManifest:
+def write_units(path: str | Path, facts: Mapping[str, object], members: Mapping[str, Buffer]) -> UnitsManifest:
     """Writes a library of units to `path`, in place of the file that is there; returns its manifest.
 
     `facts` are the fields of `units.json` but for `format` and `members`, which are made here.

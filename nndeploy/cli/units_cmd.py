@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nndeploy import __version__
+from nndeploy.bundle.container import Buffer
 from nndeploy.bundle.units_file import SUFFIX, write_units
 from nndeploy.bundle.units_manifest import TABLES_NAME
 from nndeploy.bundle.writer import check_can_create
@@ -47,10 +48,10 @@ def build(output: Path, target: str | None, measure: bool, tables: Path | None, 
     check_can_create(output)
     box = host_target() if target is None else target_of(target)
     backend, maker = units_maker()
-    members: dict[str, bytes] = {}
+    members: dict[str, Buffer] = {}
     if tables is not None:
-        members[TABLES_NAME] = read_regular(tables, MAX_TABLES_BYTES)
-        checked_tables(maker, members[TABLES_NAME], str(tables))
+        members[TABLES_NAME] = data = read_regular(tables, MAX_TABLES_BYTES)
+        checked_tables(maker, data, str(tables))
     with tempfile.TemporaryDirectory() as folder:
         try:
             artifact = maker.build_units(box, Path(folder), measured=measure)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader of external tensors: weights that lie in files of their own beside the model.
 
-In comes a parsed model and its folder; afterwards every tensor holds its own data, so that no library ever resolves a
-path that the model names. Files are opened below the folder, one path component at a time, following no link; each is
-opened once, read at the ranges that the tensors name, and must not change meanwhile.
+In comes a parsed model and its folder; afterwards every tensor holds its own data, or the data lie in a file of ours
+(`stored_weights.py`), so that no library ever resolves a path that the model names. Files are opened below the folder,
+one path component at a time, following no link; each is opened once, read at the ranges that the tensors name, and must
+not change meanwhile.
 
 Law: no file outside the model's folder is opened, and nothing is read before its size is known to fit.
 
@@ -21,6 +22,7 @@ from pathlib import Path
 import onnx
 
 from nndeploy.errors import InputOutputError, MissingInputError, ModelError, NndeployError, PolicyError
+from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, StoredWeights
 from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL
 from nndeploy.frontend.traversal import graphs_of, nodes_of
 
@@ -32,7 +34,7 @@ _AS_PLAIN_FILE = "copy the file itself into the model's folder"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a tensor's data lie; `num_bytes` is what its type and sizes need."""
+    """Where a tensor's data lie; `num_bytes` is what its type and sizes need, `store` where they go, if not inside."""
 
     tensor: onnx.TensorProto
     location: str
@@ -40,10 +42,15 @@ class _Place:
     length: int | None
     checksum: str
     num_bytes: int
+    store: StoredWeights | None
 
 
-def embed_external_data(model: onnx.ModelProto, folder: Path | None) -> list[onnx.TensorProto]:
+def embed_external_data(
+    model: onnx.ModelProto, folder: Path | None, store: StoredWeights | None = None
+) -> list[onnx.TensorProto]:
     """Puts the data of every external tensor into the tensor; returns these tensors, in the model's order.
+
+    With `store` those of the main graph's large initializers go there instead.
 
     The model has passed the gate, which held the sizes of its tensors against `Limits`. `folder` is the model's own,
     None where it has none.
@@ -54,7 +61,9 @@ def embed_external_data(model: onnx.ModelProto, folder: Path | None) -> list[onn
         MissingInputError: a file does not exist.
         InputOutputError: a file cannot be read.
     """
-    tensors = [tensor for tensor in tensors_of(model) if tensor.data_location == EXTERNAL]
+    num_weights = len(model.graph.initializer)  # `tensors_of` begins with them
+    found = [(i, tensor) for i, tensor in enumerate(tensors_of(model)) if tensor.data_location == EXTERNAL]
+    tensors = [tensor for _, tensor in found]
     if not tensors:
         return []
     if folder is None:
@@ -62,8 +71,8 @@ def embed_external_data(model: onnx.ModelProto, folder: Path | None) -> list[onn
             "the model has external data, but no folder to find it in", hint="load it from its file, or embed the data"
         )
     by_location: dict[str, list[_Place]] = {}
-    for tensor in tensors:
-        place = _place_of(tensor)
+    for i, tensor in found:
+        place = _place_of(tensor, store if i < num_weights else None)
         by_location.setdefault(place.location, []).append(place)
     root = _open_folder(folder)
     try:
@@ -90,19 +99,21 @@ def tensors_of(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from (sparse.values, sparse.indices)
 
 
-def _place_of(tensor: onnx.TensorProto) -> _Place:
+def _place_of(tensor: onnx.TensorProto, store: StoredWeights | None) -> _Place:
     try:
         entries = _entries(tensor)
         num_elements = 1
         for dim in tensor.dims:
             num_elements *= dim
+        num_bytes = (num_elements * ELEMENT_TYPES[tensor.data_type].bits + 7) // 8
         place = _Place(
             tensor=tensor,
             location=entries["location"],
             offset=_number("offset", entries.get("offset", "0")),
             length=_number("length", entries["length"]) if "length" in entries else None,
             checksum=entries.get("checksum", ""),
-            num_bytes=(num_elements * ELEMENT_TYPES[tensor.data_type].bits + 7) // 8,
+            num_bytes=num_bytes,
+            store=store if num_bytes >= MIN_STORED_BYTES else None,
         )
         if place.length not in (None, place.num_bytes):
             raise ModelError(f"the external data have {place.length} bytes, but the tensor needs {place.num_bytes}")
@@ -230,9 +241,17 @@ def _embed(fd: int, place: _Place, file_bytes: int) -> None:
             f"tensor {place.tensor.name!r:.80} names no length, and {file_bytes - place.offset} bytes follow its "
             f"offset where it needs {place.num_bytes}"
         )
+    if place.store is not None:
+        place.store.add(place.tensor, _chunks(fd, place.offset, end))
+        return
     place.tensor.raw_data = _read(fd, place.offset, place.num_bytes)
     place.tensor.ClearField("external_data")
     place.tensor.ClearField("data_location")
+
+
+def _chunks(fd: int, begin: int, end: int) -> Iterator[bytes]:
+    for offset in range(begin, end, _CHUNK_BYTES):
+        yield _read(fd, offset, min(_CHUNK_BYTES, end - offset))
 
 
 def _read(fd: int, offset: int, num_bytes: int) -> bytes:
@@ -253,8 +272,8 @@ def _check_checksums(fd: int, places: list[_Place], file_bytes: int) -> None:
     if not wanted:
         return
     digest = hashlib.sha1(usedforsecurity=False)  # the format says SHA-1; it finds damage, it proves nothing
-    for offset in range(0, file_bytes, _CHUNK_BYTES):
-        digest.update(_read(fd, offset, min(_CHUNK_BYTES, file_bytes - offset)))
+    for chunk in _chunks(fd, 0, file_bytes):
+        digest.update(chunk)
     if wanted != {digest.hexdigest()}:
         raise ModelError(f"the file's checksum is {digest.hexdigest()}, the model says {min(wanted):.80}")
 

@@ -302,7 +302,10 @@ class _Gate:
     def add_weight(self, num_bytes: int) -> None:
         self.num_weight_bytes += num_bytes
         if self.num_weight_bytes > self.limits.max_total_bytes:
-            raise ModelError(f"the tensors together have more than {self.limits.max_total_bytes} bytes")
+            raise ModelError(
+                f"the tensors together have more than {self.limits.max_total_bytes} bytes",
+                hint="--memory-limit, if this machine has the memory",
+            )
 
     def check_others(self, owner: Fields) -> None:
         """Walks those inner messages for which there is no rule but to be well formed."""
@@ -332,8 +335,8 @@ def _expanded_nodes(main: _Body, bodies: Mapping[FunctionId, _Body], limits: Lim
     for key in _callees_first(bodies):
         sizes[key] = _expanded(bodies[key], sizes, limits)
     num_nodes, num_bytes = _expanded(main, sizes, limits)
-    if num_nodes > limits.max_nodes or num_bytes > limits.max_total_bytes:
-        what = f"{limits.max_nodes} nodes" if num_nodes > limits.max_nodes else f"{limits.max_total_bytes} bytes"
+    if num_nodes > limits.max_nodes or num_bytes > _most_bytes(limits):
+        what = f"{limits.max_nodes} nodes" if num_nodes > limits.max_nodes else f"{_most_bytes(limits)} bytes"
         raise ModelError(f"the model has more than {what} once its functions are put in place of their calls")
     return num_nodes
 
@@ -342,7 +345,12 @@ def _expanded(body: _Body, sizes: Mapping[FunctionId, tuple[int, int]], limits: 
     """Returns (nodes, bytes) of a body, each held just above its limit so that the numbers stay small."""
     num_nodes = body.num_nodes + sum(count * (sizes[key][0] - 1) for key, count in body.calls.items())
     num_bytes = body.num_bytes + sum(count * sizes[key][1] for key, count in body.calls.items())
-    return min(num_nodes, limits.max_nodes + 1), min(num_bytes, limits.max_total_bytes + 1)
+    return min(num_nodes, limits.max_nodes + 1), min(num_bytes, _most_bytes(limits) + 1)
+
+
+def _most_bytes(limits: Limits) -> int:
+    """Returns what nodes may have together: they and what is stored in them are one protobuf message."""
+    return min(limits.max_file_bytes, limits.max_total_bytes)
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> list[FunctionId]:

@@ -20,6 +20,8 @@ from nndeploy.errors import ModelError, NndeployError, one_line
 from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.frontend.stored_weights import mapped
+from nndeploy.frontend.tensor_rules import EXTERNAL
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.frontend.unique_names import name_values
 from nndeploy.value_types import VALUE_TYPE, ValueType
@@ -30,7 +32,7 @@ _LARGE_BYTES = 4096
 
 def without_large_weights(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, onnx.TensorProto]]:
     """Returns a copy of the model in which large initializers are inputs, and these initializers by name."""
-    large = {tensor.name: tensor for tensor in model.graph.initializer if tensor.ByteSize() > _LARGE_BYTES}
+    large = {tensor.name: tensor for tensor in model.graph.initializer if _is_large(tensor)}
     light = onnx.ModelProto()
     _copy_fields(model, light, but="graph")
     _copy_fields(model.graph, light.graph, but="initializer")
@@ -65,6 +67,10 @@ def internal_model_from_onnx(
     for name, tensor in large.items():
         _put_back(model.graph, name, tensor)
     return model, flat, warnings
+
+
+def _is_large(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == EXTERNAL or tensor.ByteSize() > _LARGE_BYTES
 
 
 def _copy_fields(
@@ -128,3 +134,4 @@ def _put_back(graph: ir.Graph, name: str, tensor: onnx.TensorProto) -> None:
     graph.inputs.remove(value)
     value.const_value = ir.serde.deserialize_tensor(tensor)
     graph.register_initializer(value)
+    mapped(value)

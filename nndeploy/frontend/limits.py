@@ -16,7 +16,8 @@ class Limits:
     `max_graph_depth` counts graphs inside one another, the main graph being 1. `max_nodes` holds for the nodes in the
     file and for those after every function call was replaced by the function's body. `max_fields` bounds the time
     that the gate takes (about 1 us a field). `max_total_bytes` is the sum over all tensors, external ones included,
-    as they are in memory. A name is whatever identifies something; documentation may be longer.
+    as they are in memory; up to 2 GiB they can travel inside the model. A name is whatever identifies something;
+    documentation may be longer.
     """
 
     max_file_bytes: int = PROTOBUF_MAX_BYTES
@@ -32,3 +33,9 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def limits_within(memory_bytes: int) -> Limits:
+    """Returns the limits where weights may be as many as fit into the memory: their data lie outside of the file."""
+    most = max(PROTOBUF_MAX_BYTES, memory_bytes)
+    return Limits(max_tensor_bytes=most, max_total_bytes=most)

@@ -9,7 +9,7 @@ The caller decides in which process this runs: the libraries behind it are not p
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
 from nndeploy.frontend.onnx_types import named_types_from_onnx
 from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, shape_spec_from_value, symbolic_dims
+from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.value_types import DimRange
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class LoadedModel:
     neither may be changed in place after the other is used. Both have no weights among their inputs and a name for
     every node. `sha256` is that of the file's bytes, followed by those of its external tensors in the model's order.
     `ranges` holds the sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it.
+    `stored` has the large weights of a model that is too large for one message; in both they only name their place.
     """
 
     model: ir.Model
@@ -58,6 +60,7 @@ class LoadedModel:
     inputs: tuple[NamedType, ...]
     outputs: tuple[NamedType, ...]
     warnings: tuple[str, ...] = ()
+    stored: StoredWeights | None = None
 
 
 def load_model(
@@ -67,12 +70,15 @@ def load_model(
     extra_domains: Set[str] = frozenset(),
     limits: Limits = DEFAULT_LIMITS,
     folder: Path | None = None,
+    folder_for_weights: Callable[[], Path] | None = None,
 ) -> LoadedModel:
     """Returns the model of a file, of serialised bytes, or of an onnx or onnx_ir model, checked.
 
     `shapes` maps inputs to what `--shape` takes after the "=". `extra_domains` are operator domains that a library
     named by the user implements. `folder` is where external data of a model that comes from no file lie. Inputs that
     have a default value (initializers that are listed as inputs too) become constants with that value.
+    `folder_for_weights` makes a private folder, which must stay as long as the model is used; it is called where the
+    weights are too many to travel inside the model.
 
     Raises:
         ModelError: the model is malformed, or holds something that cannot run.
@@ -82,10 +88,15 @@ def load_model(
         InputOutputError: a file cannot be read.
     """
     with _naming(source):
-        original, digest = _gated_and_parsed(source, limits, extra_domains)
-        for tensor in embed_external_data(original, _folder_of(source, folder)):
-            digest.update(tensor.raw_data)
+        original, digest, num_weight_bytes = _gated_and_parsed(source, limits, extra_domains)
+        is_large = folder_for_weights is not None and num_weight_bytes > MAX_EMBEDDED_BYTES
+        stored = StoredWeights(folder_for_weights()) if folder_for_weights is not None and is_large else None
+        for tensor in embed_external_data(original, _folder_of(source, folder), stored):
+            for piece in [tensor.raw_data] if stored is None else stored.pieces_of(tensor):
+                digest.update(piece)
         make_normal(original)
+        if stored is not None:
+            original = stored.add_large(original)
         name_nodes(original)
         check_graphs(original)
         specs = {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in (shapes or {}).items()}
@@ -105,6 +116,7 @@ def load_model(
             inputs=inputs,
             outputs=named_types_from_onnx(_without_invented_symbols(flat.graph.output, original), "output"),
             warnings=warnings,
+            stored=stored,
         )
 
 
@@ -119,15 +131,15 @@ def _naming(source: Source) -> Iterator[None]:
         raise
 
 
-def _gated_and_parsed(source: Source, limits: Limits, extra_domains: Set[str]) -> "tuple[onnx.ModelProto, _Hash]":
-    """Returns the model and a running hash of its bytes, which are not kept."""
+def _gated_and_parsed(source: Source, limits: Limits, extra_domains: Set[str]) -> "tuple[onnx.ModelProto, _Hash, int]":
+    """Returns the model, a running hash of its bytes, which are not kept, and the bytes of its weights."""
     if isinstance(source, str | os.PathLike):
-        data, _ = check_file(Path(source), limits, extra_domains)
+        data, facts = check_file(Path(source), limits, extra_domains)
     else:
         data = _serialised(source)
-        check_bytes(data, limits, extra_domains)
+        facts = check_bytes(data, limits, extra_domains)
     try:
-        return onnx.load_from_string(data), hashlib.sha256(data)
+        return onnx.load_from_string(data), hashlib.sha256(data), facts.num_weight_bytes
     except Exception as err:  # protobuf's own errors differ between its implementations
         raise ModelError(f"the model cannot be parsed: {err}") from err
 

@@ -4,8 +4,8 @@
     for each sample: ROUNDS times: for each bundle: one call that is not counted, then calls for its share of the time
 
 The figure is the lower quartile of all calls: whatever else works on the machine only makes calls longer, and some are
-left alone. Who is hopeless in the better of two calls that find their memory warm is not run again; his figure is that
-call's.
+left alone. Who is hopeless in the best of `FIRST_CALLS` that find their memory warm, and take turns too, is not run
+again; his figure is that call's.
 """
 
 import threading
@@ -16,8 +16,9 @@ from functools import partial
 
 from nndeploy.value_types import Value
 
-ROUNDS = 7
+ROUNDS = 15
 FEWEST_ROUNDS = 3
+FIRST_CALLS = 3
 SLOW_SECONDS = 0.1
 """A call of this length is long beside what disturbs it: fewer rounds tell as much."""
 HOPELESS = 4.0
@@ -42,7 +43,7 @@ def raced(
 
 def _raced_on(calls: Sequence[Call], sample: Mapping[str, Value], seconds: float, timer: Timer) -> list[float]:
     runs = [partial(call, sample) for call in calls]
-    first = [_warm_ms(run) for run in runs]
+    first = _first_ms(runs)
     hopeful = [i for i, ms in enumerate(first) if ms <= HOPELESS * min(first)]
     if len(hopeful) == 1 < len(calls):
         return first
@@ -59,9 +60,12 @@ def _lower_quartile(figures: Sequence[float]) -> float:
     return sorted(figures)[len(figures) // 4]
 
 
-def _warm_ms(run: Callable[[], object]) -> float:
-    run()
-    return min(_timed_ms(run) for _ in range(2))
+def _first_ms(runs: Sequence[Callable[[], object]]) -> list[float]:
+    """Returns the least of the first calls; of turns that lie apart hardly all are disturbed."""
+    for run in runs:
+        run()
+    turns = [[_timed_ms(run) for run in runs] for _ in range(FIRST_CALLS)]
+    return [min(times) for times in zip(*turns, strict=True)]
 
 
 def _timed_ms(run: Callable[[], object]) -> float:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import ERRORS_BY_CODE, NndeployError
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
+from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
 from nndeploy.target import Gpu, Target
 from nndeploy.value_types import DimRange, Value
@@ -43,15 +44,21 @@ class Response:
     """What a task gave: plain data, files and values."""
 
     result: Any = None
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes | memoryview] = field(default_factory=dict)
     outputs: Sequence[dict[str, Value]] = ()
 
 
 def model_bytes(model: "ir.Model") -> bytes:
-    """Returns a model as ONNX bytes."""
+    """Returns a model as ONNX bytes; weights that lie in a file (`nndeploy.frontend.stored_weights`) stay there.
+
+    Raises:
+        BuildRefusedError: what is not in a file is larger than 2 GiB.
+    """
     import onnx_ir as ir
 
-    return bytes(ir.to_proto(model).SerializeToString())
+    from nndeploy.query import bytes_of
+
+    return bytes_of(ir.to_proto(model))
 
 
 def request_to_folder(request: Request, folder: Path) -> None:
@@ -140,7 +147,7 @@ def response_from_folder(folder: Path) -> Response:
         raise error_from_json(data["error"])
     return Response(
         data["result"],
-        {name: (folder / "files" / str(i)).read_bytes() for i, name in enumerate(data["files"])},
+        {name: content_of(folder / "files" / str(i)) for i, name in enumerate(data["files"])},
         [decode_values((folder / f"output-{i}.values").read_bytes()) for i in range(data["num_outputs"])],
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import NndeployError, UnavailableError, one_line
 from nndeploy.jobs.measuring import raced
 from nndeploy.jobs.temporary import temporary_folder
@@ -25,6 +26,7 @@ from nndeploy.plugin.interface import (
     Session,
     Support,
     TellsCode,
+    maps_weights,
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from nndeploy.runtime.program import Program
 
 T = TypeVar("T")
+
+_TOO_LARGE = "the model's weights are more than 2 GiB, which this backend does not take"
 
 MAX_REASON = 300
 _FILE_NAME = re.compile(r"(?!\.)[a-z0-9_.-]+(/(?!\.)[a-z0-9_.-]+)?")
@@ -80,6 +84,8 @@ def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions
     Raises:
         UnavailableError: the plugin's answer does not fit the model.
     """
+    if _is_too_large(name, model):
+        return [Support(False, _TOO_LARGE)] * len(model.graph)
     try:
         said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
     except BuildRefusedError as err:
@@ -95,6 +101,8 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     Raises:
         BuildRefusedError: the library would not build it, or failed on a sample.
     """
+    if _is_too_large(name, submodel):
+        raise BuildRefusedError(_TOO_LARGE)
     with temporary_folder("build") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, workdir))
     artifact = _checked_artifact(name, artifact, options)
@@ -114,6 +122,8 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
     engine = backend(name)
     if not isinstance(engine, ReferenceEngine):
         raise BuildRefusedError(f"{name} is no reference engine")
+    if not maps_weights(engine) and named_files(model):
+        raise BuildRefusedError(_TOO_LARGE)
     return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
 
 
@@ -141,6 +151,12 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
     return load_bundle(
         path, threads=options.threads, device=options.device, custom_op_libraries=libraries, cache_dir=""
     )
+
+
+def _is_too_large(name: str, model: "ir.Model") -> bool:
+    from nndeploy.frontend.stored_weights import has_stored_weights
+
+    return not maps_weights(backend(name)) and has_stored_weights(model)
 
 
 def _refused_if_failing(call: Callable[[], T]) -> T:

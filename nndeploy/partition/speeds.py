@@ -8,8 +8,8 @@
 takes. Only comparisons between plans of one model mean something: who is hopeless is not built, who is left is
 measured. Where nothing can be measured the least prediction decides.
 
-Measured 2026-11-22 on an AMD EPYC (Zen 4, AVX-512), one thread, ONNX Runtime 1.31, OpenVINO 2026.4.1, on the real
-models and single operators; rounded, because other machines differ by more.
+The figures are rounded from what some real models and single operators took on one thread (2026-11-22, an AMD EPYC
+without AVX-512, ONNX Runtime 1.31, OpenVINO 2026.4.1): they tell who is hopeless, not who wins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,6 +63,12 @@ UNKNOWN = Speed(8e-6, 1.0e-6, 1.0e-6)
 def speed_of(backend: str) -> Speed:
     """Returns what is known of a backend's speed."""
     return SPEEDS.get(backend, UNKNOWN)
+
+
+def prepares_for_sizes(regions: Sequence[Region]) -> bool:
+    """Returns whether some region is of a backend that prepares itself for each new size of its inputs."""
+    speeds = [speed_of(region.backend) for region in regions]
+    return any(speed.node_of_any_size > 2 * speed.node for speed in speeds)
 
 
 def kind_of(node: ir.Node) -> str:

@@ -89,7 +89,7 @@ class Artifact:
     `precision`: in which it computes float32; "bf16" only where that was asked for, and it is compared less closely.
     """
 
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | memoryview]
     metadata: Mapping[str, Json] = field(default_factory=dict)
     requires: Mapping[str, Json] = field(default_factory=dict)
     native_code: bool = False
@@ -302,6 +302,16 @@ def has_pace_points(plugin: Backend) -> bool:
     A backend says so with an attribute `has_pace_points`; one that says nothing has none.
     """
     return bool(getattr(plugin, "has_pace_points", False))
+
+
+def maps_weights(plugin: Backend) -> bool:
+    """Returns whether a backend takes models whose weights are more than one protobuf message holds, 2 GiB.
+
+    Their large initializers are external tensors that name one file by its absolute path (in `onnx_ir`:
+    `ExternalTensor`); it is there as long as the compile, and never changes. A backend says so with an attribute
+    `maps_weights`; one that says nothing is not asked about such models.
+    """
+    return bool(getattr(plugin, "maps_weights", False))
 
 
 class BuildRefusedError(Exception):

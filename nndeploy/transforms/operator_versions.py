@@ -21,7 +21,8 @@ GREW_ONLY = {
     "Abs": 6, "Add": 7, "And": 7, "Cast": 9, "CastLike": 15, "Ceil": 6, "Clip": 12, "Concat": 4, "Constant": 11,
     "ConstantOfShape": 9, "Div": 7, "Equal": 7, "Erf": 9, "Exp": 6, "Expand": 8, "Flatten": 1, "Floor": 6, "Gather": 1,
     "Greater": 7, "Identity": 1, "Less": 7, "Log": 6, "MatMul": 1, "Max": 8, "Min": 8, "Mul": 7, "Neg": 6, "Not": 1,
-    "Or": 7, "Pow": 12, "ReduceMax": 18, "ReduceMin": 18, "ReduceSum": 13, "Relu": 6, "Reshape": 5, "Round": 11,
+    "Or": 7, "Pow": 12, "Range": 11, "ReduceMax": 18, "ReduceMin": 18, "ReduceSum": 13, "Relu": 6, "Reshape": 5,
+    "Round": 11,
     "Shape": 1, "Sigmoid": 6, "Size": 1, "Slice": 10, "Sqrt": 6, "Squeeze": 13, "Sub": 7, "Tanh": 6, "Tile": 6,
     "Transpose": 1, "Unsqueeze": 13, "Where": 9,
 }  # fmt: skip

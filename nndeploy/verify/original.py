@@ -2,8 +2,8 @@
 """The original model's own outputs on the samples: what the whole bundle is compared with; they travel as goldens."""
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from nndeploy.frontend.load import LoadedModel
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.value_types import TensorType, Value, shapes_text
 from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
+from nndeploy.verify.other_sizes import other_sizes
 from nndeploy.verify.reference import Reference
-from nndeploy.verify.samples import Sample, generated_samples, given_samples
+from nndeploy.verify.samples import Sample, generated_samples, given_samples, has_free_size
 
 NUM_GENERATED = 2
 MAX_SECONDS = 120.0  # for all attempts at one sample
@@ -72,31 +73,74 @@ def original_outputs(
 
 def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes: Sequence[Sizes]) -> Original:
     found: list[Sample] = []
-    outputs: list[dict[str, Value]] = []
+    outputs: list[Mapping[str, Value]] = []
     failed: list[str] = []
     reason = "none could be made"
     for seed, chosen in enumerate(sizes):
         attempts = generated_samples(loaded.model.graph, loaded.inputs, chosen, seed)
-        refusal: str | None = None
-        until = time.monotonic() + MAX_SECONDS
-        while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
-            try:
-                given = reference.evaluate(model, [sample])
-            except BuildRefusedError as err:
-                reason = refusal = str(err)
-                continue
-            if contradiction := _contradiction(given[0], loaded.outputs):
-                reason = refusal = contradiction
-                continue
-            outputs += given
-            found.append(sample)
-            break
+        refused = _Refused(reason)
+        made = _that_runs(attempts, lambda sample: reference.evaluate_made_up(model, sample), loaded.outputs, refused)
+        if made is None and (reference.evaluator_is_first or not has_free_size(loaded.inputs, chosen)):
+            # it may be the library that is wrong: nothing says that other sizes would do
+            again = _each(refused.samples)
+            made = _that_runs(again, lambda sample: reference.evaluate(model, [sample])[0], loaded.outputs, refused)
+        if made is not None:
+            found.append(made[0])
+            outputs.append(made[1])
         else:
+            reason = refused.reason
             failed.append(f"the original model does not run at {text_of(chosen)}, inside its ranges: {reason}")
     if not found:
         nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
         return Original((), (), "generated", (nothing,))
     return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())
+
+
+def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: Original) -> list[Sample]:
+    """Returns inputs of sizes around those that were made up, as far as they run; none where inputs were given."""
+    if not original.is_made_up or loaded.ranges:
+        return []
+    model = loaded.original.SerializeToString()
+    found = []
+    for sizes in other_sizes(original.samples[0], loaded.inputs):
+        try:
+            sample = next(generated_samples(loaded.model.graph, loaded.inputs, sizes, 0))
+            reference.evaluate_made_up(model, sample)
+        except (StopIteration, BuildRefusedError):
+            continue  # too large, or no sizes that go together
+        found.append(sample)
+    return found
+
+
+@dataclass(slots=True)
+class _Refused:
+    """The last reason why a sample was refused, and the samples that were."""
+
+    reason: str
+    samples: list[Sample] = field(default_factory=list)
+
+
+def _that_runs(
+    attempts: Generator[Sample, str, None],
+    run: Callable[[Sample], Mapping[str, Value]],
+    declared: Sequence[NamedType],
+    refused: _Refused,
+) -> tuple[Sample, Mapping[str, Value]] | None:
+    """Returns the first attempt that runs, and its outputs; None where there is none. `refused` is added to."""
+    refusal: str | None = None
+    until = time.monotonic() + MAX_SECONDS
+    while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
+        try:
+            outputs = run(sample)
+        except BuildRefusedError as err:
+            refusal = str(err)
+        else:
+            refusal = _contradiction(outputs, declared)
+            if not refusal:
+                return sample, outputs
+        refused.reason = refusal
+        refused.samples.append(sample)
+    return None
 
 
 def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) -> str:
@@ -107,6 +151,11 @@ def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) 
         if isinstance(value, np.ndarray) and rank not in (None, value.ndim):
             return f"it gives {named.name!r} of rank {value.ndim}, the model says {kind}"
     return ""
+
+
+def _each(samples: Sequence[Sample]) -> Generator[Sample, str, None]:
+    for sample in tuple(samples):  # noqa: UP028 - it takes the reasons that are sent, as `yield from` would not
+        yield sample
 
 
 def _next(attempts: Generator[Sample, str, None], refusal: str | None) -> Sample | None:

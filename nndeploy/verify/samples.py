@@ -2,8 +2,8 @@
 """Inputs to check a model with: the user's samples, or sensible ones made from names, types and consumers.
 
 Nobody can know every model's habits, so generation is a list of attempts, from the likeliest sizes and values to the
-plainest; the first attempt that the reference can run is taken. Everything is seeded: the same model gives the same
-samples.
+plainest; the first attempt that a library runs is taken (where none loads the model, that ONNX's evaluator runs).
+Everything is seeded: the same model gives the same samples.
 """
 
 import zlib

@@ -16,7 +16,7 @@ import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.objective import MIN_GAIN
-from nndeploy.plugin.interface import Artifact, OpenOptions, Session
+from nndeploy.plugin.interface import Artifact, BuildRefusedError, OpenOptions, Session
 from nndeploy.report import Report
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
@@ -138,6 +138,47 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path: Path,
     hare = next(candidate for candidate in report.candidates if candidate.name == "hare")
     assert hare.shape_ms == (1.0, 3.0, 3.0, 3.0, 3.0)
     assert hare.median_ms == pytest.approx(3.0**0.8, rel=1e-3)
+
+
+def chosen_where_sizes_are_open(path: Path, hare_ms: dict[int, float], **options: Any) -> Report:
+    """Compiles for a backend in the first tier that takes `hare_ms` at each number of rows, where others take 1 ms."""
+
+    class OfManyRows(InProcessWorkers):
+        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:  # type: ignore[override]
+            rows = [sample["x"].shape[0] for sample in samples]
+            names = [first_backend(path) for path in paths]
+            return [[1.0 if name == "onnxruntime" else hare_ms[count] for count in rows] for name in names]
+
+    text = TWO_ROWS.replace("N,512", "length,512")
+    return nndeploy.compile_model(
+        onnx.parser.parse_model(text), path, backends="hare,onnxruntime", workers=OfManyRows(), **options
+    )
+
+
+def test_open_sizes_that_were_made_up_are_measured_around_the_likely_one(tmp_path: Path, install: Install) -> None:
+    install(changed_backend("hare", 0, lambda outputs: outputs))
+    report = chosen_where_sizes_are_open(tmp_path / "m.nnd", {64: 0.9, 16: 1.3, 256: 2.0})
+    assert report.measured_shapes == ("x[64,512]", "x[16,512]", "x[256,512]")
+    assert chosen(report) == "onnxruntime"
+    given = {"x": np.ones((64, 512), np.float32)}
+    report = chosen_where_sizes_are_open(tmp_path / "m.nnd", {64: 0.9}, samples=[given])
+    assert report.measured_shapes == ("x[64,512]",)
+    assert chosen(report) == "hare"
+
+
+def test_size_that_no_candidate_runs_is_left_out_of_the_race(tmp_path: Path, install: Install) -> None:
+    class OnlyTheFirst(InProcessWorkers):
+        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:  # type: ignore[override]
+            if len(samples) > 1:
+                raise BuildRefusedError("not of this size")
+            return [[1.0 if first_backend(path) == "onnxruntime" else 2.0] for path in paths]
+
+    install(changed_backend("hare", 0, lambda outputs: outputs))
+    text = TWO_ROWS.replace("N,512", "length,512")
+    report = nndeploy.compile_model(
+        onnx.parser.parse_model(text), tmp_path / "m.nnd", backends="hare,onnxruntime", workers=OnlyTheFirst()
+    )
+    assert (report.measured_shapes, chosen(report)) == (("x[64,512]",), "onnxruntime")
 
 
 def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path: Path, install: Install) -> None:

@@ -215,7 +215,7 @@ def _openvino(member: bytes) -> tuple[Edit, dict[str, bytes]]:
         reading("secret.txt", in_attribute=False),
         b"  " + reading("secret.txt", in_attribute=False),
         b'<?xml version="1.0"?>\n' + reading("secret.txt", in_attribute=False),
-        b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "file:///etc/passwd"><net name="m" version="11">\n</net>',
+        b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "/etc/passwd"><net name="m" version="11">\n</net>',
         b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>',
         b"",
     ],

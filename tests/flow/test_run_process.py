@@ -185,4 +185,6 @@ def test_a_silent_producer_is_waited_for_without_work(here) -> None:
 def test_an_unwritable_folder_is_73(here) -> None:
     done = nndeploy("run", "m.nnd", "-i", "x.npz", "-o", "/proc/nowhere/y.npz")
     assert done.returncode == 73
-    assert done.stderr.startswith("nndeploy: error[cannot-create]: /proc/nowhere: the folder cannot be made")
+    assert done.stderr.startswith(
+        "nndeploy: error[cannot-create]: /proc/nowhere/y.npz: there is no folder '/proc/nowhere'"
+    )

@@ -115,6 +115,45 @@ def test_quantised_products_give_what_their_definition_says(random: np.random.Ge
     assert (off > 0).mean() < 0.01
 
 
+SHARED_WEIGHTS = {
+    "one DequantizeLinear": "d = DequantizeLinear(w, s, z) a = Mul(x, d) y = Add(a, d)",
+    "weights": "d = DequantizeLinear(w, s, z) e = DequantizeLinear(w, s, z) a = Mul(x, d) y = Add(a, e)",
+    "a zero point": "d = DequantizeLinear(w, s, z) e = DequantizeLinear(v, s, z) a = Mul(x, d) y = Add(a, e)",
+    "nothing": "d = DequantizeLinear(w, s) e = DequantizeLinear(v, s, z) a = Mul(x, d) y = Add(a, e)",
+}
+
+
+@pytest.mark.parametrize("nodes", SHARED_WEIGHTS.values(), ids=list(SHARED_WEIGHTS))
+def test_int8_weights_that_nodes_share_are_no_reason_to_refuse(nodes: str) -> None:
+    weights = "int8[3] w = {127, -128, 5}, int8[3] v = {127, -128, 5}, float s = {0.5}, int8 z = {0}"
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (float[3] y) <{weights}> {{ {nodes} }}'
+    model = onnx.parser.parse_model(text)
+    before = model.SerializeToString()
+    got = computed("onnxruntime", model, {"x": np.ones(3, np.float32)})["y"]
+    np.testing.assert_array_equal(got, np.array([127, -128, 5], np.float32))
+    assert model.SerializeToString() == before
+
+
+def test_integer_products_that_share_weights_are_built_and_are_a_reference(random: np.random.Generator) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (uint8[2,8] x, uint8[2,8] v) => (int32[2,4] y, int32[2,4] u)
+      <uint8 a = {3}, int8 b = {0}> {
+      y = MatMulInteger(x, w, a, b)
+      u = MatMulInteger(v, w, a, b)
+    }"""
+    model = onnx.parser.parse_model(text)
+    weights = random.integers(-127, 128, (8, 4)).astype(np.int8)
+    weights[0] = 127
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    x, v = random.integers(0, 256, (2, 2, 8)).astype(np.uint8)
+    want = [(each.astype(np.int32) - 3) @ weights.astype(np.int32) for each in (x, v)]
+    for got in (
+        computed("onnxruntime", model, {"x": x, "v": v}),
+        evaluate(model.SerializeToString(), [{"x": x, "v": v}], ())[0],
+    ):
+        np.testing.assert_array_equal(got["y"], want[0])
+        np.testing.assert_array_equal(got["u"], want[1])
+
+
 def test_every_setting_of_onnxruntime_is_set() -> None:
     options = onnxruntime_library.session_options(1)
     assert {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from nndeploy.transforms.expand_function import EXPANDED_DOMAIN, ExpandFunction
 
@@ -110,13 +111,74 @@ def test_operator_without_a_body_is_left_alone(call: str) -> None:
     assert ExpandFunction()(model, lambda _: True) == 0
 
 
-def test_body_whose_operators_mean_something_else_here_is_not_taken() -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (uint8[4] y, float s, uint8 z)
-    { y, s, z = DynamicQuantizeLinear(x) }"""  # the body is of opset 11, when ReduceMin had no second input
-    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+@pytest.mark.parametrize("call", ["Elu<alpha=0.5>(x)", "Selu(x)", "Softplus(x)", "Shrink<lambd=0.3>(x)", "Relu(x)"])
+def test_body_of_a_newer_opset_is_taken_where_its_operators_mean_the_same(call: str) -> None:
+    model = model_of(call, opset=15)  # ONNX gave these a body for opset 18 and newer
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    before = outputs(model, x)
+    assert ExpandFunction()(model, lambda _: True) == 1
+    assert model.graph.opset_imports[""] == 15
+    np.testing.assert_allclose(outputs(model, x), before, rtol=1e-5, atol=1e-6)
+
+
+def test_body_with_an_operator_that_the_model_cannot_have_is_not_taken() -> None:
+    model = model_of("Elu(x)", opset=13)  # its body says CastLike, of opset 15
     before = ir.to_proto(model).SerializeToString(deterministic=True)
     assert ExpandFunction()(model, lambda _: True) == 0
     assert ir.to_proto(model).SerializeToString(deterministic=True) == before
+
+
+def test_body_whose_operators_mean_something_else_here_is_converted() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (uint8[4] y, float s, uint8 z)
+    { y, s, z = DynamicQuantizeLinear(x) }"""  # the body is of opset 11, when ReduceMin had no second input
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    x = np.array([-1.5, 0.25, 2.0, 7.5], np.float32)
+    before = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})
+    assert ExpandFunction()(model, lambda _: True) == 1
+    assert "ReduceMin" in {node.op_type for node in model.graph}
+    onnx.checker.check_model(ir.to_proto(model))
+    for got, want in zip(ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x}), before, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+LINEAR_ATTENTION = """<ir_version: 13, opset_import: ["" : 27]>
+g (float[1,5,8] q, float[1,5,8] k, float[1,5,8] v) => (float[1,5,8] y, float[1,2,4,4] s)
+{ y, s = LinearAttention<q_num_heads=2, kv_num_heads=2, update_rule="linear">(q, k, v) }"""
+
+SCORED_ATTENTION = """<ir_version: 13, opset_import: ["" : 26, "ai.onnx.preview" : 1]>
+g (float[1,2,5,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,5,4] y)
+{ y = ai.onnx.preview.FlexAttention<score_mod = mod (float[B,H,L,S] s) => (float[B,H,L,S] t)
+  <float bias = {0.5}> { t = Mul(s, bias) }>(q, k, v) }"""
+
+WINDOWED_ATTENTION = """<ir_version: 13, opset_import: ["" : 25]>
+g (float[1,2,5,4] q, float[1,2,5,4] k, float[1,2,5,4] v, float[5,5] m) => (float[1,2,5,4] y, float[1,2,5,5] w)
+{ y, , , w = Attention<left_window_size=1>(q, k, v, m) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [(LINEAR_ATTENTION, "Scan"), (SCORED_ATTENTION, "Softmax"), (WINDOWED_ATTENTION, "Softmax")],
+    ids=["graph in the body", "graph in an attribute", "an output in the middle that nobody reads"],
+)
+def test_bodies_that_are_made_for_one_node(text: str, left: str) -> None:
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)))
+    random = np.random.default_rng(0)
+    shapes = {value.name: tuple(value.shape or ()) for value in model.graph.inputs}
+    given_values = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    before = ReferenceEvaluator(ir.to_proto(model)).run(None, given_values)
+    assert ExpandFunction()(model, lambda _: True) == 1
+    RemoveUnusedNodesPass()(model)
+    assert left in {node.op_type for node in model.graph}
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto)
+    for got, want in zip(ReferenceEvaluator(proto).run(None, given_values), before, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_graph_that_reads_values_around_it_keeps_its_node() -> None:
+    text = SCORED_ATTENTION.replace("float[1,2,5,4] v)", "float[1,2,5,4] v, float b)").replace("bias)", "b)")
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    assert ExpandFunction()(model, lambda _: True) == 0
 
 
 def test_model_functions_of_the_user_stay() -> None:

@@ -25,7 +25,7 @@ from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime, newest_ir_ve
 from nndeploy_onnxruntime.plugin import Plugin
 from nndeploy_onnxruntime.reason import reason_of
 
-from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, OpenOptions
 from nndeploy.target import Target, host_target
 
@@ -257,8 +257,11 @@ def test_model_that_names_a_file_does_not_get_it(
     for folder in (tmp_path, inside):
         (folder / "secret.bin").write_bytes(np.full(4, 7, np.float32).tobytes())
     monkeypatch.chdir(inside)
-    with pytest.raises(Exception, match=r"External data path|external data"):
-        opened({"model.onnx": external(location.format(folder=tmp_path), 0)})
+    model = external(location.format(folder=tmp_path), 0)
+    with pytest.raises(PolicyError, match="reads the file"):
+        opened({"model.onnx": model})
+    with pytest.raises(BuildRefusedError, match="reads the file"):
+        PLUGIN.evaluate(model, [{"x": np.zeros(4, np.float32)}], BuildOptions())
 
 
 def test_weights_that_are_too_short_are_refused(tmp_path: Path) -> None:

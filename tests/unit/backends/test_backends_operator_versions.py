@@ -24,6 +24,7 @@ def model_of(text: str, opset: int = 28) -> ir.Model:
         ("Relu", 28, 14, True),  # one definition since 14
         ("Cast", 28, 25, True),  # only types were added
         ("OneHot", 28, 11, True),
+        ("Range", 27, 26, True),  # types, and an attribute that only those know
         ("Relu", 28, 5, False),  # 6 dropped an attribute
         ("Softmax", 13, 12, False),  # flattening became one axis
         ("ReduceMean", 18, 17, False),  # axes became an input

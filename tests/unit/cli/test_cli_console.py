@@ -7,7 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from nndeploy.cli.answer import forget
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table, size_text, warn
+from nndeploy.cli.main import _answer
 from nndeploy.cli.run_view import describe
 
 
@@ -29,13 +31,17 @@ def test_lines_and_warnings_escape_what_is_in_them(capsys) -> None:
     assert captured.err == "nndeploy: warning: a\\x1b[31m b\n"
 
 
-def test_json_is_json(capsys) -> None:
+def test_an_answer_is_printed_as_json_when_the_command_has_ended(capsys) -> None:
     print_json({"a": "ü\x1b"})
+    assert capsys.readouterr().out == ""
+    _answer(["probe", "--json"], 0, None)
     out = capsys.readouterr().out
-    assert json.loads(out) == {"a": "ü\x1b"}
+    assert json.loads(out) == {"schema": "nndeploy.probe.1", "ok": True, "a": "ü\x1b"}
     assert out.isascii()
+    print_json({"a": float("nan")})
     with pytest.raises(ValueError, match="not JSON compliant"):
-        print_json({"a": float("nan")})
+        _answer(["probe", "--json"], 0, None)
+    forget()
 
 
 @pytest.mark.parametrize(

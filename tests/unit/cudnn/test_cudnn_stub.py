@@ -14,6 +14,7 @@ import pytest
 from nndeploy_cudnn import planner as planner_module
 from nndeploy_cudnn import stub
 
+from nndeploy.account_cache import cache_folder
 from nndeploy.errors import UnavailableError
 
 
@@ -138,9 +139,9 @@ def test_cache_folder_is_the_accounts_and_not_that_of_a_jobs_home(
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert tmp_path not in stub.cache_folder().parents
+    assert tmp_path not in cache_folder().parents
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert stub.cache_folder().is_absolute()
+    assert cache_folder().is_absolute()
 
 
 def test_child_gets_the_stand_in_only_where_there_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

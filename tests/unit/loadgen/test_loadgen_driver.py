@@ -152,7 +152,7 @@ def test_an_audit_config_in_the_current_folder_changes_nothing(tmp_path, monkeyp
 
 
 def test_logs_appear_only_at_the_end_of_a_test_that_ended(tmp_path) -> None:
-    target = tmp_path / "deep" / "logs"
+    target = tmp_path / "logs"
     with pytest.raises(InputError), log_folder(target):
         raise InputError("in between")
     assert list(target.iterdir()) == []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from nndeploy_onnxruntime.library import EXACT
 from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
 
 ort = pytest.importorskip("onnxruntime")
@@ -142,8 +143,10 @@ def feed(model: ir.Model) -> dict[str, "np.ndarray[Any, Any]"]:
 
 def outputs(model: ir.Model, given: Mapping[str, "np.ndarray[Any, Any]"]) -> list["np.ndarray[Any, Any]"]:
     options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL  # EXACT works there alone
     options.log_severity_level = 4
+    for key, value in EXACT.items():
+        options.add_session_config_entry(key, value)
     data = ir.to_proto(model).SerializeToString()
     session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     return list(session.run(None, dict(given)))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of more weights than a protobuf message holds: what the gate lets through, and where the weights go."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnx_ir as ir
+import pytest
+from frontend_builders import block, model, model_bytes, number, tensor
+
+from nndeploy.errors import ModelError
+from nndeploy.frontend import load
+from nndeploy.frontend.gate import check_bytes
+from nndeploy.frontend.limits import Limits, limits_within
+from nndeploy.frontend.load import LoadedModel, load_model
+from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, has_stored_weights
+
+GIB = 1 << 30
+WEIGHTS = {
+    "w": np.arange(2048, dtype=np.float32),
+    "half": np.arange(4096).astype(np.float16),
+    "count": np.arange(1024, dtype=np.int64),
+    "axis": np.array([1], dtype=np.int64),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "MAX_EMBEDDED_BYTES", 16 << 10)
+
+
+def network(path: Path, *, external: bool) -> Path:
+    proto = model(
+        "g (float[N,2048] x) => (float[N,2048] y, float16[4096] h, int64[1024] c, int64[1] a)"
+        "{ y = Mul(x, w) h = Identity(half) c = Identity(count) a = Identity(axis) }"
+    )
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in WEIGHTS.items())
+    listed = proto.graph.initializer[0]
+    if not external:
+        listed.ClearField("raw_data")
+        listed.float_data.extend(WEIGHTS["w"])
+    onnx.save(proto, path, save_as_external_data=external, location="net.weights", size_threshold=0)
+    return path
+
+
+def loaded_with_file(source: Path, folder: Path) -> LoadedModel:
+    folder.mkdir()
+    return load_model(source, folder_for_weights=lambda: folder)
+
+
+def external_bytes(num_elements: int) -> bytes:
+    return model_bytes(
+        tensor(number(1, num_elements) + number(2, 1) + number(14, 1) + block(13, block(1, b"location")))
+    )
+
+
+def test_the_gate_takes_what_the_memory_holds() -> None:
+    three_gib = external_bytes(3 * GIB // 4)
+    assert check_bytes(three_gib, limits_within(4 * GIB)).num_weight_bytes == 3 * GIB
+    for limits in (Limits(), limits_within(3 * GIB - 1)):
+        with pytest.raises(ModelError, match=f"has {3 * GIB} bytes"):
+            check_bytes(three_gib, limits)
+
+
+def test_what_lies_in_the_file_itself_is_never_more_than_a_message() -> None:
+    assert limits_within(64 * GIB).max_file_bytes == Limits().max_file_bytes
+    assert limits_within(1 * GIB) == Limits()
+
+
+@pytest.mark.parametrize("external", [True, False], ids=["beside the model", "in the model"])
+def test_large_weights_go_to_the_file_and_small_ones_stay(external: bool, tmp_path: Path) -> None:
+    loaded = loaded_with_file(network(tmp_path / "net.onnx", external=external), tmp_path / "private")
+    assert len(loaded.original.SerializeToString()) < MIN_STORED_BYTES
+    values = loaded.model.graph.initializers
+    assert {name for name, v in values.items() if isinstance(v.const_value, ir.ExternalTensor)} == {
+        "w",
+        "half",
+        "count",
+    }
+    for name, array in WEIGHTS.items():
+        np.testing.assert_array_equal(values[name].const_value.numpy(), array, strict=True)
+    assert {str(v.const_value.path) for v in values.values() if isinstance(v.const_value, ir.ExternalTensor)} == {
+        str(tmp_path / "private" / "weights.data")
+    }
+
+
+def test_the_hash_is_that_of_a_model_that_is_not_stored(tmp_path: Path) -> None:
+    source = network(tmp_path / "net.onnx", external=True)
+    assert loaded_with_file(source, tmp_path / "private").sha256 == load_model(source).sha256
+
+
+def test_what_happens_to_the_models_own_file_afterwards_changes_nothing(tmp_path: Path) -> None:
+    source = network(tmp_path / "net.onnx", external=True)
+    loaded = loaded_with_file(source, tmp_path / "private")
+    (tmp_path / "net.weights").write_bytes(b"\0" * 64)
+    np.testing.assert_array_equal(loaded.model.graph.initializers["w"].const_value.numpy(), WEIGHTS["w"])
+
+
+def test_a_model_of_less_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "MAX_EMBEDDED_BYTES", 1 << 20)
+    loaded = load_model(network(tmp_path / "net.onnx", external=True), folder_for_weights=lambda: pytest.fail("asked"))
+    assert loaded.stored is None
+    assert not has_stored_weights(loaded.model)
+
+
+def test_weights_that_passes_made_are_stored_too(tmp_path: Path) -> None:
+    loaded = loaded_with_file(network(tmp_path / "net.onnx", external=True), tmp_path / "private")
+    made = WEIGHTS["w"] * 2
+    loaded.model.graph.initializers["w"].const_value = ir.tensor(made, name="w")
+    assert loaded.stored is not None
+    loaded.stored.add_made(loaded.model)
+    tensor_of_w = loaded.model.graph.initializers["w"].const_value
+    assert isinstance(tensor_of_w, ir.ExternalTensor)
+    np.testing.assert_array_equal(tensor_of_w.numpy(), made, strict=True)
+    assert len(ir.to_proto(loaded.model).SerializeToString()) < MIN_STORED_BYTES
