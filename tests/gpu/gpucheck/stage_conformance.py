@@ -31,7 +31,7 @@ STAGE = "conformance"
 PLAIN = (
     "test_says_who_it_is", "test_probe_gives_a_reason_where_it_says_no", "test_plugin_and_probe_load_nothing_heavy",
     "test_transforms_have_names", "test_takes_something", "test_unknown_operator_is_refused",
-    "test_device_that_is_not_there_is_unavailable",
+    "test_device_that_is_not_there_is_unavailable", "test_tells_code_as_its_artifact_does",
 )  # fmt: skip
 """The promises that are no case's and that `GpuConformance` does not skip."""
 

@@ -16,6 +16,7 @@ from gpucheck.rows import GPU_TIERS, NOT_RUN, OK, REFUSED, WRONG, Row
 from gpucheck.tiers import DEVICE, target_of, why_unusable
 from nndeploy.compiler import compile_model
 from nndeploy.errors import CheckError, ModelError
+from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.report import ChainReport, Report
 from nndeploy.runtime import program as runtime
 
@@ -48,6 +49,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
         report = compile_model(
             wanted.source,
             path,
+            workers=InProcessWorkers(),  # whose GPU may be a pretended one
             backends=backends_of(which, options),
             targets=[target_of(options)],
             samples=[wanted.sample],

@@ -120,6 +120,8 @@ def expected(op: str, dtype: str, a: Array, b: Array) -> tuple[str, Array]:
 @pytest.mark.parametrize(("op", "dtype"), ANY)
 def test_openvino_takes_what_comes_out_and_gets_it_right(op: str, dtype: str, tmp_path: Path) -> None:
     plugin, target = Plugin(), host_target()
+    if op == "AveragePool" and "avx512f" not in target.cpu_features:
+        pytest.skip("OpenVINO 2026.4.1 gets sums of 8-bit windows wrong without AVX-512: a compile's check refuses it")
     a, b = arrays(dtype, np.random.default_rng(0).integers(0, 256, 36).tolist())
     call, want = expected(op, dtype, a, b)
     assert not all(answer.ok for answer in plugin.supports(model_of(call, dtype), target, BuildOptions()))

@@ -81,6 +81,7 @@ def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibr
     assert item.workers[0].longest_run >= item.used
 
 
+@pytest.mark.serial
 def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None:
     plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
