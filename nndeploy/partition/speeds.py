@@ -8,8 +8,8 @@
 takes. Only comparisons between plans of one model mean something: who is hopeless is not built, who is left is
 measured. Where nothing can be measured the least prediction decides.
 
-The figures are rounded from what some real models and single operators took on one thread (2026-11-22, an AMD EPYC
-without AVX-512, ONNX Runtime 1.31, OpenVINO 2026.4.1): they tell who is hopeless, not who wins.
+The figures are rounded guesses from a few models (one thread, ONNX Runtime 1.31, OpenVINO 2026.4.1), not calibrated:
+they tell who is hopeless, not who wins.
 """
 
 from collections.abc import Mapping, Sequence
