@@ -44,7 +44,7 @@ class InputChecks:
         self._types = {item.name: item.type for item in inputs}
         self._checks = [(item.name, check_of(item.type, f"input {item.name!r}", ranges)) for item in inputs]
         self._has_only_tensors = all(isinstance(check, _TensorCheck) for _, check in self._checks)
-        self._passed: tuple[tuple[str, Any, tuple[int, ...]], ...] = ()
+        self._passed: tuple[tuple[str, Any, tuple[int, ...], _StringCheck | None], ...] = ()
 
     def __call__(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the checked values of one call, in a dict of its own.
@@ -54,22 +54,41 @@ class InputChecks:
         Raises:
             InputError: a name is unknown or missing, or a value does not fit; nothing was computed.
         """
-        if self._passed and len(inputs) == len(self._passed) and self._are_like_before(inputs):
-            return dict(inputs)
+        if self._passed and len(inputs) == len(self._passed) and (found := self._like_before(inputs)):
+            return found
         checked = self._checked(inputs)
-        if self._has_only_tensors and all(checked[name] is inputs[name] for name in checked):
-            self._passed = tuple((name, value.dtype, value.shape) for name, value in checked.items())
+        if self._has_only_tensors:
+            self._remember(inputs, checked)
         return checked
 
-    def _are_like_before(self, inputs: Mapping[str, Value]) -> bool:
-        """Returns whether all values are arrays as sessions take them, of the types and shapes that passed before."""
-        for name, dtype, shape in self._passed:
+    def _remember(self, inputs: Mapping[str, Value], checked: Mapping[str, Value]) -> None:
+        """Keeps the types and shapes of a call whose numbers came as sessions take them."""
+        passed = []
+        for name, check in self._checks:
+            text = check if isinstance(check, _StringCheck) else None
+            if text is None and checked[name] is not inputs.get(name):
+                return
+            passed.append((name, checked[name].dtype, checked[name].shape, text))
+        self._passed = tuple(passed)
+
+    def _like_before(self, inputs: Mapping[str, Value]) -> dict[str, Value] | None:
+        """Returns the values where all are arrays of the types and shapes that passed before, else None.
+
+        Texts are looked at each time: an array of objects may hold anything.
+        """
+        found: dict[str, Value] = {}
+        for name, dtype, shape, text in self._passed:
             value = inputs.get(name)
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                return False
-            if not _is_plain_memory(value):
-                return False
-        return True
+            if type(value) is not np.ndarray or value.shape != shape:
+                return None
+            if text is not None:
+                found[name] = text.as_text(value)
+                continue
+            flags = value.flags
+            if value.dtype is not dtype or not (flags.c_contiguous and flags.aligned):
+                return None
+            found[name] = value
+        return found
 
     def _checked(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         sizes: Sizes = {}
@@ -178,18 +197,25 @@ def _misfit(size: int, limits: DimRange) -> str:
 
 
 class _StringCheck(_TensorCheck):
+    def __call__(self, value: Value, sizes: Sizes) -> Value:
+        return super().__call__(self.as_text(value) if type(value) is np.ndarray else value, sizes)
+
+    def as_text(self, array: _Array) -> _Array:
+        """Returns an array as one of objects that are all str.
+
+        Raises:
+            InputError: it holds something else.
+        """
+        kind = array.dtype.kind
+        if kind not in "OSUT":
+            self._refuse_dtype(array)
+        objects = array if kind == "O" and _is_plain_memory(array) else array.astype(object, order="C")
+        return objects if kind == "U" else self._with_text(objects)
+
     def _as_array(self, value: Value) -> _Array:
         if isinstance(value, list | tuple | str):
             return self._from_plain(value)
-        array = _as_numpy(value, self._label)
-        if array.dtype.kind not in "OSUT":
-            self._refuse_dtype(array)
-        return self._with_text(array.astype(object, order="C"))
-
-    def __call__(self, value: Value, sizes: Sizes) -> Value:
-        if type(value) is np.ndarray and value.dtype == object:
-            value = self._with_text(np.require(value, requirements=["C"]))
-        return super().__call__(value, sizes)
+        return self.as_text(_as_numpy(value, self._label))
 
     def _with_text(self, array: _Array) -> _Array:
         kinds = set(map(type, array.ravel().tolist()))

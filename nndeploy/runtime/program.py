@@ -60,7 +60,8 @@ class Program:
             self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         has_only_produced = not manifest.aliases and not self._constants
-        self._results = self._with_others if not has_only_produced else self._made if opened.lane else self._chain.run
+        self._unpaced = self._with_others if not has_only_produced else self._made if opened.lane else self._chain.run
+        self._results = self._unpaced if self.pacer is None else self._paced
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
         self._closing = threading.Lock()
         self._is_closed = False
@@ -104,14 +105,13 @@ class Program:
             UsageError: the program is closed.
         """
         values = self._checks(inputs)
-        self._enter()
+        self._running.append(None)  # who closes the program sees either the call, or the call sees that it is closed
         try:
-            if self.pacer is None:
-                return self._results(values)
-            with self.pacer.run(shapes_of(values)):
-                return self._results(values)
+            if self._is_closed:
+                raise UsageError("the program is closed")
+            return self._results(values)
         finally:
-            self._leave()
+            self._running.pop()
 
     def close(self) -> None:
         """Waits for running calls, then frees sessions and file; a second call does nothing."""
@@ -159,15 +159,11 @@ class Program:
         found = {**constant, **passed, **made}
         return {name: found[name] for name in self._output_names}
 
-    def _enter(self) -> None:
-        """Counts a call; whoever closes the program sees either the call, or the call sees that it is closed."""
-        self._running.append(None)
-        if self._is_closed:
-            self._running.pop()
-            raise UsageError("the program is closed")
-
-    def _leave(self) -> None:
-        self._running.pop()
+    def _paced(self, values: dict[str, Value]) -> dict[str, Value]:
+        """Returns the outputs of a run that sleeps between its operators."""
+        assert self.pacer is not None
+        with self.pacer.run(shapes_of(values)):
+            return self._unpaced(values)
 
 
 def load_bundle(

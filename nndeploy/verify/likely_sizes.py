@@ -2,6 +2,7 @@
 """Which size an open axis of an input probably wants: told by weights, by names, by sums of names, else by its place.
 
     weights   x: [N, num_channels, H, W] read by a Conv whose weight is [16, 3, 3, 3]          ->  num_channels = 3
+    patches   x: [N, 3, H, W] cut by a Conv into patches of 16 x 16, to which 65 positions are added  ->  H = W = 128
     sums      attention_mask: [batch, past_sequence_length + sequence_length]                   ->  16 + 64
     names     past_key_values.0.key: [batch, 4, past_sequence_length, 32]                       ->  a short past
     places    axis 0 is a batch, the last two of four are an image's, the others are lengths
@@ -9,6 +10,7 @@
 A library that refuses an input says why: `enlarged` reads from its words how much longer an axis must be.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,6 +32,7 @@ ATTEMPTS: tuple[Mapping[str, int], ...] = (
 
 MAX_LENGTH = 1 << 17
 _SAME_SHAPE = frozenset({"Cast", "Identity", "Relu", "QuantizeLinear", "Clip", "Neg", "Sigmoid", "Tanh"})
+_SAME_ORDER = _SAME_SHAPE | {"Reshape", "Flatten", "Transpose", "Concat", "Squeeze", "Unsqueeze"}
 _PAD = re.compile(r"-pad \((\d+)\) exceeds maximum allowed \((\d+)\)")
 _TERM = re.compile(r"\s*([A-Za-z_.\w]+|\d+)\s*")
 
@@ -113,6 +116,7 @@ def _wanted(node: ir.Node, index: int, rank: int) -> Iterator[tuple[int, Any]]:
     weight = _shape(node, 1)
     if index == 0 and node.op_type == "Conv" and weight:
         yield 1, _times(weight[1], node.attributes.get_int("group", 1))
+        yield from enumerate(_image_of_patches(node), start=2)
     elif index == 0 and node.op_type in ("ConvTranspose", "MatMul") and weight and len(weight) >= 2:
         yield (1, weight[0]) if node.op_type == "ConvTranspose" else (rank - 1, weight[-2])
     elif index == 0 and node.op_type == "Gemm" and weight and not node.attributes.get_int("transA", 0):
@@ -123,6 +127,29 @@ def _wanted(node: ir.Node, index: int, rank: int) -> Iterator[tuple[int, Any]]:
         yield 1, weight[0]
     elif index == 0 and node.op_type == "LayerNormalization" and weight and len(weight) == 1:
         yield rank - 1, weight[0]
+
+
+def _image_of_patches(conv: ir.Node) -> list[int]:
+    """Returns height and width of the square image that has a patch for each position added, [] where none are."""
+    steps = list(conv.attributes.get_ints("strides", []))
+    weight = _shape(conv, 1) or ()
+    if len(steps) != 2 or list(weight[2:]) != steps:
+        return []
+    side = next(_sides_of_positions(conv.outputs[0], weight[0], depth=6), 0)
+    return [side * step for step in steps]
+
+
+def _sides_of_positions(value: ir.Value, width: Any, depth: int) -> Iterator[int]:
+    """Yields how many patches a side has: positions are [1, rows, width], some rows for tokens that are no patch."""
+    for node, index in value.uses():
+        if node.op_type == "Add" and (positions := _shape(node, 1 - index)):
+            rows = positions[-2] if len(positions) >= 2 and positions[-1] == width else 0
+            for extra in (1, 0, 2) if isinstance(rows, int) else ():
+                side = math.isqrt(max(0, rows - extra))
+                if side > 1 and side * side == rows - extra:
+                    yield side
+        elif depth and (node.op_type in _SAME_ORDER):
+            yield from _sides_of_positions(node.outputs[0], width, depth - 1)
 
 
 def _shape(node: ir.Node, index: int) -> tuple[Any, ...] | None:

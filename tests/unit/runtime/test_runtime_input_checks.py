@@ -203,6 +203,19 @@ def test_other_things_are_no_strings(value) -> None:
         checks(NamedType("x", TensorType("string", (2,))))({"x": value})
 
 
+def test_text_is_looked_at_in_every_call() -> None:
+    checks = InputChecks(
+        [NamedType("text", TensorType("string", (None,))), NamedType("x", TensorType("float32", (1,)))], {}
+    )
+    number = np.zeros(1, np.float32)
+    for text in (np.array(["a", "b"], object), np.array(["c", "d"])):
+        assert checks({"text": text, "x": number})["text"].tolist() == text.tolist()
+    assert checks({"text": np.array([b"a", b"b"], object), "x": number})["text"].tolist() == ["a", "b"]
+    for wrong in (np.array(["a", 1], object), np.zeros(2, np.float32)):
+        with pytest.raises(InputError, match="must be string"):
+            checks({"text": wrong, "x": number})
+
+
 def test_optionals_may_be_none_or_left_out() -> None:
     maybe = checks(X, NamedType("more", OptionalType(TensorType("float32", (2,)))))
     assert maybe({"image": f32(1, 3)})["more"] is None

@@ -133,3 +133,24 @@ def test_an_input_is_made_long_enough_for_a_reflecting_pad() -> None:
         'g (float[1, N] x) => (float[1, M] y) <int64[4] p = {0, 30000, 0, 0}> { y = Pad<mode = "reflect">(x, p) }'
     )
     assert sample["x"].shape[1] > 30000
+
+
+@pytest.mark.parametrize(("rows", "side"), [(65, 8), (64, 8), (18, 4)], ids=["with-class", "patches-only", "with-two"])
+def test_positions_tell_how_large_an_image_of_patches_is(rows: int, side: int) -> None:
+    graph = graph_of(
+        f"g (float[N,3,H,W] x, float[8,3,16,16] w, float[N,{rows - side * side},8] first, float[1,{rows},8] where)"
+        " => (float[N,M,8] y) { patches = Conv<strides=[16,16]>(x, w) shape = Constant<value_ints=[0,8,-1]>()"
+        " flat = Reshape(patches, shape) rows = Transpose<perm=[0,2,1]>(flat)"
+        " all = Concat<axis=1>(first, rows) y = Add(all, where) }"
+    )
+    told = sizes_from_weights(graph)
+    assert (told["x", 2], told["x", 3]) == (16 * side, 16 * side)
+
+
+def test_a_convolution_whose_windows_overlap_says_nothing_of_the_image() -> None:
+    graph = graph_of(
+        "g (float[N,3,H,W] x, float[8,3,16,16] w, float[1,64,8] where) => (float[N,64,8] y)"
+        " { patches = Conv<strides=[8,8]>(x, w) shape = Constant<value_ints=[0,8,-1]>()"
+        " flat = Reshape(patches, shape) rows = Transpose<perm=[0,2,1]>(flat) y = Add(rows, where) }"
+    )
+    assert ("x", 2) not in sizes_from_weights(graph)
