@@ -2,19 +2,22 @@
 """Writes a bundle: the last step of the compile flow.
 
 A manifest, its members and the report come in; one file goes out. Laws: the same arguments give the same bytes; after
-every failure and every kill there is the old file, the new one, or none, never a part of one (a kill may leave a
-hidden `.nndeploy-*.tmp` beside it); and what the reader would refuse is not written.
+every failure and every kill there is the old file, the new one, or none, never a part of one; and what the reader would
+refuse is not written.
 
-The content is written to a temporary file in the same folder, synced, renamed, and the folder is synced.
+The content is written to a temporary file in the same folder, synced, renamed, and the folder is synced. The file is
+locked while it is written, so that one that a kill left is known, and the next bundle written there removes it.
 """
 
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, check_names, encode_container
@@ -25,6 +28,7 @@ from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError, CannotCreateError, InputOutputError, NndeployError
 
 RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
+_TEMPORARY = ".nndeploy-"
 _DEVICE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -55,12 +59,23 @@ def write_bundle(
 
 
 def check_can_create(path: str | Path) -> None:
-    """Checks that a bundle can be written to `path`, as far as can be known before; changes nothing.
+    """Checks that a bundle can be written to `path` by making a hidden file beside it, which is gone afterwards.
 
     Raises:
         CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
     """
     path = Path(path)
+    _check_place(path)
+    temporary = _temporary_name(path.parent)
+    try:
+        _write_new(temporary, ())
+        temporary.unlink()
+    except OSError as err:
+        raise _error_of(err, path) from err
+
+
+def _check_place(path: Path) -> None:
+    """Refuses what can be known from the path and its folder alone."""
     try:
         mode = _mode(path)
         folder_is_there, is_writable = path.parent.is_dir(), os.access(path.parent, os.W_OK | os.X_OK)
@@ -115,8 +130,9 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
         InputOutputError: the disk is full or failed.
     """
-    check_can_create(path)
-    temporary = path.parent / f".nndeploy-{os.urandom(8).hex()}.tmp"
+    _check_place(path)
+    _sweep(path.parent)
+    temporary = _temporary_name(path.parent)
     try:
         _write_new(temporary, chunks)
         temporary.replace(path)
@@ -131,9 +147,34 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         raise InputOutputError(f"written, but perhaps not to stay: {_reason(err)}", where=str(path)) from err
 
 
+def _temporary_name(folder: Path) -> Path:
+    return folder / f"{_TEMPORARY}{os.urandom(8).hex()}.tmp"
+
+
+def _sweep(folder: Path) -> None:
+    """Removes the files that killed writers left in a folder: those of a minute and more that nobody has locked."""
+    oldest = time.time() - 60  # a younger one may be between its making and its lock
+    for path in folder.glob(f"{_TEMPORARY}{'[0-9a-f]' * 16}.tmp"):
+        with contextlib.suppress(OSError), _locked(path) as found:
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < oldest:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[os.stat_result]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _write_new(path: Path, chunks: Iterable[Buffer]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "wb") as file:
+        with contextlib.suppress(OSError):  # a file system without locks is never swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for chunk in chunks:
             file.write(chunk)
         file.flush()

@@ -278,20 +278,23 @@ def _integers(
 
 
 def _index_limits(graph: ir.Graph) -> dict[str, int]:
-    """Returns for each input that chooses rows of a table the number of rows."""
+    """Returns for each input that chooses rows of a table, or an axis, how many there are."""
     limits: dict[str, int] = {}
     for value in graph.inputs:
         for node, index in value.uses():
-            rows = _rows_chosen(node, index)
+            rows = _num_chosen_from(node, index)
             if rows and value.name:
                 limits[value.name] = min(rows, limits.get(value.name, rows))
     return limits
 
 
-def _rows_chosen(node: ir.Node, index: int) -> int:
+def _num_chosen_from(node: ir.Node, index: int) -> int:
     if node.op_type == "Cast":
-        inner = [_rows_chosen(user, i) for user, i in node.outputs[0].uses()]
+        inner = [_num_chosen_from(user, i) for user, i in node.outputs[0].uses()]
         return min((rows for rows in inner if rows), default=0)
+    if index == 1 and (node.op_type.startswith("Reduce") or node.op_type in ("CumSum", "Squeeze")):
+        reduced = node.inputs[0]
+        return len(reduced.shape) if reduced is not None and reduced.shape is not None else 0
     if node.op_type not in ("Gather", "GatherElements", "EmbedLayerNormalization") or index != 1:
         return 0
     table = node.inputs[0]

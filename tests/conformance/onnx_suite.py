@@ -32,7 +32,6 @@ from typing import Any
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 RANDOM = re.compile(r"test_bernoulli(_|$)")
 SECONDS_A_CASE = 120.0
-DEFAULT_BACKENDS = "openvino,onnxruntime,reference"
 
 
 def cases() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 """Writing a bundle: the same bytes each time, and after every failure the old file or the new one, nothing between."""
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -193,8 +194,24 @@ def test_refuses_a_folder_that_is_not_writable(
 
 
 def test_refuses_a_folder_that_only_seems_writable(manifest: Manifest, members: dict[str, bytes]) -> None:
-    with pytest.raises(CannotCreateError, match=r"cannot be created|is not writable"):
-        write_bundle("/proc/x.nnd", manifest, members, {})
+    for write in (check_can_create, lambda path: write_bundle(path, manifest, members, {})):
+        with pytest.raises(CannotCreateError, match=r"cannot be created|is not writable"):
+            write("/proc/x.nnd")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(
+    folder: Path, manifest: Manifest, members: dict[str, bytes]
+) -> None:
+    left, young, held = (folder / f".nndeploy-{digit * 16}.tmp" for digit in "012")
+    other = folder / ".nndeploy-notes.tmp"
+    for path in (left, young, held, other):
+        path.write_bytes(OLD)
+    for path in (left, held, other):
+        os.utime(path, (0, 0))
+    with held.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_bundle(folder / "out.nnd", manifest, members, {})
+    assert {path.name for path in folder.iterdir()} == {"out.nnd", young.name, held.name, other.name}
 
 
 def test_checking_an_output_changes_nothing(folder: Path) -> None:

@@ -92,6 +92,17 @@ def test_indices_stay_inside_the_table_they_choose_from() -> None:
     assert len(set(ids.tolist())) > 3
 
 
+def test_an_axis_is_one_that_is_there() -> None:
+    model = ir.from_proto(
+        onnx.parser.parse_model(
+            """<ir_version: 8, opset_import: ["": 20]>
+            g (bool[2,0,4] data, int64[50] axes) => (bool[2,1,4] y) { y = ReduceMax (data, axes) }"""
+        )
+    )
+    axes = first(NamedType("axes", TensorType("int64", (50,))), graph=model.graph)["axes"]
+    assert set(axes.tolist()) == {0, 1, 2}
+
+
 def test_a_mask_lets_everything_through() -> None:
     sample = first(
         NamedType("attention_mask", TensorType("int64", (20,))), NamedType("mask", TensorType("bool", (20,)))
