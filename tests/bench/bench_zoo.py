@@ -39,7 +39,7 @@ def main() -> None:
     for name in [] if options.table else asked:
         known = newest(options.results).get(name)
         if known is None or known.tree != tree or options.again:
-            pace = Pace(options.seconds, options.rounds, warm_seconds=options.seconds)
+            pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
             result = measured(subject(name, options.zoo, options.models), tree, pace, options.time_limit)
             append(options.results, result)
             print(_line(result), flush=True)
@@ -64,8 +64,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="measure also what this tree has a result of")
     parser.add_argument("--table", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for a compile")
-    parser.add_argument("--seconds", type=float, default=0.2, help="an engine and round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.05, help="an engine and round")
+    parser.add_argument("--rounds", type=int, default=31, help="fewer where calls are long")
     return parser.parse_args()
 
 

@@ -36,6 +36,7 @@ Array = npt.NDArray[Any]
 LOAD_SECONDS = 900.0
 TURN_SECONDS = 600.0
 ITERATIONS_AT_LEAST = 3
+FEWEST_ROUNDS = 7
 _PR_SET_PDEATHSIG = 1
 
 
@@ -67,11 +68,15 @@ class Engine:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long: `seconds` an engine and round, `rounds`, and `warm_seconds` before the first."""
+    """How long: `seconds` an engine and round, `rounds`, and `warm_seconds` before the first.
+
+    After `enough_seconds` no round is begun beyond `FEWEST_ROUNDS`.
+    """
 
     seconds: float = 0.3
     rounds: int = 7
     warm_seconds: float = 0.5
+    enough_seconds: float = float("inf")
 
 
 @dataclass
@@ -121,7 +126,10 @@ def race(engines: Sequence[Engine], inputs: Mapping[str, Array], pace: Pace) -> 
             found.notes[engine.name] = answer["note"]
             with np.load(answer["outputs"]) as arrays:
                 found.outputs[engine.name] = [arrays[key] for key in arrays.files]
+        end = time.monotonic() + pace.enough_seconds
         for number in range(pace.rounds):
+            if number >= FEWEST_ROUNDS and time.monotonic() > end:
+                break
             names = _rotated(list(children), number)
             found.rounds.append({name: children[name].turn(iterations[name]) for name in names})
     return found
