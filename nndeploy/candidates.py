@@ -7,20 +7,24 @@ same model, backends and pins give the same recipes; every recipe keeps the user
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from nndeploy.assumed_sizes import STEPS
 from nndeploy.chain_plan import Plan, plan_for
 from nndeploy.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.partition.speeds import chain_seconds
+from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
 
 Pins = tuple[tuple[str, str], ...]
 """(glob of node names, backend)."""
 
 OPTIMISED, EXPORTED = "optimised", "exported"
+STEP_OF = {f"optimised, usual sizes in steps of {step}": step for step in STEPS}
+"""Graphs whose open sizes are assumed to be usual ones (`Setting.assumed`) -> step of the sizes of images."""
 WHOLE_MODEL_TIERS = (1, 4)
 """Tiers of backends that have fusions of their own for whole models."""
 MIN_SHARE = 0.1
@@ -31,7 +35,7 @@ MIN_SHARE_OF_OWN_KERNELS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What makes a plan: a graph (`OPTIMISED` or `EXPORTED`), backends in order, pins; `name` is for people."""
+    """What makes a plan: a graph by its name in `Graphs`, backends in order, pins; `name` is for people."""
 
     name: str
     graph: str
@@ -57,12 +61,33 @@ class Planned:
         """What to call it: the backend that has the whole model, or what the recipe is called."""
         if not self.is_whole:
             return self.recipe.name
-        as_exported = ", as exported" if self.recipe.graph == EXPORTED else ""
-        return self.plan.regions[0].backend + as_exported
+        how = (
+            ", as exported"
+            if self.recipe.graph == EXPORTED
+            else ", usual sizes"
+            if self.recipe.graph in STEP_OF
+            else ""
+        )
+        return self.plan.regions[0].backend + how
 
 
 Graphs = Mapping[str, ir.Model]
-"""`OPTIMISED`, and `EXPORTED` where that is another."""
+"""`OPTIMISED`, `EXPORTED` where that is another, and those of `STEP_OF` where usual sizes can be assumed."""
+
+
+def with_usual_sizes(graphs: Graphs, setting: Setting) -> Graphs:
+    """Returns the graphs with those whose open sizes are assumed to be usual ones, named by what they are of these."""
+    found = dict(graphs)
+    for graph, step in STEP_OF.items():
+        if step in setting.assumed:
+            found[graph] = graphs[OPTIMISED].clone()
+            NameSizes(setting.assumed[step]).rewrite(found[graph])
+    return found
+
+
+def asked_for(setting: Setting, recipe: Recipe) -> Setting:
+    """Returns the setting in which a recipe is planned and built."""
+    return setting.assuming(STEP_OF[recipe.graph]) if recipe.graph in STEP_OF else setting
 
 
 def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
@@ -84,6 +109,17 @@ def other_recipes(graphs: Graphs, first: Plan, order: Sequence[Backend], pins: P
         if backend.tier < LAST_RESORT_TIER and _share_taken(first, backend.name) >= least:
             found.append(Recipe(f"{backend.name} first", OPTIMISED, _put_first(backend, order), pins))
     return found
+
+
+def recipes_of_usual_sizes(graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns recipes in which our own kernels come first, built for usual ranges of sizes that are open."""
+    return [
+        Recipe(f"{backend.name} first, usual sizes", graph, _put_first(backend, order), pins)
+        for backend in order
+        if backend.tier == OWN_KERNELS_TIER and backend.device_kind == "cpu"
+        for graph in STEP_OF
+        if graph in graphs
+    ]
 
 
 def _put_first(backend: Backend, order: Sequence[Backend]) -> tuple[str, ...]:
@@ -108,7 +144,7 @@ def variations(best: Planned, limit: int) -> list[Recipe]:
             pins = tuple((literal(node), other) for node, other in plan.backend_of.items())
             pins += tuple((literal(node), backend) for node in names)
             name = f"{plan.submodel_id(i)} on {backend}"
-            found.append(Recipe(name, best.recipe.graph, tuple(placement.answers), pins))
+            found.append(replace(best.recipe, name=name, order=tuple(placement.answers), pins=pins))
     return found
 
 
@@ -119,7 +155,9 @@ def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[
         ModelError: a node has no backend.
         UsageError: a pin does not fit.
     """
-    plan = plan_for(setting, graphs[recipe.graph], [backend(name) for name in recipe.order], recipe.pins)
+    plan = plan_for(
+        asked_for(setting, recipe), graphs[recipe.graph], [backend(name) for name in recipe.order], recipe.pins
+    )
     return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
 
 
@@ -133,7 +171,7 @@ def plans_of(
             plan = planned(setting, graphs, recipe, backend)
         except (ModelError, UsageError):
             continue  # no candidate: nobody takes what it leaves, or its transforms leave nothing to pin
-        if plan.is_whole or recipe.graph == OPTIMISED:
+        if plan.is_whole or recipe.graph != EXPORTED:
             found.append(plan)
     return found
 
@@ -146,6 +184,11 @@ def is_same(one: Planned, other: Planned) -> bool:
 def literal(name: str) -> str:
     """Returns a glob that matches exactly `name`."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def share_placed(plan: Plan, backend: str) -> float:
+    """Returns the share of the compute that a backend has in a plan."""
+    return sum(plan.costs.share(node) for node, has_it in plan.backend_of.items() if has_it == backend)
 
 
 def _share_taken(plan: Plan, backend: str) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from nndeploy.assumed_sizes import AssumedRanges
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.jobs.workers import Workers
 from nndeploy.partition.derived_ranges import derived_ranges
@@ -33,7 +34,8 @@ class Setting:
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
     less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
-    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
+    leaves sizes open; else "". `assumed` are usual ranges for these, of which a candidate may be built. `answers` keeps
+    what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -49,7 +51,12 @@ class Setting:
     made_up: str = ""
     prefix: str = ""
     has_limits: bool = True
+    assumed: AssumedRanges = field(default_factory=dict)
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+
+    def assuming(self, step: int) -> "Setting":
+        """Returns the same with the ranges of `assumed` for a step, where backends answer anew."""
+        return replace(self, build_options=replace(self.build_options, ranges=self.assumed[step]), answers={})
 
     def limits(
         self,

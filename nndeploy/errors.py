@@ -80,6 +80,10 @@ class InputError(DataError):
     code = "bad-input"
 
 
+class OtherSizesError(InputError):
+    """A session was not built for these sizes; the next variant of its submodel may be."""
+
+
 class CheckError(NndeployError):
     """A gate or a comparison failed although everything ran; `report` is what was found until then, if anything."""
 

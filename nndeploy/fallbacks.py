@@ -29,6 +29,14 @@ def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
     return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
 
 
+def runs_at_all_sizes(settled: Settled) -> bool:
+    """Returns whether every piece has a variant that is not one of own kernels, which are built for certain sizes."""
+    return all(
+        any(registry.backend(variant.backend).tier != OWN_KERNELS_TIER for variant in built.variants)
+        for built in settled.pieces
+    )
+
+
 def takers_below(placement: Placement, piece: Piece) -> list[str]:
     """Returns the backends below a piece's own that take all of it, best first; own kernels for CPUs behind libraries.
 
@@ -46,7 +54,9 @@ def _is_made_for_one_cpu(taker: Backend) -> bool:
 
 
 def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> tuple[BuiltPiece, list[CheckReport]]:
-    """Returns a piece with its fallbacks, and the comparisons of these that were made."""
+    """Returns a piece with its fallbacks, and the comparisons of these that were made; as it is where it has some."""
+    if len(built.variants) > 1:
+        return built, []
     variants, checks = list(built.variants), list[CheckReport]()
     for backend in takers_below(settled.plan.placement, built.piece):
         outcome = built_and_checked(setting, settled, built.piece, backend)

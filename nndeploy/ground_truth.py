@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from nndeploy.assumed_sizes import assumed_ranges
 from nndeploy.chain_setting import Setting
 from nndeploy.compilation import Compilation
 from nndeploy.errors import CheckError
@@ -74,6 +75,7 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
         shapes_of=lambda model: concrete_shapes(model, first),
         events=compilation.events,
         has_limits=not asked,
+        assumed=assumed_ranges(loaded.inputs, loaded.ranges, original.samples) if options.keep_fallback else {},
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
     )
     return setting, original

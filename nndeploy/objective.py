@@ -23,22 +23,30 @@ from pathlib import Path
 
 from nndeploy.built_chain import Settled
 from nndeploy.candidates import (
+    MIN_SHARE_OF_OWN_KERNELS,
+    OPTIMISED,
+    STEP_OF,
     WHOLE_MODEL_TIERS,
     Graphs,
     Pins,
     Planned,
     Recipe,
+    asked_for,
     by_priority,
     is_same,
     other_recipes,
     planned,
     plans_of,
+    recipes_of_usual_sizes,
+    share_placed,
     variations,
 )
 from nndeploy.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
+from nndeploy.fallbacks import runs_at_all_sizes, with_fallbacks
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Memo, settle
+from nndeploy.partition.extract import take_shapes_of
 from nndeploy.partition.speeds import prepares_for_sizes
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend, BuildRefusedError
 from nndeploy.report import Candidate
@@ -124,8 +132,9 @@ def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], rec
     Raises:
         ModelError: some node has no backend left.
     """
-    by_name = {backend.name: backend for backend in order}
-    return settle(setting, graphs[recipe.graph], [by_name[name] for name in recipe.order], recipe.pins)
+    builders = [_by_name(order)(name) for name in recipe.order]
+    settled = settle(asked_for(setting, recipe), graphs[recipe.graph], builders, recipe.pins)
+    return _for_all_sizes(setting, graphs, settled) if recipe.graph in STEP_OF else settled
 
 
 def planned_best(
@@ -182,7 +191,15 @@ def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pin
     for plan in plans_of(setting, graphs, other_recipes(graphs, first.plan, order, pins), by_name):
         if not any(is_same(plan, other) for other in found):
             found.append(plan)
-    return found
+    return found + _of_usual_sizes(setting, graphs, order, pins)
+
+
+def _of_usual_sizes(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
+    """Returns the plan of usual sizes that is predicted to be the fastest; of two alike the one of the wider ranges."""
+    plans = plans_of(setting, graphs, recipes_of_usual_sizes(graphs, order, pins), _by_name(order))
+    plans = [plan for plan in plans if share_placed(plan.plan, plan.recipe.order[0]) >= MIN_SHARE_OF_OWN_KERNELS]
+    least = min((plan.seconds for plan in plans), default=0.0)
+    return [plan for plan in plans if plan.seconds <= least * (1 + MARGIN)][:1]
 
 
 def _limit(plan: Planned, tiers: Mapping[str, int], least: float) -> float:
@@ -206,11 +223,26 @@ def _built(
         builders = [by_name(name) for name in recipe.order]
         memo = memos.setdefault(recipe.graph, {})
         try:
-            settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
+            asked = asked_for(setting, recipe)
+            settled = settle(asked, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
             continue  # nobody builds what it leaves
+        if recipe.graph in STEP_OF:
+            settled = _for_all_sizes(setting, graphs, settled)
+            if not runs_at_all_sizes(settled):
+                continue
         found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
     return found
+
+
+def _for_all_sizes(setting: Setting, graphs: Graphs, settled: Settled) -> Settled:
+    """Returns a chain of usual sizes whose pieces tell no more of sizes than is always so, with variants for those."""
+    pieces = []
+    for built in settled.pieces:
+        model = built.piece.model.clone()
+        take_shapes_of(model, graphs[OPTIMISED])
+        pieces.append(replace(built, piece=replace(built.piece, model=model)))
+    return with_fallbacks(setting, replace(settled, pieces=tuple(pieces)))
 
 
 def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:

@@ -14,7 +14,18 @@ from pathlib import Path
 
 from nndeploy.backend_order import pins_for
 from nndeploy.built_chain import Settled
-from nndeploy.candidates import OPTIMISED, Graphs, Pins, Planned, Recipe, by_priority, planned
+from nndeploy.candidates import (
+    EXPORTED,
+    OPTIMISED,
+    STEP_OF,
+    Graphs,
+    Pins,
+    Planned,
+    Recipe,
+    by_priority,
+    planned,
+    with_usual_sizes,
+)
 from nndeploy.chain_setting import Setting
 from nndeploy.compilation import Compilation
 from nndeploy.decisions import Decisions, decisions_from_file, write_decisions
@@ -55,7 +66,7 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         ModelError: some node has no backend left.
     """
     setting, order = packing.setting, packing.portable.backends
-    pins = _pins(compilation, order)
+    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
     if compilation.decisions is not None and compilation.decisions.exists():
         decided = _decided(packing, order, compilation.decisions)
         settled = chosen_again(setting, graphs, order, decided.recipe)
@@ -70,7 +81,7 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
 
 def planned_placement(compilation: Compilation, setting: Setting, graphs: Graphs, order: Sequence[Backend]) -> Planned:
     """Returns who would run what, as far as that is known before anything is measured."""
-    pins = _pins(compilation, order)
+    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
     if compilation.options.objective == "priority":
         return planned(setting, graphs, by_priority(order, pins), {b.name: b for b in order}.__getitem__)
     best, _ = planned_best(setting, graphs, order, pins)
@@ -79,7 +90,7 @@ def planned_placement(compilation: Compilation, setting: Setting, graphs: Graphs
 
 def packed_as_chosen(packing: Packing, recipe: Recipe) -> Packing:
     """Returns what is packed where the graph of `recipe` was chosen: no pass had a part in the one as exported."""
-    return packing if recipe.graph == OPTIMISED else replace(packing, passes=(AS_EXPORTED,))
+    return packing if recipe.graph != EXPORTED else replace(packing, passes=(AS_EXPORTED,))
 
 
 def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel) -> None:
@@ -103,6 +114,8 @@ def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decision
     here = {backend.name for backend in order}
     if missing := [name for name in found.recipe.order if name not in here]:
         raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(path))
+    if found.recipe.graph in STEP_OF and STEP_OF[found.recipe.graph] not in packing.setting.assumed:
+        raise DataError("the decisions assume usual sizes, which those of the samples are not", where=str(path))
     return found
 
 

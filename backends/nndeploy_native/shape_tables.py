@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from nndeploy.errors import BundleError
+from nndeploy.errors import BundleError, InputError, OtherSizesError
 from nndeploy.sizes.solving import check_shapes
 from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, Plan, Shapes
 
@@ -60,14 +60,17 @@ class ShapeTables:
         """Returns the table of the shapes of the inputs, which have the plan's ranks.
 
         Raises:
-            InputError: a shape is none that the kernels were made for.
+            OtherSizesError: a shape is none that the kernels were made for.
         """
         if self._fixed is not None:
             return self._fixed
         found = self._kept.get(shapes)
         if found is None:
             assert self._plan.shapes is not None
-            found = self._made(shapes, self._plan.shapes)
+            try:
+                found = self._made(shapes, self._plan.shapes)
+            except InputError as err:
+                raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
             with self._lock:
                 while len(self._kept) >= MAX_KEPT:
                     self._kept.pop(next(iter(self._kept)))

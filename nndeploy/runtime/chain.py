@@ -19,12 +19,14 @@ import numpy as np
 
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.cuda.array import DeviceArray
-from nndeploy.errors import BundleError, DataError, NndeployError, one_line
+from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.value_types import TensorType, Value, ValueType, numpy_dtype
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+
+    from nndeploy.runtime.other_sizes import NextVariant
 
 MAX_THREADS = 8
 
@@ -43,6 +45,7 @@ class Step:
     """One submodel of the chain; `label` names submodel and backend in messages.
 
     `from_device` are those of its inputs that arrive on a GPU although it runs on the CPU: they are copied to the host.
+    `next_variant` runs the calls whose sizes the session was not built for; None: these are refused.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class Step:
         backend: str,
         types: Mapping[str, ValueType],
         from_device: Iterable[str] = (),
+        next_variant: "NextVariant | None" = None,
     ) -> None:
         self.inputs = submodel.inputs
         self.outputs = submodel.outputs
         self.label = f"submodel {submodel.id} ({backend})"
         self._run = session.run
         self._from_device = tuple(from_device)
+        self._next_variant = next_variant
         self._types = types
         self._is_checked = False
 
@@ -72,7 +77,12 @@ class Step:
             given = {name: values[name] for name in self.inputs}
             if self._from_device:
                 given |= on_host(given, self._from_device)
-            results = self._run(given)
+            try:
+                results = self._run(given)
+            except OtherSizesError:
+                if self._next_variant is None:
+                    raise
+                results = self._next_variant.run(given)
         except NndeployError as err:
             err.within(self.label)
             raise

@@ -30,6 +30,7 @@ from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import Lane, LaneStep
+from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
@@ -224,18 +225,27 @@ def load_bundle(
 
 
 class OpenedChain:
-    """The sessions of a chain, in order, the choices behind them, and the stream that they share on a GPU, if any."""
+    """The sessions of a chain, in order, the choices behind them, and the stream that they share on a GPU, if any.
 
-    def __init__(self, lane: Lane | None, opened: Sequence[tuple[Session, Choice]]) -> None:
+    `next_variants` run what a session was not built for; None where a submodel has no variant behind the chosen one.
+    """
+
+    def __init__(
+        self,
+        lane: Lane | None,
+        opened: Sequence[tuple[Session, Choice]],
+        next_variants: Sequence[NextVariant | None] = (),
+    ) -> None:
         """Takes the lane and the sessions over."""
         self.lane = lane
         self.sessions = tuple(session for session, _ in opened)
         self.choices = tuple(choice for _, choice in opened)
+        self.next_variants = tuple(next_variants) or (None,) * len(opened)
 
     def close(self) -> None:
         """Closes the sessions and gives the stream back."""
         with _inside(self.lane):
-            for session in self.sessions:
+            for session in (*self.sessions, *filter(None, self.next_variants)):
                 session.close()
         if self.lane is not None:
             self.lane.close()
@@ -276,7 +286,24 @@ def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> Opene
     if error := next((result for result in results if isinstance(result, BaseException)), None):
         OpenedChain(lane, sessions).close()
         raise error
-    return OpenedChain(lane, sessions)
+    every = zip(chain.submodels, sessions, strict=True)
+    others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
+    return OpenedChain(lane, sessions, others)
+
+
+def _next_variant(
+    bundle: Bundle, chain: ChainChoice, submodel: Submodel, choice: Choice, options: LoadOptions
+) -> NextVariant | None:
+    """Returns the variants behind the one that was chosen, on the CPU, where there are some."""
+    number = next(i for i, variant in enumerate(submodel.variants) if variant.id == choice.variant)
+    rest = replace(submodel, variants=submodel.variants[number + 1 :])
+    if not rest.variants or choice.device != "cpu":
+        return None
+
+    def opened() -> Session:
+        return open_submodel(rest, files_in(bundle), options, chain.place.host, types=chain.values)[0]
+
+    return NextVariant(opened)
 
 
 def _all_of(
@@ -300,10 +327,13 @@ def _all_of(
 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
     """Returns the submodels as steps; those on the CPU get what arrives on a GPU as copies."""
-    every = list(zip(chain.submodels, opened.sessions, opened.choices, strict=True))
+    every = list(zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True))
     if opened.lane is None:
-        return [Step(submodel, session, choice.backend, chain.values) for submodel, session, choice in every]
-    on_gpu = {name for submodel, _, choice in every if choice.device != "cpu" for name in submodel.outputs}
+        return [
+            Step(submodel, session, choice.backend, chain.values, next_variant=other)
+            for submodel, session, choice, other in every
+        ]
+    on_gpu = {name for submodel, _, choice, _ in every if choice.device != "cpu" for name in submodel.outputs}
     return [
         LaneStep(
             Step(
@@ -312,10 +342,11 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
                 choice.backend,
                 chain.values,
                 from_device=on_gpu.intersection(submodel.inputs) if choice.device == "cpu" else (),
+                next_variant=other,
             ),
             opened.lane,
         )
-        for submodel, session, choice in every
+        for submodel, session, choice, other in every
     ]
 
 

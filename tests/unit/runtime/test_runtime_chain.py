@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.bundle.manifest import Submodel
-from nndeploy.errors import BundleError, DataError, InputError
+from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError
 from nndeploy.runtime.chain import Chain, Step
+from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.value_types import TensorType
 
 I64 = TensorType("int64", ())
@@ -30,6 +31,28 @@ def step(name, inputs, outputs, run, types=None):
 def adder(name, inputs, output):
     """Returns a step: output = 1 + the sum of its inputs."""
     return step(name, inputs, [output], lambda values: {output: np.int64(1) + sum(values.values())})
+
+
+def test_sizes_that_a_session_was_not_built_for_run_on_the_next_variant() -> None:
+    opened = []
+
+    class Next(Session):
+        def close(self):
+            opened.append("closed")
+
+    def own(values):
+        if values["x"] > 1:
+            raise OtherSizesError("too large", where="x")
+        return {"y": values["x"]}
+
+    other = NextVariant(lambda: opened.append("opened") or Next(lambda values: {"y": -values["x"]}))
+    submodel = Submodel("s0", ("x",), ("y",), ())
+    with_other = Step(submodel, Session(own), "fake", {}, next_variant=other)
+    assert [with_other({"x": x})["y"] for x in (1, 2, 1, 3)] == [1, -2, 1, -3]
+    other.close()
+    assert opened == ["opened", "closed"]
+    with pytest.raises(InputError, match=r"s0.*too large"):
+        Step(submodel, Session(own), "fake", {})({"x": 2})
 
 
 def test_a_line_runs_on_the_callers_thread() -> None:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The next variant of a submodel, for calls with sizes that the chosen one was not built for.
+
+A variant of our own kernels may be built for usual ranges of sizes that the model leaves open. It is opened when the
+first such call comes: most programs never need it.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from nndeploy.plugin.interface import Session
+from nndeploy.value_types import Value
+
+
+class NextVariant:
+    """A session that is opened by its first call; several threads may call at once."""
+
+    def __init__(self, opened: Callable[[], Session]) -> None:
+        """Takes what opens the session."""
+        self._opened = opened
+        self._session: Session | None = None
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the value of every output by name.
+
+        Raises:
+            UnavailableError: no other variant can run here.
+            OtherSizesError: it is not built for these sizes either.
+        """
+        with self._lock:
+            if self._session is None:
+                self._session = self._opened()
+        return self._session.run(inputs)
+
+    def close(self) -> None:
+        """Frees what the session holds, if it was opened."""
+        with self._lock:
+            if self._session is not None:
+                self._session.close()
