@@ -85,9 +85,9 @@ def with_usual_sizes(graphs: Graphs, setting: Setting) -> Graphs:
     return found
 
 
-def asked_for(setting: Setting, recipe: Recipe) -> Setting:
+def setting_for(setting: Setting, graphs: Graphs, recipe: Recipe) -> Setting:
     """Returns the setting in which a recipe is planned and built."""
-    return setting.assuming(STEP_OF[recipe.graph]) if recipe.graph in STEP_OF else setting
+    return setting.assuming(STEP_OF[recipe.graph], graphs[OPTIMISED]) if recipe.graph in STEP_OF else setting
 
 
 def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
@@ -155,9 +155,8 @@ def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[
         ModelError: a node has no backend.
         UsageError: a pin does not fit.
     """
-    plan = plan_for(
-        asked_for(setting, recipe), graphs[recipe.graph], [backend(name) for name in recipe.order], recipe.pins
-    )
+    order = [backend(name) for name in recipe.order]
+    plan = plan_for(setting_for(setting, graphs, recipe), graphs[recipe.graph], order, recipe.pins)
     return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
 
 

@@ -14,9 +14,11 @@ from nndeploy.assumed_sizes import AssumedRanges
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.jobs.workers import Workers
 from nndeploy.partition.derived_ranges import derived_ranges
-from nndeploy.plugin.interface import BuildOptions, Support
+from nndeploy.partition.extract import take_shapes_of
+from nndeploy.plugin import registry
+from nndeploy.plugin.interface import OWN_KERNELS_TIER, BuildOptions, Support
 from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import Value, ValueType
+from nndeploy.value_types import DimRange, Value, ValueType
 from nndeploy.verify.check import SampleLimits
 from nndeploy.verify.reference import Reference
 
@@ -27,6 +29,14 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
+class UsualSizes:
+    """The ranges of usual sizes that are assumed, and the model without what is only so inside of them."""
+
+    ranges: Mapping[str, DimRange]
+    plain: ir.Model
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What stays the same while one chain is made.
 
@@ -34,8 +44,8 @@ class Setting:
     `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
     less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
-    leaves sizes open; else "". `assumed` are usual ranges for these, of which a candidate may be built. `answers` keeps
-    what backends said of graphs: each is asked once.
+    leaves sizes open; else "". `assumed` are usual ranges for these, and `usual` those that the chain is built for.
+    `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -52,11 +62,25 @@ class Setting:
     prefix: str = ""
     has_limits: bool = True
     assumed: AssumedRanges = field(default_factory=dict)
+    usual: UsualSizes | None = None
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
 
-    def assuming(self, step: int) -> "Setting":
-        """Returns the same with the ranges of `assumed` for a step, where backends answer anew."""
-        return replace(self, build_options=replace(self.build_options, ranges=self.assumed[step]), answers={})
+    def assuming(self, step: int, model: ir.Model) -> "Setting":
+        """Returns the same for a candidate of usual sizes; `model` tells no more of sizes than is always so."""
+        return replace(self, usual=UsualSizes(self.assumed[step], model), answers={})
+
+    def given_to(self, backend: str, model: ir.Model, options: BuildOptions) -> tuple[ir.Model, BuildOptions]:
+        """Returns what a backend gets of a model, or a piece of it, and of the options.
+
+        Own kernels alone are told of usual sizes: a library, which takes any, must not be held to them.
+        """
+        if self.usual is None:
+            return model, options
+        if registry.backend(backend).tier == OWN_KERNELS_TIER:
+            return model, replace(options, ranges=self.usual.ranges)
+        plain = model.clone()
+        take_shapes_of(plain, self.usual.plain)
+        return plain, options
 
     def limits(
         self,

@@ -31,18 +31,18 @@ from nndeploy.candidates import (
     Pins,
     Planned,
     Recipe,
-    asked_for,
     by_priority,
     is_same,
     other_recipes,
     planned,
     plans_of,
     recipes_of_usual_sizes,
+    setting_for,
     share_placed,
     variations,
 )
 from nndeploy.chain_setting import Setting
-from nndeploy.errors import ModelError, UsageError
+from nndeploy.errors import DataError, ModelError, UsageError
 from nndeploy.fallbacks import runs_at_all_sizes, with_fallbacks
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Memo, settle
@@ -133,7 +133,7 @@ def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], rec
         ModelError: some node has no backend left.
     """
     builders = [_by_name(order)(name) for name in recipe.order]
-    settled = settle(asked_for(setting, recipe), graphs[recipe.graph], builders, recipe.pins)
+    settled = settle(setting_for(setting, graphs, recipe), graphs[recipe.graph], builders, recipe.pins)
     return _for_all_sizes(setting, graphs, settled) if recipe.graph in STEP_OF else settled
 
 
@@ -223,7 +223,7 @@ def _built(
         builders = [by_name(name) for name in recipe.order]
         memo = memos.setdefault(recipe.graph, {})
         try:
-            asked = asked_for(setting, recipe)
+            asked = setting_for(setting, graphs, recipe)
             settled = settle(asked, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
             continue  # nobody builds what it leaves
@@ -256,7 +256,7 @@ def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
     setting.events("measure", f"{len(trials)} candidates")
     try:
         times = _times(setting, race, paths)
-    except BuildRefusedError:
+    except (BuildRefusedError, DataError):
         return trials
     return [
         Trial(trial.planned, trial.settled, tuple(round(ms, 5) for ms in each))
@@ -268,7 +268,7 @@ def _times(setting: Setting, race: Race, paths: Sequence[Path]) -> list[list[flo
     """Returns the milliseconds of each bundle at each sample; at the first alone where one will not run the others."""
     try:
         return setting.workers.measure(paths, race.samples, race.options)
-    except BuildRefusedError:
+    except (BuildRefusedError, DataError):
         if len(race.samples) == 1:
             raise
         return setting.workers.measure(paths, race.samples[:1], race.options)
