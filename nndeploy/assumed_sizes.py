@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.value_types import DimRange, TensorType, Value
-from nndeploy.verify.likely_sizes import BATCH, IMAGE, LENGTH, kind_of
+from nndeploy.verify.likely_sizes import BATCH, IMAGE, LENGTH, WAVE, kind_of
 
 STEPS = (1, 32)
 """Of the sizes of images, in the order in which they are tried: arms of a U-net are only equal at multiples."""
-_USUAL = {BATCH: (1, 4), IMAGE: (32, 1536), LENGTH: (64, 4096)}
+_USUAL = {BATCH: (1, 4), IMAGE: (32, 1536), LENGTH: (64, 4096), WAVE: (1024, 65536)}
 _MOST_IMAGES = 32
 """Where nothing else is open: the largest value of all that may come must be one that kernels can count."""
 

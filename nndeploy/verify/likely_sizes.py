@@ -17,16 +17,17 @@ from typing import Any
 
 import onnx_ir as ir
 
-BATCH, IMAGE, LENGTH, PAST, CHANNELS = "batch", "image", "length", "past", "channels"
+BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS = "batch", "image", "length", "wave", "past", "channels"
+"""What an open axis may be; a wave is of samples of sound, of which a second has thousands."""
 
 ATTEMPTS: tuple[Mapping[str, int], ...] = (
-    {BATCH: 1, IMAGE: 224, LENGTH: 64, PAST: 16, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 64, LENGTH: 512, PAST: 8, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 320, LENGTH: 16, PAST: 8, CHANNELS: 3},
-    {BATCH: 2, IMAGE: 32, LENGTH: 2, PAST: 3, CHANNELS: 1},
-    {BATCH: 1, IMAGE: 1, LENGTH: 1, PAST: 1, CHANNELS: 1},
-    {BATCH: 1, IMAGE: 640, LENGTH: 4096, PAST: 1, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 256, LENGTH: 16000, PAST: 0, CHANNELS: 3},
+    {BATCH: 1, IMAGE: 224, LENGTH: 64, WAVE: 8000, PAST: 16, CHANNELS: 3},
+    {BATCH: 1, IMAGE: 64, LENGTH: 512, WAVE: 4096, PAST: 8, CHANNELS: 3},
+    {BATCH: 1, IMAGE: 320, LENGTH: 16, WAVE: 16000, PAST: 8, CHANNELS: 3},
+    {BATCH: 2, IMAGE: 32, LENGTH: 2, WAVE: 512, PAST: 3, CHANNELS: 1},
+    {BATCH: 1, IMAGE: 1, LENGTH: 1, WAVE: 1, PAST: 1, CHANNELS: 1},
+    {BATCH: 1, IMAGE: 640, LENGTH: 4096, WAVE: 32000, PAST: 1, CHANNELS: 3},
+    {BATCH: 1, IMAGE: 256, LENGTH: 16000, WAVE: 64000, PAST: 0, CHANNELS: 3},
 )
 """Sizes tried, the likeliest first."""
 
@@ -60,6 +61,8 @@ def kind_of(dim: Any, axis: int, dims: Sequence[Any]) -> str:
         return CHANNELS
     if any(word in name for word in ("height", "width", "image")):
         return IMAGE
+    if "sample" in name and axis == rank - 1:
+        return WAVE
     if any(word in name for word in ("seq", "len", "time", "frame", "token", "sample")):
         return LENGTH
     is_state = rank == 3 and axis == 1 and isinstance(dims[0], int) and isinstance(dims[2], int) and dims[0] <= 4
@@ -87,6 +90,7 @@ def enlarged(sizes: Mapping[str, int], reason: str) -> Mapping[str, int] | None:
     larger = {
         **sizes,
         LENGTH: min(MAX_LENGTH, _rounded_up(sizes[LENGTH] * factor)),
+        WAVE: min(MAX_LENGTH, _rounded_up(sizes[WAVE] * factor)),
         IMAGE: min(1024, _rounded_up(sizes[IMAGE] * min(factor, 4.0))),
     }
     return larger if larger != dict(sizes) else None

@@ -14,7 +14,7 @@ import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.value_types import TensorType, Value
-from nndeploy.verify.likely_sizes import IMAGE, LENGTH, kind_of, terms_of
+from nndeploy.verify.likely_sizes import IMAGE, LENGTH, WAVE, kind_of, terms_of
 
 FACTORS = (0.25, 4.0)
 """Of the elements of a sequence, or of a picture: a fourth, and four times as many."""
@@ -43,7 +43,7 @@ def _scaled(sample: Mapping[str, Value], inputs: Sequence[NamedType], factor: fl
 
 
 def _size(size: int, kind: str, factor: float) -> int:
-    if kind == LENGTH:
+    if kind in (LENGTH, WAVE):
         return max(1, int(size * factor))
     if kind == IMAGE:
         return max(_STRIDE, int(size * math.sqrt(factor) / _STRIDE + 0.5) * _STRIDE)

@@ -99,7 +99,7 @@ def _with_times(result: Result, subject: Subject, bundle: Path, pace: Pace) -> R
             engines = [one for one in engines if one.name != dead]
     notes += [f"{name} refuses: {reason[:120]}" for name, reason in found.refused.items()]
     peers = [name for name in PEERS if name in found.outputs]
-    if "openvino" in peers and not _roughly_same(found):
+    if len(peers) == 2 and not _roughly_same(found):
         notes.append("openvino's numbers are others and do not count")
         peers.remove("openvino")
     times = {f"{name}_ms": _rounded(found.ms(name)) for name in ("bundle", *PEERS) if name in found.outputs}

@@ -14,7 +14,7 @@ from nndeploy.frontend.load import load_model
 from nndeploy.jobs.tasks import evaluate
 from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
 from nndeploy.value_types import TensorType
-from nndeploy.verify.likely_sizes import LENGTH, enlarged, kind_of, sizes_from_weights, terms_of
+from nndeploy.verify.likely_sizes import LENGTH, WAVE, enlarged, kind_of, sizes_from_weights, terms_of
 from nndeploy.verify.samples import generated_samples
 
 
@@ -121,7 +121,8 @@ def test_only_sums_have_terms() -> None:
 
 def test_a_refusal_says_how_much_longer_an_axis_must_be() -> None:
     larger = enlarged(
-        {"batch": 1, "image": 64, LENGTH: 64, "past": 8, "channels": 3}, "pre-pad (160) exceeds maximum allowed (63)"
+        {"batch": 1, "image": 64, LENGTH: 64, WAVE: 4096, "past": 8, "channels": 3},
+        "pre-pad (160) exceeds maximum allowed (63)",
     )
     assert larger is not None
     assert larger[LENGTH] > 160
