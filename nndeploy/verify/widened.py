@@ -6,6 +6,8 @@
 Inputs and outputs stay what they are; constants keep their values exactly. Engines for CPUs compute such models so.
 """
 
+from copy import deepcopy
+
 import numpy as np
 import onnx_ir as ir
 
@@ -42,7 +44,7 @@ def _widen(graph: ir.Graph) -> None:
             value.const_value = _wide(value.const_value)
     for value in (*graph.inputs, *graph.initializers.values(), *(v for node in graph for v in node.outputs)):
         if value.dtype in SHORT:
-            value.dtype = WIDE
+            _set_dtype(value, WIDE)
     for node in graph:
         for name, attribute in list(node.attributes.items()):
             if attribute.type is ir.AttributeType.TENSOR and attribute.as_tensor().dtype in SHORT:
@@ -55,11 +57,16 @@ def _wide(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     return ir.tensor(tensor.numpy().astype(np.float32), name=tensor.name)
 
 
+def _set_dtype(value: ir.Value, dtype: ir.DataType) -> None:
+    value.type = deepcopy(value.type)  # a clone of a model shares the types of its values with the model
+    value.dtype = dtype
+
+
 def _cast_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType) -> None:
+    users = list(value.uses())
     cast = ir.node("Cast", [value], {"to": int(WIDE)})
     cast.outputs[0].dtype = WIDE
-    users = list(value.uses())
-    value.dtype = dtype
+    _set_dtype(value, dtype)
     for node, index in users:
         node.replace_input_with(index, cast.outputs[0])
     first = graph[0] if len(graph) else None
