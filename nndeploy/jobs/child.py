@@ -138,8 +138,10 @@ def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: flo
 
 
 def child_environment(folder: Path) -> dict[str, str]:
-    """Returns the environment of a child: nothing of the user's but the search path and the locale."""
+    """Returns the environment of a child: nothing of the user's but the search path and the folder for caches."""
+    caches = os.environ.get("XDG_CACHE_HOME", "")
     return {
+        **({"XDG_CACHE_HOME": caches} if caches else {}),
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "LANG": "C.UTF-8",
         "HOME": str(folder),

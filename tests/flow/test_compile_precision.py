@@ -161,7 +161,7 @@ def test_command_makes_a_bundle_in_bfloat16(tmp_path: Path, capsys: pytest.Captu
     if backend == "native":
         needs_native()
     source, out = separable_model(tmp_path / "m.onnx"), tmp_path / "m.nnd"
-    options = ["--backends", f"{backend},onnxruntime", "--precision", "bf16"]
+    options = ["--backends", f"{backend},onnxruntime", "--precision", "bf16", "--objective", "priority"]
     options += ["--target", f"x86-64-v3+{backend}+onnxruntime"]
     assert run_command(["compile", str(source), "-o", str(out), *options]) == 0
     said = capsys.readouterr()

@@ -37,8 +37,10 @@ REFUSED = {
 def assert_agree(name: str, got: Any, want: Any) -> None:
     got = np.asarray(got)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    if name in QUANTISED:  # engines may round a step differently: 1/256 of the range
-        assert np.abs(got.astype(np.float64) - want).max() <= np.abs(want).max() * 2 / 256 + 1e-6
+    if name in QUANTISED:  # a step rounded differently in an early layer is several steps in the last
+        got, want = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
+        assert got @ want >= 0.99 * np.linalg.norm(got) * np.linalg.norm(want)
+        assert got.argmax() == want.argmax()
     else:
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(want).max())))
 

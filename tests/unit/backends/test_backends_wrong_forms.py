@@ -66,7 +66,7 @@ def test_a_row_that_a_mask_hides_has_no_largest_score(tmp_path) -> None:  # type
 
 
 def test_made_up_inputs_that_contradict_the_model_are_not_used(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    text = "g (float[3,4,5] x, int64[2] axes) => (float[3] y) { y = ReduceSum<keepdims = 0>(x, axes) }"
+    text = "g (float[3,4,5] x, int64[2] axes) => (float[3] y) { all = Abs(axes) y = ReduceSum<keepdims = 0>(x, all) }"
     model = onnx.parser.parse_model(HEADER + text)
     report = nndeploy.compile_model(
         model, tmp_path / "m.nnd", backends="onnxruntime", keep_fallback=False, allow_uncompared=True
