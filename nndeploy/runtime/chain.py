@@ -74,9 +74,10 @@ class Step:
             BundleError: the submodel is not what the manifest says.
         """
         try:
-            given = {name: values[name] for name in self.inputs}
+            is_all = len(values) == len(self.inputs)  # values hold the inputs at least
+            given = values if is_all else {name: values[name] for name in self.inputs}
             if self._from_device:
-                given |= on_host(given, self._from_device)
+                given = {**given, **on_host(given, self._from_device)}
             try:
                 results = self._run(given)
             except OtherSizesError:
@@ -234,7 +235,8 @@ class _WideRun:
             results: Mapping[str, Value] = {}
             try:
                 if self._error is None:
-                    results = self._steps[at](self._values)
+                    step = self._steps[at]  # other threads add values to the dict while it runs: it gets its own
+                    results = step({name: self._values[name] for name in step.inputs})
             except BaseException as err:
                 self._error = self._error or err
             at = self._finish(at, results)
