@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiler `ziglang`: whether it is here, and C source -> shared library for any instruction set.
 
-Law: the same source and instruction set give the same bytes: no path and no clock goes into the library. What does not
-depend on a model (start-up code, stubs of the C library) is kept in the account's cache folder, some MB for each
-instruction set; where that cannot be used it is made anew.
+Law: the same source and instruction set give the same bytes: no path and no clock goes into the library. What was
+made once is kept in the account's cache folder: what does not depend on a model (start-up code, stubs of the C
+library), some MB for each instruction set, and the libraries (library_cache.py).
 """
 
 import os
@@ -18,6 +18,7 @@ from nndeploy.account_cache import own_cache_folder
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy_native.isa import Isa
+from nndeploy_native.library_cache import keep_library, kept_library, library_key
 
 HINT = "install the extra: nndeploy-toolchain[native]"
 HEADERS = Path(__file__).with_name("c")
@@ -50,18 +51,25 @@ def library_from_source(source: str | Sequence[str], isa: Isa, workdir: Path) ->
     """
     if missing := zig_missing():
         raise BuildRefusedError(f"{missing}: {HINT}")
-    files = {
-        f"kernels{number or ''}.c": text for number, text in enumerate([source] if isinstance(source, str) else source)
-    }
+    sources = [source] if isinstance(source, str) else list(source)
+    arguments = [
+        "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS, *(["-DNND_BF16"] if isa.precision == "bf16" else []),
+    ]  # fmt: skip
+    key = library_key(zig_version(), arguments, sources, HEADERS)
+    library = kept_library(key)
+    if not library:
+        library = _compiled(sources, arguments, workdir)
+        keep_library(key, library)
+    return library
+
+
+def _compiled(sources: Sequence[str], arguments: Sequence[str], workdir: Path) -> bytes:
+    files = {f"kernels{number or ''}.c": text for number, text in enumerate(sources)}
     for name, text in files.items():
         (workdir / name).write_text(text, encoding="utf-8")
-    command = [
-        sys.executable, "-m", "ziglang", "cc", "-target", isa.zig_target, f"-mcpu={isa.zig_cpu}", *FLAGS,
-        *(["-DNND_BF16"] if isa.precision == "bf16" else []), "-I", str(HEADERS), *files, "-o", "kernels.so",
-    ]  # fmt: skip
-    kept = own_cache_folder(
-        f"zig-{zig_version()}"
-    )  # a job's HOME is empty, and what C needs takes longer than a kernel
+    compiler = [sys.executable, "-m", "ziglang", "cc"]
+    command = [*compiler, *arguments, "-I", str(HEADERS), *files, "-o", "kernels.so"]
+    kept = own_cache_folder(f"zig-{zig_version()}")  # what C needs takes longer than a kernel
     caches = {"ZIG_LOCAL_CACHE_DIR": str(workdir / "zig-cache")}
     caches |= {"ZIG_GLOBAL_CACHE_DIR": str(kept)} if kept else {}
     try:
