@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtim
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job; children must get Ctrl-C
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's; children must end with their terminal
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = REPOSITORY.parent / "shared" / "models"
@@ -35,6 +38,23 @@ def nndeploy_command() -> Command:
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("caches")
+
+
+@pytest.fixture
+def forget_libraries(_own_caches: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Returns a function after which each library of own kernels is compiled anew: none that was kept is found."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_own_caches))
+
+    def forget() -> None:
+        shutil.rmtree(_own_caches / "nndeploy" / "native-libraries", ignore_errors=True)
+
+    forget()
+    return forget
 
 
 @pytest.fixture(scope="session")

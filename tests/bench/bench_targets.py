@@ -12,6 +12,7 @@ With --split a network with one operator that TensorRT refuses, and what `nndepl
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -136,7 +137,8 @@ def _compile(network: Network, targets: tuple[str, ...], out: Path) -> tuple[dic
     line = [sys.executable, "-m", "nndeploy", "compile", str(network.path), "-o", str(out), "--json"]
     line += network.options(out.parent / "samples")
     line += [word for target in targets for word in ("--target", target)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(out.parent / "caches")}  # nothing that was compiled before
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["?"])[-1].replace(str(network.path.parent), "")
         return None, f"refused, exit {done.returncode}: {last[:160]}"

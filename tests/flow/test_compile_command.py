@@ -14,6 +14,11 @@ import onnx
 import pytest
 
 SMALL = '<ir_version: 8, opset_import: ["": 18]> small (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Tanh(a) }'
+ENDLESS = """<ir_version: 9, opset_import: ["": 17]>
+endless (float[1] x) => (float[1] y) {
+  n = Constant<value_int = 1099511627776>() t = Constant<value = bool {1}>()
+  y = Loop<body = b (int64 i, bool c, float[1] v) => (bool d, float[1] w) { d = Identity(c) w = Add(v, v) }>(n, t, x)
+}"""
 
 
 @pytest.fixture
@@ -136,13 +141,12 @@ def test_an_old_bundle_survives_a_failing_compile(nndeploy_command, small: Path,
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_ends_the_compile_and_leaves_nothing(
-    small: Path, tmp_path: Path, number: signal.Signals, exit_code: int
-) -> None:
-    temporary = tmp_path / "temporary"
+def test_a_signal_ends_the_compile_and_leaves_nothing(tmp_path: Path, number: signal.Signals, exit_code: int) -> None:
+    endless, temporary = tmp_path / "endless.onnx", tmp_path / "temporary"
+    onnx.save(onnx.parser.parse_model(ENDLESS), endless)
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "nndeploy", "compile", str(small), "-o", str(tmp_path / "m.nnd")],
+        [sys.executable, "-m", "nndeploy", "compile", str(endless), "-o", str(tmp_path / "m.nnd")],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(temporary)},

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_known_target_of_another_architecture_is_built_for(tmp_path: Path) -> No
     assert "buffer_bytes 131072" in artifact.log  # a quarter of its 512 KiB
 
 
-def test_two_processes_give_the_same_bytes(tmp_path: Path) -> None:
+def test_two_processes_give_the_same_bytes(tmp_path: Path, forget_libraries: Callable[[], None]) -> None:
     needs_zig()
     script = (
         "import hashlib, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
@@ -99,6 +100,7 @@ def test_two_processes_give_the_same_bytes(tmp_path: Path) -> None:
     )
     texts = []
     for name in ("a", "b"):
+        forget_libraries()
         folder = tmp_path / name
         folder.mkdir()
         command = [sys.executable, "-c", script, str(Path(__file__).parent), str(folder)]

@@ -2,6 +2,7 @@
 """`units build` and `inspect` on libraries of units and tables: one file, the same bytes, nothing mapped unchecked."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def test_a_library_is_small_and_computes_with_its_measured_costs(built: Path) ->
 
 
 @pytest.mark.parametrize("box", ["x86-64-v3", "raspberry-pi-5"])
-def test_the_same_target_gives_the_same_bytes(box: str, tmp_path: Path) -> None:
+def test_the_same_target_gives_the_same_bytes(box: str, tmp_path: Path, forget_libraries: Callable[[], None]) -> None:
     needs_zig()
     for name in ("a.nnu", "b.nnu"):
+        forget_libraries()
         assert run_command(["units", "build", "-o", str(tmp_path / name), "--target", box]) == 0
     assert (tmp_path / "a.nnu").read_bytes() == (tmp_path / "b.nnu").read_bytes()
     assert (tmp_path / "a.nnu").stat().st_size <= MIB
