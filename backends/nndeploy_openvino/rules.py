@@ -9,6 +9,8 @@ value beyond 32 bits is an error there), so a node is refused only where it make
     a size      depends on shapes and constants alone
     an index    was made by an operator that gives positions (ArgMax, NonZero, ...), or computed from such values
     moved       was an int64 value before: no arithmetic made it larger
+    clipped     was cast from a float between constant limits that fit
+    only used as an index or a size: what does not fit is none that is legal
 
 Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; moving them about is the same in both.
 Each rule was seen to give wrong numbers with OpenVINO 2026.4.1.
@@ -126,7 +128,9 @@ class Rules:
         sizes = SIZE_INPUTS.get(node.op_type, set())
         too_large = [value for i, value in read if i not in sizes and not _fits_where_constant(value)]
         for value in (*too_large, *(made if not _keeps_values(node) else ())):
-            if _dtype(value) == "int64" and "int64" in narrowing() and not self._fits(value):
+            if _dtype(value) != "int64" or "int64" not in narrowing() or _is_used_as_index_alone(value):
+                continue
+            if not self._fits(value):
                 return f"int64 {value.name!r} is data and would be computed as {narrowing()['int64']}"
         return ""
 
@@ -147,6 +151,8 @@ class Rules:
             return all(self._fits(body.outputs[value.index() or 0]) for body in _bodies(producer))
         if producer.op_type not in MOVERS:
             return False
+        if producer.op_type == "Cast" and _is_clipped(producer.inputs[0]):
+            return True
         sizes = SIZE_INPUTS.get(producer.op_type, set())
         sources = [v for i, v in enumerate(producer.inputs) if v is not None and i not in sizes]
         return all(_dtype(v) in _SMALL_SOURCES or (_dtype(v) == "int64" and self._fits(v)) for v in sources)
@@ -167,6 +173,25 @@ class Rules:
             return True
         sources = [v for v in producer.inputs if v is not None]
         return bool(sources) and all(self._depends_on_shapes_alone(v) for v in sources)
+
+
+def _is_used_as_index_alone(value: ir.Value) -> bool:
+    if value.is_graph_output() or not value.uses():
+        return False
+    return all(
+        n.op_type != "Slice" and i in SIZE_INPUTS.get(n.op_type, ()) for n, i in value.uses()
+    )  # ends may be huge
+
+
+def _is_clipped(value: ir.Value | None) -> bool:
+    """Returns whether a float comes from between two constants that fit into 32 bits."""
+    clip = None if value is None else value.producer()
+    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3:
+        return False
+    limits = [constant_of(limit) for limit in clip.inputs[1:] if limit is not None]
+    return len(limits) == 2 and all(
+        found is not None and abs(found.numpy().item()) <= _INT32.max // 2 for found in limits
+    )
 
 
 @cache

@@ -179,6 +179,20 @@ REFUSED = {
     "uint32": ("g (uint32[2] x) => (uint32[2] y) { y = Identity(x) }", "uint32 would be computed as i32"),
     "int64 data": ("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }", "int64 'y' is data"),
     "int64 made of reals": ("g (float[2] x) => (int64[2] y) { y = Cast<to=7>(x) }", "int64 'y' is data"),
+    "int64 clipped to more": (
+        """g (float[2] x) => (int64[2] y) <float a = {0.0}, float b = {3000000000.0}>
+        { c = Clip(x, a, b) y = Cast<to=7>(c) }""",
+        "int64 'y' is data",
+    ),
+    "int64 clipped on one side": (
+        "g (float[2] x) => (int64[2] y) <float b = {3.0}> { c = Clip(x, , b) y = Cast<to=7>(c) }",
+        "int64 'y' is data",
+    ),
+    "end that may be beyond": (
+        """g (float[5] x, float[1] f) => (float[A] y) <int64[1] b = {1}>
+        { e = Cast<to=7>(f) y = Slice(x, b, e) }""",
+        "int64 'e' is data",
+    ),
     "int64 constant too large": (
         "g (float[3] x) => (int64[1] y) <int64[1] c = {1099511627776}> { s = Shape(x) y = Add(s, c) }",
         "int64 'c' is data",
@@ -250,6 +264,10 @@ TAKEN = {
     "count of flags": "g (bool[2,5] x) => (int64[2,5] y) <int64 a = {1}> { c = Cast<to=7>(x) y = CumSum(c, a) }",
     "end of everything": """g (float[5] x) => (float[A] y)
         <int64[1] b = {1}, int64[1] e = {9223372036854775807}, int64[1] a = {0}> { y = Slice(x, b, e, a) }""",
+    "clipped reals": """g (float[2] x) => (int64[2] y) <float a = {0.0}, float b = {9.0}>
+        { c = Clip(x, a, b) y = Cast<to=7>(c) }""",
+    "index of reals": """g (float[2] x, float[5,2] w) => (float[2,2] y)
+        { a = Abs(x) i = Cast<to=7>(a) y = Gather<axis=0>(w, i) }""",
     "8-bit moved": "g (int8[2,3] x) => (int8[3,2] y) { y = Transpose<perm=[1,0]>(x) }",
     "loop that runs": """g (float[2] x) => (float[2] y, float[K,2] all) <int64 n = {3}> {
         y, all = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f)
@@ -262,7 +280,17 @@ def test_is_taken(text: str) -> None:
     assert reasons(text) == [""] * len(reasons(text))
 
 
-@pytest.mark.parametrize("name", ["sizes by way of reals", "computed positions", "count of flags", "loop that runs"])
+RUN = [
+    "sizes by way of reals",
+    "computed positions",
+    "count of flags",
+    "loop that runs",
+    "clipped reals",
+    "index of reals",
+]
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_what_the_rules_let_through_is_right(name: str, tmp_path: Path) -> None:
     model = model_of(TAKEN[name])
     rng = np.random.default_rng(0)
