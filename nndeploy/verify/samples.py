@@ -236,8 +236,15 @@ def _tensor(
         )
     if dtype.startswith("complex"):
         return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(numpy_dtype(dtype))
-    floats = random.random(shape) if plain or "mask" in name.lower() else random.standard_normal(shape)
+    is_share = plain or "mask" in name.lower() or _is_picture(name, shape)
+    floats = random.random(shape) if is_share else random.standard_normal(shape)
     return np.asarray(floats).astype(numpy_dtype(dtype))
+
+
+def _is_picture(name: str, shape: tuple[int, ...]) -> bool:
+    """Returns whether a float input holds pixels from 0 to 1; a detector finds nothing in much that is none."""
+    has_channels = len(shape) in (3, 4) and (shape[-3] in (1, 3) or shape[-1] in (1, 3))
+    return has_channels and any(word in name.lower() for word in ("image", "img"))
 
 
 def _integers_by_name(

@@ -111,6 +111,22 @@ def test_a_mask_lets_everything_through() -> None:
     assert sample["mask"].all()
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "is_picture"),
+    [
+        ("images", (1, 3, 32, 32), True),
+        ("input_image", (32, 32, 3), True),
+        ("img", (1, 32, 32), True),
+        ("image_embeds", (4, 512), False),
+        ("image", (1, 50, 512, 512), False),
+        ("pixel_values", (1, 3, 32, 32), False),
+    ],
+)
+def test_the_pixels_of_a_picture_are_from_0_to_1(name: str, shape: tuple[int, ...], is_picture: bool) -> None:
+    value = first(NamedType(name, TensorType("float32", shape)))[name]
+    assert (value.min() >= 0 and value.max() <= 1) == is_picture
+
+
 def test_given_samples_are_checked_as_the_program_will_check_its_inputs() -> None:
     inputs = [NamedType("text", TensorType("string", (1,))), NamedType("maybe", OptionalType(TensorType("bool", ())))]
     (sample,) = given_samples([{"text": np.array(["a"])}], inputs, {})
