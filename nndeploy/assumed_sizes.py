@@ -11,7 +11,7 @@ built so is never a submodel's only variant; calls with other sizes run on the n
 from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.value_types import DimRange, TensorType, Value
+from nndeploy.values.types import DimRange, TensorType, Value
 from nndeploy.verify.likely_sizes import BATCH, IMAGE, LENGTH, WAVE, kind_of
 
 STEPS = (1, 32)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nndeploy.errors import UnavailableError, UsageError, did_you_mean
 from nndeploy.plugin.interface import FALLBACK_TIER, Backend, Probe, has_pace_points
 from nndeploy.plugin.registry import backend_names, backends_in_order
-from nndeploy.target import ANY_VERSION, Target
+from nndeploy.target.target import ANY_VERSION, Target
 
 
 @dataclass(frozen=True, slots=True)

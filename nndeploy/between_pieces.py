@@ -11,10 +11,9 @@ import onnx_ir as ir
 
 from nndeploy.chain_plan import Piece
 from nndeploy.chain_setting import Setting
-from nndeploy.errors import ModelError, one_line
+from nndeploy.errors import BuildRefusedError, ModelError, one_line
 from nndeploy.frontend.onnx_types import value_type_from_onnx
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import VALUE_TYPE, Value, ValueType, type_of_value
+from nndeploy.values.types import VALUE_TYPE, Value, ValueType, type_of_value
 
 NO_SAMPLE = "no sample that the reference can run"
 

@@ -13,13 +13,12 @@ from nndeploy.between_pieces import NO_SAMPLE, types_between_pieces
 from nndeploy.built_chain import Settled
 from nndeploy.chain_plan import Piece
 from nndeploy.chain_setting import Setting
-from nndeploy.errors import one_line
+from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import Built
 from nndeploy.judge import BY_ROWS
-from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.report import CheckReport
-from nndeploy.value_types import Value, shapes_text
+from nndeploy.values.types import Value, shapes_text
 from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.verify.cuts import model_before_cuts
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from nndeploy.chain_plan import Piece, Plan
 from nndeploy.plugin.interface import Artifact
 from nndeploy.report import CheckReport
-from nndeploy.target import Target
-from nndeploy.value_types import Value, ValueType
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value, ValueType
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from nndeploy.partition.derived_ranges import derived_ranges
 from nndeploy.partition.extract import take_shapes_of
 from nndeploy.plugin import registry
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, BuildOptions, Support
-from nndeploy.target import Target, has_bf16
-from nndeploy.value_types import DimRange, Value, ValueType
+from nndeploy.target.target import Target, has_bf16
+from nndeploy.values.types import DimRange, Value, ValueType
 from nndeploy.verify.check import SampleLimits
 from nndeploy.verify.reference import Reference
 

@@ -14,11 +14,11 @@ from nndeploy.as_it_is import described
 from nndeploy.candidates import EXPORTED, OPTIMISED, Graphs
 from nndeploy.chain_setting import Setting
 from nndeploy.compilation import Compilation
+from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.ground_truth import compared_with_original
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.report import PassReport
 from nndeploy.verify.check import describe_failure, not_compared
 from nndeploy.verify.original import Original

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.value_types import MapType, OptionalType, SequenceType, TensorType, Value, ValueType, dtype_name
+from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType, Value, ValueType, dtype_name
 
 EXACT = Tolerance(rtol=0.0, atol=0.0)
 

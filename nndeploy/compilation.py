@@ -19,8 +19,8 @@ from nndeploy.jobs.workers import Workers
 from nndeploy.options import Carried, CompileOptions
 from nndeploy.pack import Findings
 from nndeploy.report import CheckReport
-from nndeploy.target import Target
-from nndeploy.value_types import Value
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value
 
 T = TypeVar("T")
 

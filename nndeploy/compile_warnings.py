@@ -11,7 +11,7 @@ from nndeploy.built_chain import Settled
 from nndeploy.chain_plan import Plan
 from nndeploy.pack import Packing
 from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend
-from nndeploy.target import BF16_FEATURE, has_bf16, unmet
+from nndeploy.target.target import BF16_FEATURE, has_bf16, unmet
 
 
 def of_precision(packing: Packing, settled: Settled) -> list[str]:

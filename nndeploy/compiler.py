@@ -31,7 +31,6 @@ from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
-from nndeploy.known_targets import target_of
 from nndeploy.model_loading import model_to_compile
 from nndeploy.options import OBJECTIVES, Carried, CompileOptions
 from nndeploy.pace_libraries import pace_libraries
@@ -39,10 +38,11 @@ from nndeploy.pack import Packing
 from nndeploy.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
 from nndeploy.report import PassReport, Report
 from nndeploy.share_gates import check_settled
-from nndeploy.target import Target, host_target, with_window_buffer
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import Target, host_target, with_window_buffer
 from nndeploy.target_chains import settle_chains
 from nndeploy.target_variants import check_served, target_reports, with_target_variants
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy.wanted_chains import wanted_chains
 from nndeploy.whole_bundle import check_and_write, finished
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import Limits, Tolerance
-from nndeploy.value_types import Value, dtype_name
+from nndeploy.values.types import Value, dtype_name
 
 Array = np.ndarray[Any, Any]
 

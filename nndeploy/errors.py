@@ -11,10 +11,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nndeploy.report import Report
+from typing import Any
 
 
 class NndeployError(Exception):
@@ -89,7 +86,7 @@ class CheckError(NndeployError):
 
     exit_code = 1
     code = "check-failed"
-    report: "Report | None" = None
+    report: Any = None
 
 
 class MissingInputError(NndeployError):
@@ -139,6 +136,10 @@ class DeadlineError(NndeployError):
 
     exit_code = 124
     code = "time-limit"
+
+
+class BuildRefusedError(Exception):
+    """A library would not build or run a submodel; `str(error)` is the reason, one line."""
 
 
 ERRORS_BY_CODE: dict[str, type[NndeployError]] = {

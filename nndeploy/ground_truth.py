@@ -19,7 +19,7 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.plugin.interface import PRECISIONS, BuildOptions, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.report import CheckReport
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy.verify.check import (
     MIN_BF16_COSINE,
     SampleLimits,

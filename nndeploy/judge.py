@@ -15,7 +15,7 @@ from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.compare import Comparison, compare_values, tolerance_for
 from nndeploy.distance import distance, exceeded, is_within
 from nndeploy.result_rows import rows_of, unmatched_share
-from nndeploy.value_types import Value, ValueType
+from nndeploy.values.types import Value, ValueType
 
 BY_TOLERANCE, BY_LIMITS, BY_ROWS = "tolerance", "limits", "rows"
 

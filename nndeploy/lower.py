@@ -22,7 +22,7 @@ from nndeploy.chain_setting import Setting, options_for
 from nndeploy.errors import ModelError
 from nndeploy.partition.placement import Banned
 from nndeploy.plugin.interface import Backend
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 Memo = dict[tuple[str, tuple[str, ...]], "Outcome"]
 """(backend, nodes) -> what came of building them; for plans of one graph, where the same nodes are the same piece."""

@@ -42,15 +42,15 @@ from nndeploy.candidates import (
     variations,
 )
 from nndeploy.chain_setting import Setting
-from nndeploy.errors import DataError, ModelError, UsageError
+from nndeploy.errors import BuildRefusedError, DataError, ModelError, UsageError
 from nndeploy.fallbacks import runs_at_all_sizes, with_fallbacks
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.lower import Memo, settle
 from nndeploy.partition.extract import take_shapes_of
 from nndeploy.partition.speeds import prepares_for_sizes
-from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend, BuildRefusedError
+from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend
 from nndeploy.report import Candidate
-from nndeploy.value_types import Value, shapes_text
+from nndeploy.values.types import Value, shapes_text
 
 MIN_GAIN = 0.10
 """Another placement must be so much faster than the split by the order of tiers, so that two builds decide alike."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.plugin.interface import PRECISIONS
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 OBJECTIVES = ("latency", "throughput", "priority")
 """What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""

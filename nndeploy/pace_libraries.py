@@ -3,11 +3,11 @@
 
 from collections.abc import Iterable
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.plugin.interface import BuildRefusedError, PaceLibraryMaker
+from nndeploy.plugin.interface import PaceLibraryMaker
 from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 
 def pace_libraries(targets: Iterable[Target]) -> dict[str, bytes]:

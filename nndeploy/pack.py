@@ -40,7 +40,7 @@ from nndeploy.report import (
     TargetReport,
 )
 from nndeploy.target_chains import PlannedChain, SettledChain
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy.verify.original import Original
 
 MAX_GOLDEN_BYTES = 64 << 20

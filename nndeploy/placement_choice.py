@@ -48,7 +48,7 @@ from nndeploy.pack import Packing
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.plugin.interface import Backend
 from nndeploy.report import PassReport
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy.verify.original import samples_of_other_sizes
 from nndeploy.verify.samples import has_free_size
 from nndeploy.whole_bundle import write_whole

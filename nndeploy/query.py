@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from nndeploy.errors import one_line
-from nndeploy.plugin.interface import TAKEN, BuildRefusedError, Support
+from nndeploy.errors import BuildRefusedError, one_line
+from nndeploy.plugin.interface import TAKEN, Support
 
 Refusal = Callable[[ir.Model], str]
 """Tries a model with the library; returns "" where it takes it, else the reason."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 Array = np.ndarray[Any, Any]
 

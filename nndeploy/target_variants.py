@@ -21,7 +21,7 @@ from nndeploy.errors import CheckError
 from nndeploy.fallbacks import takers_below
 from nndeploy.plugin.interface import runs_alone
 from nndeploy.report import CheckReport, TargetReport
-from nndeploy.target import Target, unmet
+from nndeploy.target.target import Target, unmet
 
 
 @dataclass(slots=True)

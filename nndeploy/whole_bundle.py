@@ -13,12 +13,11 @@ from nndeploy.built_chain import Settled, precision_of
 from nndeploy.bundle.manifest import Limits
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.compilation import Compilation
-from nndeploy.errors import CheckError
+from nndeploy.errors import BuildRefusedError, CheckError
 from nndeploy.ground_truth import compared_with_original, limits_of_original
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.pack import Packing, pack, report_of
-from nndeploy.plugin.interface import BuildRefusedError
 from nndeploy.report import CheckReport, Report, report_for_bundle
 from nndeploy.verify.check import describe_failure, is_quantised
 from nndeploy.verify.widened import has_short_floats

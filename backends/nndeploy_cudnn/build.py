@@ -11,9 +11,9 @@ import numpy as np
 import onnx_ir as ir
 from safetensors.numpy import save
 
-from nndeploy.errors import UnavailableError, one_line
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Gpu, Target
+from nndeploy.errors import BuildRefusedError, UnavailableError, one_line
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Gpu, Target
 from nndeploy_cudnn.buffers import Buffer, lay_out
 from nndeploy_cudnn.emitter import Emission, Step
 from nndeploy_cudnn.lowering import Lowered, lower

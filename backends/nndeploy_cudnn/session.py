@@ -20,7 +20,7 @@ from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray, cuda_una
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy_cudnn.library import CudnnError, Handle, Library, Pack, Plan, cudnn_library
 from nndeploy_cudnn.program import (
     CONSTANTS_FILE,

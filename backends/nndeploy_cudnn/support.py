@@ -13,7 +13,7 @@ import onnx_ir as ir
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.query import one_line_reason
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 from nndeploy_cudnn.build import NO_GPU
 from nndeploy_cudnn.graph import Graph, GraphTensor
 from nndeploy_cudnn.lowering import refusal_of

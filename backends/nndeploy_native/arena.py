@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
 from nndeploy.own_operators.usage import readers_of
-from nndeploy.sizes.size import Dim, bounds
+from nndeploy.values.size import Dim, bounds
 from nndeploy_native.isa import Isa
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.plan import ALIGNMENT

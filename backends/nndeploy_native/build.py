@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.memory import aligned
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.sizes.size import Dim, Size, bounds, typical
-from nndeploy.sizes.solving import solved_symbols
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Target
+from nndeploy.values.size import Dim, Size, bounds, typical
+from nndeploy.values.solving import solved_symbols
+from nndeploy.values.types import DimRange
 from nndeploy_native.arena import arena_of
 from nndeploy_native.emit import PlaceOf, sources_of, step_sources
 from nndeploy_native.fusion import fused

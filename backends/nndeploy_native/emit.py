@@ -16,7 +16,7 @@ Law: the same calls and places give the same text.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Size, product
+from nndeploy.values.size import Size, product
 from nndeploy_native.expressions import Expression, c_lines
 from nndeploy_native.shuffles import c_shuffle
 from nndeploy_native.size_table import SizeTable

@@ -7,7 +7,7 @@ and accumulators repeat c/vector.h: a test compiles that header for each row and
 
 from dataclasses import dataclass
 
-from nndeploy.target import X86_64_LEVELS, Target
+from nndeploy.target.target import X86_64_LEVELS, Target
 
 _V3 = (*X86_64_LEVELS["x86-64-v2"], *X86_64_LEVELS["x86-64-v3"])
 _V4 = tuple(sorted((*_V3, *X86_64_LEVELS["x86-64-v4"])))

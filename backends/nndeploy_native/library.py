@@ -14,9 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from nndeploy.account_cache import own_cache_folder
-from nndeploy.errors import one_line
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError, one_line
+from nndeploy.files.account_cache import own_cache_folder
 from nndeploy_native.isa import Isa
 from nndeploy_native.library_cache import keep_library, kept_library, library_key
 

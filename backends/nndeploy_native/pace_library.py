@@ -4,7 +4,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 from nndeploy_native.isa import ISAS
 from nndeploy_native.library import HEADERS, library_from_source
 

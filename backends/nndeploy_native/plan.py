@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from nndeploy.errors import BundleError
-from nndeploy.sizes.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.solving import SolvedSymbol, solved_from_json
 
 ALIGNMENT = 64
 """A cache line, and the largest vector."""

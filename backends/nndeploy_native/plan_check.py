@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from nndeploy.errors import BundleError
 from nndeploy.plugin.interface import Json, OpenOptions
-from nndeploy.value_types import TensorType, ValueType
+from nndeploy.values.types import TensorType, ValueType
 from nndeploy_native.isa import ISAS
 from nndeploy_native.plan import CONSTANTS_FILE, FORMAT, LIBRARY_FILE, MAX_BYTES, PLAN_FILE, SHAPES_FORMAT, Border, Plan
 

@@ -2,7 +2,7 @@
 """What can be done here for a target: building needs ziglang, running needs the target's instruction set."""
 
 from nndeploy.plugin.interface import Probe
-from nndeploy.target import Target, host_target
+from nndeploy.target.target import Target, host_target
 from nndeploy_native.isa import isa_for, no_isa_reason
 from nndeploy_native.library import HINT, zig_missing, zig_version
 

@@ -8,7 +8,7 @@ nothing itself. Law: parts follow each other without a gap, and the last ends at
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
+from nndeploy.files.shared_object import exported_version, library_from_bytes
 from nndeploy.pacing.item import PACE_VERSION
 from nndeploy.plugin.interface import Json, OpenOptions, PacePoint
-from nndeploy.shared_object import exported_version, library_from_bytes
-from nndeploy.target import host_target, unmet
-from nndeploy.value_types import Value
+from nndeploy.target.target import host_target, unmet
+from nndeploy.values.types import Value
 from nndeploy_native.plan import (
     ALIGNMENT,
     CONSTANTS_FILE,

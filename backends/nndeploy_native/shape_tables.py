@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nndeploy.errors import BundleError, InputError, OtherSizesError
-from nndeploy.sizes.solving import check_shapes
+from nndeploy.values.solving import check_shapes
 from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, Plan, Shapes
 
 MAX_KEPT = 1024

@@ -11,9 +11,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Atom, Dim, Extreme, Quotient, Size, Symbol
-from nndeploy.sizes.solving import SolvedSymbol
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import Atom, Dim, Extreme, Quotient, Size, Symbol
+from nndeploy.values.solving import SolvedSymbol
 
 
 @dataclass(slots=True)

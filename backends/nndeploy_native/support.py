@@ -5,7 +5,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 from nndeploy_native.isa import isa_for, no_isa_reason
 from nndeploy_native.lowering.table import refusal_of
 

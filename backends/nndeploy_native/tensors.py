@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from nndeploy.sizes.size import Dim, fixed, is_fixed, product
+from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.isa import Isa
 
 Array: TypeAlias = npt.NDArray[Any]

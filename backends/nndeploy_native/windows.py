@@ -8,7 +8,7 @@ fewer columns of one row; where even few columns do not fit, fewer channels, who
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nndeploy.sizes.size import Dim, bounds, ceil_div, is_fixed, least, most, typical
+from nndeploy.values.size import Dim, bounds, ceil_div, is_fixed, least, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import panels
 from nndeploy_native.scratch import Scratch, scratch_of

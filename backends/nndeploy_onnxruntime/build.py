@@ -17,8 +17,9 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.bundle.onnx_member import named_files
+from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.file_content import content_of
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
+from nndeploy.plugin.interface import Artifact
 from nndeploy_onnxruntime.element_types import RAW_TYPES
 from nndeploy_onnxruntime.library import onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights, with_weights_in

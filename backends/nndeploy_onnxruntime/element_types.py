@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.value_types import numpy_dtype
+from nndeploy.values.types import numpy_dtype
 
 RawArray: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 

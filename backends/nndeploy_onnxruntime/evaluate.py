@@ -11,8 +11,8 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import Value
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.types import Value
 from nndeploy_onnxruntime.library import onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime

@@ -11,8 +11,8 @@ from typing import Any
 import onnx
 
 from nndeploy.bundle.onnx_member import named_files
-from nndeploy.held_folder import PREFIX, SUFFIX
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
+from nndeploy.files.held_folder import PREFIX, SUFFIX
 from nndeploy_onnxruntime.library import inference_session
 
 _ALIGNMENT = 4096

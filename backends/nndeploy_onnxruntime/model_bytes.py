@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 from nndeploy.query import bytes_of
 from nndeploy.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy_onnxruntime.library import inference_session, session_options

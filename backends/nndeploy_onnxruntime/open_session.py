@@ -10,7 +10,7 @@ from typing import Any
 
 from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError
-from nndeploy.held_folder import HeldFolder
+from nndeploy.files.held_folder import HeldFolder
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.session import session_over

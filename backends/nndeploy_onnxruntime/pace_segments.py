@@ -20,7 +20,7 @@ import numpy as np
 from nndeploy.errors import UsageError, one_line
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import BURST_NS
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
 from nndeploy_onnxruntime.segment_models import Parts
 from nndeploy_onnxruntime.session import from_library, to_library

@@ -12,7 +12,7 @@ from nndeploy.errors import one_line
 from nndeploy.pacing.item import Item
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import Session
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_operator import operator_problem

@@ -13,7 +13,7 @@ import numpy as np
 
 from nndeploy.errors import UsageError
 from nndeploy.plugin.interface import Session
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_from_array, raw_name
 from nndeploy_onnxruntime.library import onnxruntime
 

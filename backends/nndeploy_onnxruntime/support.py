@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from nndeploy.errors import NndeployError
-from nndeploy.plugin.interface import BuildRefusedError, Support
+from nndeploy.errors import BuildRefusedError, NndeployError
+from nndeploy.plugin.interface import Support
 from nndeploy.query import supported_nodes
 from nndeploy_onnxruntime.library import onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights

@@ -19,8 +19,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Target
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Target
 from nndeploy_openvino.conversion import Converted, convert
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, REASON_FILE, WEIGHTS_FILE
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino

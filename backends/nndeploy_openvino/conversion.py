@@ -13,9 +13,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 from nndeploy.query import bytes_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.library import core, openvino
 from nndeploy_openvino.reason import reason_of

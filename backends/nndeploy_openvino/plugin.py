@@ -24,7 +24,7 @@ from nndeploy.plugin.interface import (
     Support,
     Transform,
 )
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
     import onnx_ir as ir

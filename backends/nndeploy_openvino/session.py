@@ -13,8 +13,8 @@ import numpy as np
 
 from nndeploy.errors import BundleError, DataError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
-from nndeploy.target import has_bf16, host_target
-from nndeploy.value_types import Value, numpy_dtype
+from nndeploy.target.target import has_bf16, host_target
+from nndeploy.values.types import Value, numpy_dtype
 from nndeploy_openvino.element_types import RAW_TYPES, raw_type
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, WEIGHTS_FILE
 from nndeploy_openvino.ir_text import check_is_ir

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import BuildRefusedError, Support
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Support
 from nndeploy.query import supported_nodes
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_openvino.conversion import convert
 from nndeploy_openvino.library import DEVICE, configuration, core
 from nndeploy_openvino.reason import reason_of

@@ -24,8 +24,8 @@ from nndeploy.plugin.interface import (
     Support,
     Transform,
 )
-from nndeploy.target import Target
-from nndeploy.value_types import Value
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir

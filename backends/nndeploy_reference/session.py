@@ -15,7 +15,7 @@ import numpy as np
 from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError, UsageError, one_line
 from nndeploy.plugin.interface import OpenOptions
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 MODEL_FILE = "model.onnx"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from nndeploy.errors import BundleError, DataError
 from nndeploy.plugin.interface import Json
-from nndeploy.target import capability_number
-from nndeploy.value_types import DTYPES
+from nndeploy.target.target import capability_number
+from nndeploy.values.types import DTYPES
 from nndeploy_tensorrt.library import LIBRARIES
 
 PORTABLE_FROM = "8.0"

@@ -20,9 +20,9 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.partition.graph import bodies, values_read
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.engine import EngineRequest, Parsed, build_engine, new_parser, parsed
 from nndeploy_tensorrt.library import TensorRt, log_of
 from nndeploy_tensorrt.model_bytes import bytes_for_parser

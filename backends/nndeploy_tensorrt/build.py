@@ -20,8 +20,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
-from nndeploy.value_types import DimRange
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact
+from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.artifact_facts import facts_from_metadata
 from nndeploy_tensorrt.ask import with_sizes
 from nndeploy_tensorrt.build_process import MODEL_FILE, REQUEST_FILE, RESULT_FILE

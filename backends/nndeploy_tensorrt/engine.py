@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 from nndeploy_tensorrt.artifact_facts import Binding
 from nndeploy_tensorrt.library import RTX, LogLine, TensorRt, loaded, log_of
 from nndeploy_tensorrt.reason import library_reason, parser_reason

@@ -10,7 +10,7 @@ Source: TensorRT 11, ONNX Opset Guide (opsets 9 to 25); the parser itself names 
 import onnx.defs
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 from nndeploy.transforms.operator_versions import means_same, version_of
 
 NEWEST_OPSET = 25

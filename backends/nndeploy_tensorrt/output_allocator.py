@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from nndeploy.cuda import CudaError, Device, DeviceArray
 from nndeploy.cuda.array import Allocation
-from nndeploy.value_types import numpy_dtype
+from nndeploy.values.types import numpy_dtype
 from nndeploy_tensorrt.library import TensorRt
 
 

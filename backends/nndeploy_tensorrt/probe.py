@@ -6,7 +6,7 @@ No library is loaded: packages are looked up, and the driver is asked through `n
 
 from nndeploy.cuda.facts import cuda_unavailable
 from nndeploy.plugin.interface import Probe
-from nndeploy.target import Target, host_target
+from nndeploy.target.target import Target, host_target
 from nndeploy_tensorrt.library import LIBRARIES, RTX, installed_version, is_installed
 from nndeploy_tensorrt.serving import NO_GPU, Serving, serving_for
 

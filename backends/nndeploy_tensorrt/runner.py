@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray
 from nndeploy.errors import DataError, NndeployError, UsageError
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts
 from nndeploy_tensorrt.contexts import Contexts
 from nndeploy_tensorrt.library import TensorRt

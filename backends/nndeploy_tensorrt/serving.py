@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nndeploy.plugin.interface import Json
-from nndeploy.target import Gpu, Target, capability_number
+from nndeploy.target.target import Gpu, Target, capability_number
 from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM
 from nndeploy_tensorrt.library import CLASSIC, RTX, is_installed
 

@@ -16,8 +16,8 @@ from nndeploy.cuda import Device, device, gpu_number
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.cache_file import read_cache, write_cache
 from nndeploy.plugin.interface import Json, OpenOptions, Session
-from nndeploy.target import capability_number
-from nndeploy.value_types import Value
+from nndeploy.target.target import capability_number
+from nndeploy.values.types import Value
 from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM, Binding, EngineFacts, facts_from_metadata
 from nndeploy_tensorrt.contexts import Contexts
 from nndeploy_tensorrt.files import ENGINE_FILE

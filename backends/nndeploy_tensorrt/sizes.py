@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.engine import InputSizes, Profile
 
 WIDE = 8

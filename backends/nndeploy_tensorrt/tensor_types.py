@@ -15,7 +15,7 @@ NAME_OF: dict[str, str] = {
     "INT4": "int4",
     "FP4": "float4_e2m1fn",
 }
-"""TensorRT's DataType -> the name in `nndeploy.value_types.DTYPES`."""
+"""TensorRT's DataType -> the name in `nndeploy.values.types.DTYPES`."""
 
 PACKED = frozenset({"int4", "float4_e2m1fn"})
 """Two elements a byte in TensorRT, one a byte in our arrays; so they do not cross a border."""

@@ -13,12 +13,12 @@ import onnx_ir as ir
 
 from nndeploy import cuda
 from nndeploy.cuda.array import Allocation
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.own_operators.memory import aligned
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
-from nndeploy.sizes.size import typical
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact
+from nndeploy.target.target import Target
+from nndeploy.values.size import typical
+from nndeploy.values.types import DimRange
 from nndeploy_triton.build import build, kernel_of
 from nndeploy_triton.compile_kernels import Compiler, compile_kernel
 from nndeploy_triton.gpu import GpuFacts

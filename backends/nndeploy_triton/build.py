@@ -14,13 +14,14 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
 from nndeploy.own_operators.usage import readers_of
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
-from nndeploy.sizes.size import Atom, Dim, Symbol, atoms_of, bounds, is_fixed, of_atom, replaced
-from nndeploy.sizes.solving import solved_symbols
-from nndeploy.target import Gpu, Target
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact
+from nndeploy.target.target import Gpu, Target
+from nndeploy.values.size import Atom, Dim, Symbol, atoms_of, bounds, is_fixed, of_atom, replaced
+from nndeploy.values.solving import solved_symbols
+from nndeploy.values.types import DimRange
 from nndeploy_triton.compile_kernels import CompiledKernel, Compiler
 from nndeploy_triton.fusion import fused
 from nndeploy_triton.gpu import GpuFacts, facts_of

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from nndeploy.errors import one_line
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import KERNEL_MODULES, KernelSpec
 

@@ -7,7 +7,7 @@ Source: CUDA C++ Programming Guide, technical specifications per compute capabil
 
 from dataclasses import dataclass
 
-from nndeploy.target import Gpu, capability_number
+from nndeploy.target.target import Gpu, capability_number
 
 _SHARED_BYTES = {(7, 5): 65536, (8, 0): 166912, (8, 7): 166912, (9, 0): 232448, (10, 0): 232448, (10, 3): 232448}
 _USUAL_SHARED_BYTES = 101376  # 8.6, 8.9 and 12.0

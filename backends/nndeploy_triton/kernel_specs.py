@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_triton.plan import Place
 from nndeploy_triton.steps.step import Constant, GridAxis, Request
 from nndeploy_triton.views import DTYPE_BYTES, View

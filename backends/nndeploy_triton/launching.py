@@ -8,7 +8,7 @@ import numpy as np
 
 from nndeploy import cuda
 from nndeploy.cuda.array import Allocation
-from nndeploy.sizes.size import fixed
+from nndeploy.values.size import fixed
 from nndeploy_triton.plan import Kernel, Launch, Place, grid_of
 
 THREADS_A_WARP = 32

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from nndeploy.errors import BundleError
-from nndeploy.sizes.size import MAX_SIZE, Dim, Size, product, symbol
-from nndeploy.sizes.solving import SolvedSymbol, solved_from_json
-from nndeploy.sizes.text import size_from_text
-from nndeploy.value_types import NUMPY_DTYPES, numpy_dtype
+from nndeploy.values.size import MAX_SIZE, Dim, Size, product, symbol
+from nndeploy.values.size_text import size_from_text
+from nndeploy.values.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.types import NUMPY_DTYPES, numpy_dtype
 
 FORMAT, SHAPES_FORMAT = 1, 2
 """Of a plan and of an artifact: all shapes are fixed, or some are not."""

@@ -3,7 +3,7 @@
 
 from nndeploy.cuda import cuda_unavailable
 from nndeploy.plugin.interface import Probe
-from nndeploy.target import Target, capability_number
+from nndeploy.target.target import Target, capability_number
 from nndeploy_triton.library import HINT, triton_missing, triton_version
 
 NO_GPU = "the target has no NVIDIA GPU"

@@ -20,8 +20,8 @@ from nndeploy.cuda import CapturedCall, Device, DeviceArray, Kernel, device, gpu
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
-from nndeploy.sizes.size import fixed
-from nndeploy.value_types import Value, numpy_dtype
+from nndeploy.values.size import fixed
+from nndeploy.values.types import Value, numpy_dtype
 from nndeploy_triton.launching import Launcher, launcher
 from nndeploy_triton.plan import CONSTANTS_FILE, FORMAT, PLAN_FILE, SHAPES_FORMAT, Border, Plan, plan_from_json
 from nndeploy_triton.shape_plan import plan_at

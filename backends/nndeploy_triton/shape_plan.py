@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nndeploy.errors import BundleError, InputError
-from nndeploy.sizes.size import Dim, evaluated, fixed
-from nndeploy.sizes.solving import check_shapes
+from nndeploy.values.size import Dim, evaluated, fixed
+from nndeploy.values.solving import check_shapes
 from nndeploy_triton.plan import ALIGNMENT, Border, Launch, Place, Plan, check_numbers
 
 

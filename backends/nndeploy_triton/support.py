@@ -7,8 +7,8 @@ import onnx_ir as ir
 
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import TAKEN, Support
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.target.target import Target
+from nndeploy.values.types import DimRange
 from nndeploy_triton.lowering.table import refusal_of
 from nndeploy_triton.probe import NO_GPU
 

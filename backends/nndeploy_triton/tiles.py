@@ -11,7 +11,7 @@ the middle of their ranges: a block of any size is right at every one.
 import math
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim, typical
+from nndeploy.values.size import Dim, typical
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Tile, power_of_two
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from nndeploy.sizes.size import Dim, product
+from nndeploy.values.size import Dim, product
 
 Shape: TypeAlias = tuple[Dim, ...]
 

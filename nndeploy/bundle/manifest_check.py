@@ -11,7 +11,7 @@ from nndeploy.bundle.container import MAX_MEMBERS
 from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Submodel
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.errors import BundleError, did_you_mean
-from nndeploy.value_types import MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType, ValueType
 
 REPORT_NAME = "report.json"
 SIGNATURE_NAME = "signature"

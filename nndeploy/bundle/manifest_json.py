@@ -31,7 +31,7 @@ from nndeploy.bundle.manifest import (
 )
 from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError, did_you_mean
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     DTYPES,
     DimRange,
     MapType,

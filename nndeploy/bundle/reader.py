@@ -26,7 +26,7 @@ from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
 from nndeploy.bundle.strict_json import parse_json
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, UsageError, did_you_mean
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 MAX_REPORT_BYTES = 256 << 20
 MAX_SIGNATURE_BYTES = 1 << 20

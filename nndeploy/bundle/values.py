@@ -29,7 +29,7 @@ import numpy as np
 
 from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError
-from nndeploy.value_types import DTYPES, MAX_RANK, MAX_TYPE_DEPTH, Value, dtype_name, numpy_dtype
+from nndeploy.values.types import DTYPES, MAX_RANK, MAX_TYPE_DEPTH, Value, dtype_name, numpy_dtype
 
 MAX_HEADER_BYTES = 100_000_000  # the safetensors library refuses more
 ALIGNMENT = 64
@@ -74,7 +74,7 @@ class _Encoded:
 
 
 def encode_values(values: Mapping[str, Value]) -> bytes:
-    """Returns the member that holds `values`; a value is what `nndeploy.value_types` says, or a scalar.
+    """Returns the member that holds `values`; a value is what `nndeploy.values.types` says, or a scalar.
 
     Raises:
         DataError: a value, an element or a key is of a type that no ONNX value has, text is not Unicode, lists are

@@ -7,10 +7,10 @@ import click
 
 from nndeploy.cli.console import print_json, print_table
 from nndeploy.errors import UnavailableError
-from nndeploy.known_targets import target_of
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.select import install_hint
-from nndeploy.target import Target, host_target
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import Target, host_target
 
 EXAMPLES = """\b
 Examples:

@@ -12,9 +12,9 @@ import click
 
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.files.toml_file import toml_from_file
 from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
-from nndeploy.toml_file import toml_from_file
 
 if TYPE_CHECKING:
     from nndeploy.report import Report
@@ -183,7 +183,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options as the plain data that `nndeploy.compile_job` takes."""
-    from nndeploy.known_targets import absolute
+    from nndeploy.target.known_targets import absolute
 
     pipeline = options["pipeline"]
     return {

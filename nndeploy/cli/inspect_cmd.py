@@ -25,7 +25,7 @@ from nndeploy.errors import UsageError
 from nndeploy.report import CheckReport, Report, report_from_json
 from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, LoadOptions, choose
-from nndeploy.target import X86_64_LEVELS
+from nndeploy.target.target import X86_64_LEVELS
 
 EXAMPLES = """\b
 Examples:

@@ -75,7 +75,7 @@ def show_tables(path: Path, as_json: bool) -> None:
 
 def _tables_in(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yields the files of tables in a file, each with ": member" as its name, "" for the file itself."""
-    from nndeploy.stream.files import read_regular
+    from nndeploy.files.whole_files import read_regular
 
     if is_units_file(path):
         tables = open_units(path).tables

@@ -132,8 +132,8 @@ def _print_plan(named: Sequence[tuple[str, PlannedPoint]], cap_ms: float, num_sh
 
 def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown: int | None, *, as_json: bool) -> None:
     from nndeploy.cli.pace_estimate import pace_estimate
-    from nndeploy.known_targets import target_of
-    from nndeploy.target import host_target
+    from nndeploy.target.known_targets import target_of
+    from nndeploy.target.target import host_target
 
     box = host_target() if target is None else target_of(target)
     pace_estimate(bundle, goal, box, num_shown, as_json=as_json)

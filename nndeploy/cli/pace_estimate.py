@@ -18,7 +18,7 @@ from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.plan import serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.runtime.paced import HINT, counted_operators
-from nndeploy.target import Target, unmet
+from nndeploy.target.target import Target, unmet
 
 
 def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: int | None, *, as_json: bool) -> None:

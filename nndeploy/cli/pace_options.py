@@ -98,7 +98,7 @@ def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
 
 
 def _plan_at(path: Path) -> PacePlanFile:
-    from nndeploy.stream.files import read_regular
+    from nndeploy.files.whole_files import read_regular
 
     try:
         return plan_file_from_json(read_regular(path, MAX_PLAN_BYTES))

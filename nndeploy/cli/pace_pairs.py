@@ -21,7 +21,7 @@ def write_plan(program: Program, path: Path) -> None:
         UsageError: there is no plan yet.
         CannotCreateError, InputOutputError: the file cannot be written.
     """
-    from nndeploy.stream.files import write_file
+    from nndeploy.files.whole_files import write_file
 
     assert program.pacer is not None
     learnt = program.pacer.learnt()

@@ -31,6 +31,6 @@ def write_page(path: Path, text: str) -> None:
         CannotCreateError: there is no place for it.
         InputOutputError: the disk is full or failed.
     """
-    from nndeploy.stream.files import write_file
+    from nndeploy.files.whole_files import write_file
 
     write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))

@@ -9,7 +9,7 @@ import click
 from nndeploy.cli.console import print_json
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target import host_target, target_to_toml
+from nndeploy.target.target import host_target, target_to_toml
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +29,7 @@ def _libraries() -> tuple[tuple[str, str], ...]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
 def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""
-    from nndeploy.stream.files import write_file
+    from nndeploy.files.whole_files import write_file
 
     target = replace(host_target(), libraries=_libraries())
     text = target_to_toml(target)

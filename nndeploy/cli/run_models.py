@@ -22,8 +22,8 @@ from nndeploy.stream.pacing import StreamPacing
 from nndeploy.stream.pipeline_file import PipelineFile, last_fields
 from nndeploy.stream.resume import digest, digest_of_files
 from nndeploy.stream.sources import Source
-from nndeploy.target import host_target
-from nndeploy.value_types import ValueType
+from nndeploy.target.target import host_target
+from nndeploy.values.types import ValueType
 
 
 @dataclass(frozen=True, slots=True)

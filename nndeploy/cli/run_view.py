@@ -28,7 +28,7 @@ from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record
 from nndeploy.stream.sources import Source
 from nndeploy.stream.workers import StageFigures
-from nndeploy.value_types import Value, dtype_name
+from nndeploy.values.types import Value, dtype_name
 
 PLAIN_SECONDS = 5.0
 """How often a line of progress is printed where standard error is no terminal."""

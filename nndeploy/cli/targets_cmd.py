@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
-from nndeploy.known_targets import known_targets, target_of
 from nndeploy.plugin.interface import Backend, runs_alone
 from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target import Target
+from nndeploy.target.known_targets import known_targets, target_of
+from nndeploy.target.target import Target
 
 EXAMPLES = """\b
 Examples:

@@ -14,10 +14,9 @@ from nndeploy.bundle.writer import check_can_create
 from nndeploy.cli.console import print_json, print_line, size_text
 from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.known_targets import target_of
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.target import host_target
+from nndeploy.errors import BuildRefusedError, UnavailableError, UsageError
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import host_target
 
 EXAMPLES = """\b
 Examples:
@@ -41,7 +40,7 @@ def units() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def build(output: Path, target: str | None, measure: bool, tables: Path | None, as_json: bool) -> None:
     """Build the library of units for a box's instruction set, as one file."""
-    from nndeploy.stream.files import read_regular
+    from nndeploy.files.whole_files import read_regular
 
     if output.suffix != SUFFIX:
         raise UsageError(f"a library of units is called *{SUFFIX}, not {output.name!r:.80}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from nndeploy.cuda.array import DeviceArray
 from nndeploy.cuda.devices import Device
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class CapturedCall:

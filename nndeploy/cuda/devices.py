@@ -21,7 +21,7 @@ from nndeploy.cuda.driver import CudaError, Dim3, Driver, current_driver
 from nndeploy.cuda.facts import compute_capability, cuda_unavailable
 from nndeploy.cuda.staging import PIECE_BYTES, PinnedPool
 from nndeploy.errors import InputError, UnavailableError, UsageError
-from nndeploy.value_types import Value, numpy_dtype
+from nndeploy.values.types import Value, numpy_dtype
 
 SHARED_BYTES_UNASKED = 48 * 1024
 """Dynamic shared memory that a kernel may use without opting in. Source: CUDA C++ Programming Guide, 16.x."""

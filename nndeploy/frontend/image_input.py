@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from nndeploy.bundle.manifest import ImageInput, NamedType
 from nndeploy.bundle.manifest_check import check_image_input
 from nndeploy.errors import BundleError, UsageError
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 
 def check_image_fits(image: ImageInput, inputs: Sequence[NamedType]) -> None:

@@ -24,7 +24,7 @@ from nndeploy.frontend.stored_weights import mapped
 from nndeploy.frontend.tensor_rules import EXTERNAL
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.frontend.unique_names import name_values
-from nndeploy.value_types import VALUE_TYPE, ValueType
+from nndeploy.values.types import VALUE_TYPE, ValueType
 
 _LARGE_BYTES = 4096
 """Above what any shape, axes or similar tensor has, which inference must see."""

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.value_types import MAX_RANK, MAX_TYPE_DEPTH
+from nndeploy.values.types import MAX_RANK, MAX_TYPE_DEPTH
 
 PROTOBUF_MAX_BYTES = 2**31 - 1
 """Source: protobuf, "the maximum size of a serialized message is 2 GiB"."""

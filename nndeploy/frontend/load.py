@@ -31,7 +31,7 @@ from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
 from nndeploy.frontend.onnx_types import named_types_from_onnx
 from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, shape_spec_from_value, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -14,7 +14,7 @@ import onnx.defs
 from nndeploy.errors import ModelError, PolicyError, did_you_mean
 from nndeploy.frontend.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
 from nndeploy.frontend.traversal import bodies_of, nodes_below
-from nndeploy.value_types import MAX_RANK
+from nndeploy.values.types import MAX_RANK
 
 _WITHOUT_SCHEMAS = "com.microsoft"
 _CONTEXT = "==> Context:"

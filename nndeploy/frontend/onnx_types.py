@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of an ONNX model's inputs and outputs as `nndeploy.value_types`; what those cannot say is refused here."""
+"""The types of an ONNX model's inputs and outputs as `nndeploy.values.types`; what those cannot say is refused here."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import onnx
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import ModelError, NndeployError
-from nndeploy.value_types import MAX_RANK, Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.values.types import MAX_RANK, Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
 
 DTYPES: dict[int, str] = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
@@ -15,7 +15,7 @@ DTYPES: dict[int, str] = {
     17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
     23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
 }  # fmt: skip
-"""TensorProto.DataType -> the name in `nndeploy.value_types.DTYPES`."""
+"""TensorProto.DataType -> the name in `nndeploy.values.types.DTYPES`."""
 
 
 def named_types_from_onnx(values: Sequence[onnx.ValueInfoProto], kind: str) -> tuple[NamedType, ...]:

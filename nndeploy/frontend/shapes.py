@@ -27,7 +27,7 @@ import onnx
 
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.frontend.traversal import graphs_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 DimSpec: TypeAlias = int | DimRange | str | None
 """A size, a range, the name of a symbol, or None: as the model has it."""

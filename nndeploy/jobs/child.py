@@ -18,12 +18,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from nndeploy.errors import UnavailableError
-from nndeploy.held_folder import HeldFolder
+from nndeploy.errors import BuildRefusedError, UnavailableError
+from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
-from nndeploy.plugin.interface import BuildRefusedError
 
 MAX_LOG_BYTES = 64 * 1024
 POLL_SECONDS = 0.2

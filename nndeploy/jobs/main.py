@@ -12,13 +12,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nndeploy.errors import NndeployError
+from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.memory import limit_memory, machine_memory_bytes
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 ROUNDS = 15
 FEWEST_ROUNDS = 3

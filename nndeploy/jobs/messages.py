@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.values import decode_values, encode_values
-from nndeploy.errors import ERRORS_BY_CODE, NndeployError
+from nndeploy.errors import ERRORS_BY_CODE, BuildRefusedError, NndeployError
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.file_content import content_of
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Gpu, Target
-from nndeploy.value_types import DimRange, Value
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Gpu, Target
+from nndeploy.values.types import DimRange, Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.bundle.onnx_member import named_files
-from nndeploy.errors import NndeployError, UnavailableError, one_line
+from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, one_line
 from nndeploy.jobs.measuring import raced
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
-    BuildRefusedError,
     OpenOptions,
     ReferenceEngine,
     Session,
@@ -31,8 +30,8 @@ from nndeploy.plugin.interface import (
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
 from nndeploy.runtime.places import Place, place_for
-from nndeploy.target import Target
-from nndeploy.value_types import Value, shapes_text
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value, shapes_text
 
 if TYPE_CHECKING:
     import onnx_ir as ir

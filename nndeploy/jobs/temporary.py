@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nndeploy.errors import CannotCreateError, InputOutputError
-from nndeploy.held_folder import HeldFolder
+from nndeploy.files.held_folder import HeldFolder
 
 NO_SPACE = InputOutputError.exit_code
 """The exit status of a child that could not write its answer."""

@@ -14,13 +14,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, Support
-from nndeploy.target import Target
-from nndeploy.value_types import Value
+from nndeploy.plugin.interface import BuildOptions, Support
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -15,7 +15,7 @@ from nndeploy.compare import Comparison, compare_values, tolerance_for
 from nndeploy.errors import DataError, InputOutputError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.batching import JoinedCalls
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from itertools import islice
 from nndeploy.errors import NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.batching import JoinedCalls
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from nndeploy.loadgen.library import LOG_NAMES, complete, loadgen, run_test
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Settings
 from nndeploy.runtime.batching import JoinedCalls
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 DRAIN_SECONDS = 1.0
 TELL_SECONDS = 5.0

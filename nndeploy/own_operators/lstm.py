@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.constants import constant_array
 from nndeploy.passes.operators import float_attribute, int_attribute, operand, text_attribute
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 _USUAL_ACTIVATIONS = ("sigmoid", "tanh", "tanh")

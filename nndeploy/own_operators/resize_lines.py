@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.resize_tables import mode_of, scales_of
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import MAX_SIZE, Dim, bounds, most
+from nndeploy.values.size import MAX_SIZE, Dim, bounds, most
 
 KINDS = ("linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 """Linear, or the nearest place by one of ONNX's roundings."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.constants import Array, constant_array
 from nndeploy.passes.operators import float_attribute, int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.plugin.interface import BuildRefusedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Any, Protocol, TypeVar
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import is_standard, opset_of
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 
 class Context(Protocol):

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, Size, bounds, is_fixed, product
-from nndeploy.sizes.text import size_from_text, symbol_in
-from nndeploy.value_types import DimRange
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import Dim, Size, bounds, is_fixed, product
+from nndeploy.values.size_text import size_from_text, symbol_in
+from nndeploy.values.types import DimRange
 
 MAX_ELEMENTS = 2**31 - 2**16
 """Places are counted in 32 bits, and the last block of a kernel counts a little beyond the end."""

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.pacing.operators import Amount
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -4,8 +4,8 @@
 import ctypes
 
 from nndeploy.errors import BundleError
+from nndeploy.files.shared_object import exported_version, library_from_bytes
 from nndeploy.pacing.item import PACE_VERSION
-from nndeploy.shared_object import exported_version, library_from_bytes
 
 
 class PaceLibrary:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from nndeploy.value_types import VALUE_TYPE, Value
+from nndeploy.values.types import VALUE_TYPE, Value
 
 # Where the inference gives up, shapes stay unknown; it would print a traceback for that.
 logging.getLogger("onnx_ir.passes.common.shape_inference").setLevel(logging.CRITICAL)

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.partition.concrete_shapes import concrete_shapes
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 _AMBIGUOUS = -1
 

@@ -42,7 +42,7 @@ from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
 from nndeploy.report import PassReport
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 MAX_ROUNDS = 10
 """Real models need 2 to 4 rounds; each further one costs a walk over the graph for each pass."""

@@ -25,8 +25,8 @@ from nndeploy.passes.infer_sizes import known_sizes
 from nndeploy.passes.known_sizes import KnownSizes, Shape
 from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.operators import graphs_entered_without_inputs, int_attribute, operand, static_shape
-from nndeploy.sizes.size import bounds
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import bounds
+from nndeploy.values.types import DimRange
 
 
 class FoldShapes(ModelPass):

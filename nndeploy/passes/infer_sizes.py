@@ -18,8 +18,8 @@ import onnx_ir as ir
 from nndeploy.passes.known_sizes import KnownSizes
 from nndeploy.passes.operators import graphs_entered_without_inputs, is_standard, opset_of
 from nndeploy.passes.size_rules import RULES
-from nndeploy.sizes.size import UndecidedError
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import UndecidedError
+from nndeploy.values.types import DimRange
 
 
 def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from nndeploy.passes.constants import constant_ints
-from nndeploy.sizes.size import Dim, symbol
-from nndeploy.sizes.text import size_from_text, symbol_in
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import Dim, symbol
+from nndeploy.values.size_text import size_from_text, symbol_in
+from nndeploy.values.types import DimRange
 
 Shape: TypeAlias = tuple[Dim, ...]
 """Sizes of a tensor, or the elements of an integer tensor of rank 0 or 1."""

@@ -18,9 +18,9 @@ from nndeploy.passes.infer_sizes import known_sizes
 from nndeploy.passes.known_sizes import KnownSizes
 from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.operators import graphs_entered_without_inputs
-from nndeploy.sizes.size import Dim
-from nndeploy.sizes.text import text_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import Dim
+from nndeploy.values.size_text import text_of
+from nndeploy.values.types import DimRange
 
 
 class NameSizes(ModelPass):

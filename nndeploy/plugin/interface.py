@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from nndeploy.value_types import DimRange, Value, ValueType
+from nndeploy.values.types import DimRange, Value, ValueType
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from nndeploy.target import Target
+    from nndeploy.target.target import Target
 
 API_VERSION = 1
 DEVICE_KINDS = ("cpu", "cuda")
@@ -312,7 +312,3 @@ def maps_weights(plugin: Backend) -> bool:
     `maps_weights`; one that says nothing is not asked about such models.
     """
     return bool(getattr(plugin, "maps_weights", False))
-
-
-class BuildRefusedError(Exception):
-    """A library would not build a submodel; `str(error)` is the reason, one line."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.errors import InputError
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 Array: TypeAlias = npt.NDArray[Any]
 

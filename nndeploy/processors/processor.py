@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nndeploy.errors import DataError, NndeployError, did_you_mean
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class Processor(Protocol):

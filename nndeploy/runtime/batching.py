@@ -19,7 +19,7 @@ import numpy as np
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.compare import compare_values, tolerance_for
 from nndeploy.errors import NndeployError, UsageError
-from nndeploy.value_types import Dim, DimRange, TensorType, Value
+from nndeploy.values.types import Dim, DimRange, TensorType, Value
 
 Sample: TypeAlias = Mapping[str, Value]
 

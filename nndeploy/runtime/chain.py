@@ -21,7 +21,7 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.cuda.array import DeviceArray
 from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, one_line
 from nndeploy.plugin.interface import Session
-from nndeploy.value_types import TensorType, Value, ValueType, numpy_dtype
+from nndeploy.values.types import TensorType, Value, ValueType, numpy_dtype
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

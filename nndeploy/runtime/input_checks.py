@@ -17,7 +17,7 @@ import numpy as np
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError, did_you_mean
 from nndeploy.runtime.plain_data import tensor_from_plain, value_from_plain
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     DimRange,
     MapType,
     OptionalType,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from nndeploy.cuda import device
 from nndeploy.runtime.chain import Step, on_host
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class Lane:

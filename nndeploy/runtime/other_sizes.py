@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from nndeploy.plugin.interface import Session
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class NextVariant:

@@ -23,8 +23,8 @@ from nndeploy.pacing.pacer import CALM_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
-from nndeploy.target import host_target
-from nndeploy.value_types import Value
+from nndeploy.target.target import host_target
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     from nndeploy.runtime.program import OpenedChain, Program

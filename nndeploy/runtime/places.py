@@ -16,8 +16,8 @@ from nndeploy.bundle.manifest import Manifest, Submodel, TargetChain
 from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.select import LoadOptions, choose
-from nndeploy.target import Target, host_target, unmet
-from nndeploy.value_types import ValueType
+from nndeploy.target.target import Target, host_target, unmet
+from nndeploy.values.types import ValueType
 
 PORTABLE = "portable"
 Opened = TypeVar("Opened")

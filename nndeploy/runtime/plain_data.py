@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import InputError
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     MapType,
     OptionalType,
     SequenceType,

@@ -34,7 +34,7 @@ from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 CLOSING_SECONDS = 0.001
 """Who closes a program looks this often whether calls still run."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     DimRange,
     MapType,
     OptionalType,

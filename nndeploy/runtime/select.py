@@ -16,8 +16,8 @@ from nndeploy.errors import BundleError, InputOutputError, PolicyError, Unavaila
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.code_policy import FilesOf
-from nndeploy.target import Target, unmet
-from nndeploy.value_types import ValueType
+from nndeploy.target.target import Target, unmet
+from nndeploy.values.types import ValueType
 
 EXTRAS = {
     "onnxruntime": "cpu",

@@ -11,7 +11,7 @@ from nndeploy.stream.description import StreamPlan
 from nndeploy.stream.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
 from nndeploy.stream.pipeline_sinks import check_sinks
 from nndeploy.stream.pipeline_sources import source_fields
-from nndeploy.value_types import ValueType
+from nndeploy.values.types import ValueType
 
 
 def checked_plan(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[StreamPlan, dict[str, ValueType]]:

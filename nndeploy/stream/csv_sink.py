@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.stream.files import wrapped_io
+from nndeploy.files.whole_files import wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.resumable import Resumables, output_file
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class CsvSink:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 DEFAULT_LOADERS = 2
 """Threads that read and decode where nobody says how many; a batch of the model runs beside them."""

@@ -25,7 +25,7 @@ from nndeploy.stream.schedule import Schedule
 from nndeploy.stream.sinks import Sink
 from nndeploy.stream.stopping import Stop
 from nndeploy.stream.workers import Stage, StageFigures, Tracer
-from nndeploy.target import num_cores
+from nndeploy.target.target import num_cores
 
 END_SECONDS = 0.3
 """How long an aborted stream waits for its threads; one that is inside a library ends when it comes back."""

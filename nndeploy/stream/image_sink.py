@@ -16,7 +16,7 @@ from nndeploy.processors.arrays import image_from_value
 from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels, require_pillow
 from nndeploy.stream.resumable import Resumables
 from nndeploy.stream.sinks import FolderSink
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 SUFFIX_OF: Mapping[ImageFormat, str] = {"png": ".png", "jpeg": ".jpg"}
 MAGIC = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}

@@ -14,9 +14,9 @@ import numpy as np
 
 from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.errors import InputError
+from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.image_files import SUFFIXES, decoded, require_pillow
-from nndeploy.stream.files import read_regular
-from nndeploy.value_types import TensorType, Value, numpy_dtype
+from nndeploy.values.types import TensorType, Value, numpy_dtype
 
 if TYPE_CHECKING:
     from PIL.Image import Image

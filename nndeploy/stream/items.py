@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nndeploy.errors import NndeployError
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from nndeploy.errors import InputError, did_you_mean
 from nndeploy.runtime.plain_data import plain_from_value, value_from_plain
 from nndeploy.stream.items import Outcome
-from nndeploy.value_types import Value, ValueType
+from nndeploy.values.types import Value, ValueType
 
 MAX_LINE_BYTES = 64 << 20
 BOM = b"\xef\xbb\xbf"

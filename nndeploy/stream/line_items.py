@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from nndeploy.stream.files import open_regular, safe_stem
+from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.stream.items import Item
 from nndeploy.stream.json_lines import read_lines
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 ReadLine: TypeAlias = Callable[[bytes | None], dict[str, Value]]
 """Returns the values of a line; None is one that was too long."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import CannotCreateError
+from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine import Stream
-from nndeploy.stream.files import new_file, wrapped_io
 
 SECONDS = 1.0
 HOST = "127.0.0.1"

@@ -10,7 +10,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.runtime.batching import batch_sizes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
-from nndeploy.value_types import OptionalType, TensorType, ValueType, numpy_dtype
+from nndeploy.values.types import OptionalType, TensorType, ValueType, numpy_dtype
 
 
 def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from nndeploy.value_types import ML_DTYPES, Value
+from nndeploy.values.types import ML_DTYPES, Value
 
 NanPolicy = Literal["pass", "flag", "reject"]
 """What becomes of NaN and infinities in inputs: nothing is said, the outcome says so, the item is refused."""

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from nndeploy.errors import InputError
-from nndeploy.value_types import MAX_RANK
+from nndeploy.values.types import MAX_RANK
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER_BYTES = 16384  # a header of rank 64 has less than 2 kB

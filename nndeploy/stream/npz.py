@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from nndeploy.errors import DataError, InputError
-from nndeploy.stream.files import open_regular
+from nndeploy.files.whole_files import open_regular
 from nndeploy.stream.npy import read_npy, write_npy
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     ML_DTYPES,
     MapType,
     OptionalType,

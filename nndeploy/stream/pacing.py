@@ -25,7 +25,7 @@ from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
 from nndeploy.stream.item_plan import ItemPlan, PacedItem, amounts_of, calm_ns, planned
 from nndeploy.stream.records import Record
-from nndeploy.target import num_cores
+from nndeploy.target.target import num_cores
 
 CALM_ITEMS = 5
 ITEMS_OF_A_PLAN = 8

@@ -14,7 +14,7 @@ from threading import Lock
 from nndeploy.errors import InputError
 from nndeploy.stream.queues import Outlet, Siblings
 from nndeploy.stream.records import Record
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class Gatherer:

@@ -15,11 +15,11 @@ from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
+from nndeploy.files.toml_file import toml_from_bytes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, Step, StreamPlan
 from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.toml_table import TomlTable
-from nndeploy.toml_file import toml_from_bytes
-from nndeploy.value_types import OptionalType
+from nndeploy.values.types import OptionalType
 
 MAX_WORKERS = 256
 MAX_BATCH = 4096

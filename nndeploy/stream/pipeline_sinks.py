@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.files.whole_files import OutputFolder
 from nndeploy.stream.csv_sink import CsvSink
-from nndeploy.stream.files import OutputFolder
 from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.pipeline_file import SinkTable
 from nndeploy.stream.resumable import Resumables

@@ -20,7 +20,7 @@ from nndeploy.stream.npz import read_npy_file, read_npz_file
 from nndeploy.stream.pipeline_file import SourceTable
 from nndeploy.stream.record_sources import FIELDS, SUFFIXES, record_source
 from nndeploy.stream.sources import Source, source_of_files
-from nndeploy.value_types import Value, ValueType
+from nndeploy.values.types import Value, ValueType
 
 Types = Mapping[str, ValueType]
 Stdin = Callable[[], BinaryIO]

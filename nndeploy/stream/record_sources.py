@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
 from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
+from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.image_files import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.wav_files import mono, sound_from_bytes
-from nndeploy.stream.files import read_regular
 from nndeploy.stream.input_paths import paths_from_texts
 from nndeploy.stream.items import Item
 from nndeploy.stream.json_lines import MAX_LINE_BYTES, object_from_line
@@ -26,7 +26,7 @@ from nndeploy.stream.npz import read_npy_file, read_npz_file
 from nndeploy.stream.sources import JSON_SUFFIXES, Source, source_of_files
 from nndeploy.stream.video_source import SUFFIXES as VIDEO_SUFFIXES
 from nndeploy.stream.video_source import frames_of, require_av
-from nndeploy.value_types import TensorType, Value
+from nndeploy.values.types import TensorType, Value
 
 SourceKind = Literal["files", "images", "video", "wav", "arrays", "json-lines", "lines"]
 

@@ -18,7 +18,7 @@ from nndeploy.errors import (
 )
 from nndeploy.stream.item_plan import PacedItem
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 _ITEM_ERRORS = (DataError, MissingInputError, InputOutputError)
 

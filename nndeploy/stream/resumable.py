@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from nndeploy.errors import CannotCreateError, DataError
-from nndeploy.stream.files import NewFile, new_file, sync_folder, wrapped_io
+from nndeploy.files.whole_files import NewFile, new_file, sync_folder, wrapped_io
 
 
 class Resumable(Protocol):

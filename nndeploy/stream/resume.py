@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
-from nndeploy.stream.files import no_folder, sync_folder, wrapped_io
+from nndeploy.files.whole_files import no_folder, sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.resumable import Resumable
 from nndeploy.stream.sinks import Sink

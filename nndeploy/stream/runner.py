@@ -17,7 +17,7 @@ from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.non_finite import NanPolicy, non_finite_names
 from nndeploy.stream.pacing import RunnerDue
 from nndeploy.stream.records import Record, is_of_one_record
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 Values: TypeAlias = dict[str, Value]
 _NOT_DUE = nullcontext()

@@ -15,13 +15,13 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TextIO
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError
-from nndeploy.stream.files import OutputFolder, new_file, safe_stem, wrapped_io
+from nndeploy.files.whole_files import OutputFolder, new_file, safe_stem, wrapped_io
 from nndeploy.stream.images import best_label
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import error_record, line_from_outcome
 from nndeploy.stream.npz import write_npz
 from nndeploy.stream.resumable import Resumables, output_file
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class Sink(Protocol):

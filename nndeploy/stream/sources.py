@@ -25,7 +25,7 @@ from nndeploy.stream.items import Item
 from nndeploy.stream.json_lines import values_from_line
 from nndeploy.stream.line_items import items_of_each, items_of_line_file, items_of_lines
 from nndeploy.stream.npz import read_npy_file, read_npz_file
-from nndeploy.value_types import TensorType, Value, ValueType
+from nndeploy.values.types import TensorType, Value, ValueType
 
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 SUFFIXES = (".npz", ".npy", *IMAGE_SUFFIXES)

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from nndeploy.errors import DataError
+from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.processors.arrays import shape_text
-from nndeploy.stream.files import new_file, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.resumable import GrowingFile, Resumables
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 MAX_TEXTS = 10_000
 MAX_TEXT_LENGTH = 256

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from nndeploy.stream.files import new_file, wrapped_io
+from nndeploy.files.whole_files import new_file, wrapped_io
 
 GROUP = 512
 

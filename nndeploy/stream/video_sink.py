@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nndeploy.errors import DataError, InputOutputError
+from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.processors.arrays import Image, image_from_value
 from nndeploy.processors.builtin.letterbox import Letterbox
-from nndeploy.stream.files import new_file, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.video_source import require_av
 

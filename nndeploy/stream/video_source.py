@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nndeploy.errors import InputError, NndeployError, UnavailableError
+from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.processors.arrays import Image
 from nndeploy.processors.image_files import MAX_PIXELS
-from nndeploy.stream.files import open_regular, safe_stem
 from nndeploy.stream.items import Item
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     from av import VideoFrame

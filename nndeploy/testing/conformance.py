@@ -20,23 +20,22 @@ import pytest
 
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.compare import compare_values
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.plugin.interface import (
     API_VERSION,
     DEVICE_KINDS,
     Artifact,
     Backend,
     BuildOptions,
-    BuildRefusedError,
     OpenOptions,
     Session,
     Support,
     TellsCode,
 )
-from nndeploy.target import Target, host_target
+from nndeploy.target.target import Target, host_target
 from nndeploy.testing.case import Case
 from nndeploy.testing.models import CASES, Array
-from nndeploy.value_types import Value, dtype_name
+from nndeploy.values.types import Value, dtype_name
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
 FILE_NAME = re.compile(r"(?:[a-z0-9_-][a-z0-9_.-]*/)?[a-z0-9_-][a-z0-9_.-]*")
@@ -52,7 +51,7 @@ NUM_THREADS = 4
 _LOADS_PLUGIN = """
 import importlib, json, sys
 plugin = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 plugin.probe(host_target())
 print(json.dumps(sorted(sys.modules)))
 """

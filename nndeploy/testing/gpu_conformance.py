@@ -9,9 +9,9 @@ import pytest
 
 from nndeploy.cuda import DeviceArray
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 from nndeploy.testing.conformance import BackendConformance
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class OnHost:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from nndeploy.testing.case import Case
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 from nndeploy.verify.tolerances import OperatorClass
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -11,7 +11,7 @@ from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.compare import EXACT, Comparison
 from nndeploy.judge import judge
 from nndeploy.report import CheckReport
-from nndeploy.value_types import DTYPES, Value, ValueType
+from nndeploy.values.types import DTYPES, Value, ValueType
 from nndeploy.verify.tolerances import tolerance_for as default_tolerance
 
 SIGNIFICANT_DIGITS = 3

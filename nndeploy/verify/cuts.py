@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
 from nndeploy.partition.graph import bodies, values_read
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 CHOOSING = frozenset({"TopK", "NonMaxSuppression", "NonZero", "Compress", "Unique", "EfficientNMS_TRT"})
 

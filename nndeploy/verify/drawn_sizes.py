@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 Sizes = Mapping[str, int]
 """Symbol -> size."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.errors import ModelError
+from nndeploy.errors import BuildRefusedError, ModelError
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.value_types import TensorType, Value, shapes_text
+from nndeploy.values.types import TensorType, Value, shapes_text
 from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
 from nndeploy.verify.other_sizes import other_sizes
 from nndeploy.verify.reference import Reference

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.value_types import TensorType, Value
+from nndeploy.values.types import TensorType, Value
 from nndeploy.verify.likely_sizes import IMAGE, LENGTH, WAVE, kind_of, terms_of
 
 FACTORS = (0.25, 4.0)

@@ -16,10 +16,11 @@ import onnx
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import Workers
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
-from nndeploy.value_types import Value, ValueType
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.values.types import Value, ValueType
 from nndeploy.verify.cuts import behind_cuts, listing_axes
 from nndeploy.verify.right_engines import EVALUATOR, RightEngines
 from nndeploy.verify.spread import limits_of

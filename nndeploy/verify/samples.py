@@ -18,7 +18,7 @@ import onnx_ir as ir
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError, MissingInputError
 from nndeploy.runtime.input_checks import InputChecks
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     ML_DTYPES,
     DimRange,
     MapType,

@@ -14,7 +14,7 @@ from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.compare import tolerance_for
 from nndeploy.distance import Distance, distance
 from nndeploy.judge import row_groups, share_without_partner
-from nndeploy.value_types import Value, ValueType, dtype_name
+from nndeploy.values.types import Value, ValueType, dtype_name
 
 FACTOR = 4.0
 """Of root mean squares and shares, which vary little from engine to engine.

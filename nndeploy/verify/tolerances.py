@@ -8,7 +8,7 @@ tests of single operators. The law of the check itself is `nndeploy.compare`'s: 
 from enum import Enum
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.value_types import DTYPES
+from nndeploy.values.types import DTYPES
 
 
 class OperatorClass(Enum):
@@ -60,7 +60,7 @@ _NUM_STEPS = {
 
 
 def tolerance_for(dtype: str, computed: OperatorClass = OperatorClass.NETWORK) -> Tolerance:
-    """Returns the tolerance of one element type of `nndeploy.value_types.DTYPES`.
+    """Returns the tolerance of one element type of `nndeploy.values.types.DTYPES`.
 
     The absolute part of the finer classes is for elements of size 1.
     """

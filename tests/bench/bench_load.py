@@ -22,11 +22,12 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 from real_models import MODELS, names_in, real_model
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError
+from nndeploy.plugin.interface import BuildOptions
 from nndeploy.plugin.registry import backend
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,mobilenet_v2_quant,magika_standard_v3_3,nnsplit_en"

@@ -44,9 +44,9 @@ from nndeploy_native.steps.step import Epilogue, Machine, Step
 from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
 
+from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
-from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}

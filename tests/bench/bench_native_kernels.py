@@ -24,7 +24,7 @@ from onnx.reference import ReferenceEvaluator
 from profile_native import Row, inputs_of, profile
 
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 TOLERANCE = {"fp32": 2e-6, "bf16": 2e-2}
 """Of the largest value."""

@@ -36,7 +36,7 @@ from line_chart import Line, Panel, svg
 from native_block import KERNEL, Block, TimedBlock, built, computing_steps, machine_for, opened
 from native_engines import machine_line
 
-from nndeploy.target import X86_64_LEVELS, Target, host_target
+from nndeploy.target.target import X86_64_LEVELS, Target, host_target
 
 BLOCKS = "512->512@14/1,128->128@56/1,64->64@320/1,32->64@640/1,96->24@112/2x8"
 """The first two fit the caches of most machines."""

@@ -41,7 +41,7 @@ from nndeploy_native.units.table import table_at
 from openvino._pyopenvino import InferRequest
 from units_special import special_source
 
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 SIZES = ((256, 256), (768, 768), (1024, 1000), (768, 3072), (3072, 768))
 PRIMES = (2, 3, 5, 7, 13, 17, 31, 61, 113, 251, 509, 1021)
@@ -184,7 +184,7 @@ class UnitLibraryFunction:
 
     def __init__(self, data: bytes) -> None:
         """Loads it."""
-        from nndeploy.shared_object import library_from_bytes
+        from nndeploy.files.shared_object import library_from_bytes
 
         self.function = library_from_bytes(data).nnd_special
         self.function.argtypes, self.function.restype = (ctypes.c_void_p,), None

@@ -33,7 +33,7 @@ from nndeploy_native.units.compile_units import build_units
 from nndeploy_native.units.rows import RowUnits, Step
 from nndeploy_native.units.runtime import UnitLibrary
 
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = 2e-5

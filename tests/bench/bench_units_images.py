@@ -42,7 +42,7 @@ from nndeploy_native.units.runtime import UnitLibrary
 from openvino._pyopenvino import InferRequest
 
 from nndeploy.plugin.interface import OpenOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 Array = np.ndarray[Any, Any]
 Call = Callable[[], Any]

@@ -26,10 +26,10 @@ from nndeploy_native.plugin import Plugin
 from nndeploy_native.steps.step import Machine
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions, Session
-from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 KERNEL = 3
 

@@ -26,7 +26,7 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32") ->
     from nndeploy.frontend.load import load_model
     from nndeploy.passes import optimise
     from nndeploy.plugin.interface import BuildOptions, OpenOptions
-    from nndeploy.target import host_target
+    from nndeploy.target.target import host_target
 
     loaded = load_model(Path(model), shapes={name: array.shape for name, array in inputs.items()})
     optimise(loaded.model)
@@ -115,7 +115,7 @@ def machine_line() -> str:
     """Returns the machine, its load and the libraries in one line."""
     from importlib.metadata import version
 
-    from nndeploy.target import host_target
+    from nndeploy.target.target import host_target
 
     target = host_target()
     caches = json.dumps(dict(target.caches)).replace('"', "")

@@ -109,7 +109,7 @@ def _dumped(path: Path) -> tuple[str, int]:
 def _run_under_valgrind(folder: Path) -> None:
     from nndeploy_native.plugin import Plugin
 
-    from nndeploy.shared_object import library_from_bytes
+    from nndeploy.files.shared_object import library_from_bytes
 
     with np.load(folder / "inputs.npz") as arrays:
         inputs = {key: arrays[key] for key in arrays.files}

@@ -26,11 +26,11 @@ from nndeploy_native.plan import LIBRARY_FILE, PLAN_FILE
 from nndeploy_native.session import NativeSession, open_session
 from nndeploy_native.steps.step import Machine
 
+from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
-from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.queues import BasicQueue, CopyQueue, SyncQueue
 from nndeploy.stream.records import Record
 from nndeploy.stream.schedule import Schedule
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 Inputs = Mapping[str, Array]
 HASHED = bytes(1 << 20)

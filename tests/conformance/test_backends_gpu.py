@@ -12,7 +12,7 @@ from nndeploy_triton.plugin import Plugin as Triton
 
 from nndeploy.cuda import cuda_unavailable
 from nndeploy.plugin.interface import Backend, BuildOptions, Support
-from nndeploy.target import target_from_toml
+from nndeploy.target.target import target_from_toml
 from nndeploy.testing import CASES, Case, GpuConformance
 from nndeploy.testing.conformance import check_artifact, is_one_line
 

@@ -12,7 +12,7 @@ import pytest
 from nndeploy_reference.plugin import Plugin
 
 from nndeploy.plugin.interface import Probe, Support
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 from nndeploy.testing import CASES, BackendConformance, Case
 
 BY_NAME = {case.name: case for case in CASES}

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from nndeploy import compiler
+from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin import registry
-from nndeploy.plugin.interface import Artifact, BuildRefusedError, OpenOptions, Session, Support
+from nndeploy.plugin.interface import Artifact, OpenOptions, Session, Support
 
 Install = Callable[..., None]
 

@@ -16,7 +16,7 @@ from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver, HostGpu
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Artifact, OpenOptions, Probe, Session, Support
-from nndeploy.target import Gpu, Target, host_target
+from nndeploy.target.target import Gpu, Target, host_target
 
 Events = list[tuple[str, str]]
 

@@ -9,7 +9,7 @@ import onnx.parser
 import pytest
 
 from nndeploy.plugin.registry import backend
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 separable (float[1,32,24,24] x) => (float[1,48,24,24] y) {

@@ -14,9 +14,10 @@ from separable_model import needs_native, separable_model
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.objective import MIN_GAIN
-from nndeploy.plugin.interface import Artifact, BuildRefusedError, OpenOptions, Session
+from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 from nndeploy.report import Report
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>

@@ -18,7 +18,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
-from nndeploy.target import BF16_FEATURE, Target, has_bf16, host_target
+from nndeploy.target.target import BF16_FEATURE, Target, has_bf16, host_target
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 network (float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Add(a, x) }"""

@@ -19,7 +19,7 @@ from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.cli.main import run_command
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.runtime import code_policy
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 MODEL = "submodels/s0/v0-onnxruntime/model.onnx"
 EVIL = "submodels/s0/evil"

@@ -18,7 +18,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError
 from nndeploy.runtime import places
-from nndeploy.target import X86_64_LEVELS, Target, host_target
+from nndeploy.target.target import X86_64_LEVELS, Target, host_target
 
 V2 = X86_64_LEVELS["x86-64-v2"]
 V3 = (*V2, *X86_64_LEVELS["x86-64-v3"])

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 MODELS = Path(__file__).resolve().parents[2] / "../shared/models"
 WHOLE = {

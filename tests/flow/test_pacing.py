@@ -17,7 +17,7 @@ from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import CALM_RUNS
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
 NANOSECONDS = 1_000_000

@@ -14,8 +14,8 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.diff_cmd import differences
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError
-from nndeploy.target import host_target, target_from_toml
-from nndeploy.value_types import TensorType
+from nndeploy.target.target import host_target, target_from_toml
+from nndeploy.values.types import TensorType
 
 FOREIGN = Variant("v0-far", "onnxruntime", "vax", {"a": "submodels/s0/v0-far/a"}, requires={"arch": "vax"})
 UNKNOWN = Variant("v0-unknown", "unknown", "host", {"a": "submodels/s0/v0-unknown/a"})

@@ -19,12 +19,12 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.known_targets import target_of
 from nndeploy.plugin.interface import Probe
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime import places
 from nndeploy.runtime.select import LoadOptions, choose
-from nndeploy.target import host_target
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import host_target
 
 BOXES = ("x86-64-v3", "raspberry-pi-5")
 INPUT = {"x": np.linspace(-1, 1, 32 * 24 * 24, dtype=np.float32).reshape(1, 32, 24, 24)}

@@ -11,7 +11,7 @@ from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Su
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.report import CheckReport, NodeReport, Report, SubmodelReport, report_for_bundle
-from nndeploy.value_types import DimRange, TensorType
+from nndeploy.values.types import DimRange, TensorType
 
 DOUBLE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,3] image) => (float[N,3] y) { two = Constant<value = float {2}>() y = Mul(image, two) }"""

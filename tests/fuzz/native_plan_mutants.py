@@ -22,7 +22,7 @@ from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import NndeployError
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 NUMBERS = (
     0,

@@ -30,7 +30,7 @@ from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import BundleError, DataError
-from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType
 
 NUM_MUTANTS = 20_000
 FLOAT = TensorType("float32", ("N", 3))

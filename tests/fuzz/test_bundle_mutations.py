@@ -22,7 +22,7 @@ from nndeploy.bundle.manifest import Manifest, Member, NamedType, Submodel, Vari
 from nndeploy.bundle.manifest_json import encode_manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 NUM_RANDOM = int(os.environ.get("NNDEPLOY_FUZZ_MUTANTS", "200000"))
 ALL_VALUES = "NNDEPLOY_FUZZ_MUTANTS" in os.environ

@@ -28,7 +28,7 @@ from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, ope
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.pacing.operators import Operator, Operators
-from nndeploy.value_types import DimRange, TensorType
+from nndeploy.values.types import DimRange, TensorType
 
 PATH = Path(__file__).resolve().parent / "format-1.nnd"
 PATH_1_1 = PATH.with_name("format-1.1.nnd")

@@ -115,7 +115,7 @@ def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
 
 @pytest.mark.parametrize("name", ["targets", "pipelines"])
 def test_configurations_are_found_in_an_installed_package(name: str, unpacked: Path) -> None:
-    code = f"from nndeploy.shipped_configs import config_files; print(*config_files({name!r}), sep='\\n')"
+    code = f"from nndeploy.files.shipped_configs import config_files; print(*config_files({name!r}), sep='\\n')"
     command = [sys.executable, "-c", code]
     done = subprocess.run(
         command, cwd=unpacked, env={"PYTHONPATH": str(unpacked)}, capture_output=True, text=True, check=True

@@ -24,8 +24,8 @@ from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.report import CheckReport
-from nndeploy.target import host_target
-from nndeploy.value_types import Value
+from nndeploy.target.target import host_target
+from nndeploy.values.types import Value
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, tolerances
 from nndeploy.verify.reference import Reference
 from nndeploy.verify.right_engines import RightEngines

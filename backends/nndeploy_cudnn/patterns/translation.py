@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.query import constant_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_cudnn.operations import Array, Operation, Value
 from nndeploy_cudnn.views import ITEM_BYTES, Dims
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.tensor_sizes import sizes_of
 from nndeploy.passes.constants import constant_array
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import fixed, is_fixed, product
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import fixed, is_fixed, product
+from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
 from nndeploy_native.steps.step import Step

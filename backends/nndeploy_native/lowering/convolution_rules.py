@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, bounds, fixed, is_fixed, most, product
+from nndeploy.values.size import Dim, bounds, fixed, is_fixed, most, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import StridedCopy, View

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.node_parameters import slice_bounds
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import fixed, is_fixed, product
+from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy_native.lowering import strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context

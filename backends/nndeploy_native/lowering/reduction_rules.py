@@ -3,9 +3,9 @@
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import product
+from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.pooling import Pooling

@@ -3,10 +3,10 @@
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.resize_tables import repeats_of, resize_tables
 from nndeploy.passes.operators import operand
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import is_fixed
+from nndeploy.values.size import is_fixed
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.resize import Repeat, Resize
 from nndeploy_native.tensors import Layout, fixed_shape

@@ -7,10 +7,10 @@ Source: as there.
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand
 from nndeploy.passes.size_rules import slice_ends
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import product
+from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import PaddedCopy, View
 from nndeploy_native.tensors import Layout

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from nndeploy.own_operators import rules
 from nndeploy.passes.operators import opset_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     convolution_rules,
     elementwise_rules,

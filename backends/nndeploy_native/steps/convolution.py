@@ -6,7 +6,7 @@ Weights are constants, (O, I / groups, H, W) here and packed for the kernel of t
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, ceil_div, typical
+from nndeploy.values.size import Dim, ceil_div, typical
 from nndeploy_native.expressions import label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import (

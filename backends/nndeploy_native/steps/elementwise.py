@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_native.expressions import Expression, label_of
 from nndeploy_native.isa import Isa
 from nndeploy_native.packing import to_bf16

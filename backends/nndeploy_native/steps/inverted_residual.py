@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim, most, typical
+from nndeploy.values.size import Dim, most, typical
 from nndeploy_native.scratch import Scratch
 from nndeploy_native.steps.convolution import Convolution, come_from_afar
 from nndeploy_native.steps.separable import Separable

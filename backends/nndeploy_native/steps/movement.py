@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, fixed, product
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import Dim, fixed, product
 from nndeploy_native.shuffles import Lane
 from nndeploy_native.steps.elementwise import MAX_RANK
 from nndeploy_native.steps.step import Call, Field, Machine, Shuffle

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
 

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, ceil_div, is_fixed, most, typical
+from nndeploy.values.size import Dim, ceil_div, is_fixed, most, typical
 from nndeploy_native.isa import Isa
 from nndeploy_native.scratch import Scratch, scratch_of
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, is_fixed, typical
+from nndeploy.values.size import Dim, is_fixed, typical
 from nndeploy_native.scratch import Scratch, scratch_of
 from nndeploy_native.steps.convolution import Convolution, come_from_afar, is_streamed
 from nndeploy_native.steps.separable import Separable

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.isa import Isa
 from nndeploy_native.shuffles import Lane

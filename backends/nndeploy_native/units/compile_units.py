@@ -4,8 +4,9 @@
 from pathlib import Path
 
 from nndeploy.bundle.units_manifest import LIBRARY_NAME
-from nndeploy.plugin.interface import Artifact, BuildRefusedError
-from nndeploy.target import Target, host_target, unmet
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact
+from nndeploy.target.target import Target, host_target, unmet
 from nndeploy_native.isa import Isa, isa_for, no_isa_reason
 from nndeploy_native.library import library_from_source, zig_version
 from nndeploy_native.units.runtime import UnitLibrary

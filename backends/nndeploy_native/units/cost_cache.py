@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.plugin.cache_file import read_cache, write_cache
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 MAX_FILES = 16
 SUFFIX = ".costs"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nndeploy.bundle.units_file import open_units
 from nndeploy.errors import BundleError, UnavailableError
-from nndeploy.target import host_target, unmet
+from nndeploy.target.target import host_target, unmet
 from nndeploy_native.isa import ISAS
 from nndeploy_native.units.runtime import UnitLibrary
 from nndeploy_native.units.unit_entries import check_units, set_costs

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from nndeploy.errors import InputError
-from nndeploy.shared_object import library_from_bytes
-from nndeploy.target import host_target
+from nndeploy.files.shared_object import library_from_bytes
+from nndeploy.target.target import host_target
 from nndeploy_native.tensors import Array
 from nndeploy_native.units.cost_cache import CostCache, costs_key
 from nndeploy_native.units.form import Form

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from nndeploy.plugin.interface import Transform
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 TURING = "7.5"
 

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.tensor_sizes import MAX_ELEMENTS, sizes_of
 from nndeploy.passes.constants import constant_array
 from nndeploy.passes.operators import operand
 from nndeploy.passes.size_rules import broadcast_shape
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, bounds, product
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import Dim, bounds, product
+from nndeploy.values.types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
 from nndeploy_triton.steps.step import Step

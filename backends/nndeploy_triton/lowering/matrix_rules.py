@@ -6,9 +6,9 @@ Source: ONNX MatMul, Gemm.
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import float_attribute, int_attribute, operand
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import product
+from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import Context
 from nndeploy_triton.program import Program, ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul

@@ -11,10 +11,10 @@ Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cel
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.lstm import lstm_form
 from nndeploy.passes.operators import operand
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import product
+from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul

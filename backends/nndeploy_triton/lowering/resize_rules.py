@@ -4,10 +4,10 @@
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.resize_lines import resize_lines
 from nndeploy.own_operators.resize_tables import resize_tables
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import fixed, is_fixed
+from nndeploy.values.size import fixed, is_fixed
 from nndeploy_triton.lowering.context import Context, as_image
 from nndeploy_triton.steps.gathering import Interpolate, Resize
 

@@ -7,9 +7,9 @@ Source: ONNX Conv, ConvTranspose, MaxPool, AveragePool.
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import Dim, fixed, most
+from nndeploy.values.size import Dim, fixed, most
 from nndeploy_triton.lowering.context import Array, Context, as_image
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Window

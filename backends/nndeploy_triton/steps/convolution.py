@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from nndeploy.sizes.size import Dim, fixed
+from nndeploy.values.size import Dim, fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import (
     PLAIN,

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from nndeploy.own_operators.resize_lines import PlaceLine
-from nndeploy.sizes.size import fixed
+from nndeploy.values.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.reduction import Axis
 from nndeploy_triton.steps.step import Request, Tile, grid

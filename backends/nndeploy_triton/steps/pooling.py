@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.convolution import Window
 from nndeploy_triton.steps.step import Request, Tile, grid

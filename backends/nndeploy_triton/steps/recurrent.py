@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import fixed
+from nndeploy.values.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Request, Tile, grid, power_of_two
 from nndeploy_triton.views import View

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.sizes.size import Dim, product
+from nndeploy.values.size import Dim, product
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.step import Request, Tile, grid
 from nndeploy_triton.tiles import axis_tiles, row_tiles

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from nndeploy.sizes.size import Dim
+from nndeploy.values.size import Dim
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.program import Program, identity
 from nndeploy_triton.views import View

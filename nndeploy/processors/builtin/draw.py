@@ -12,7 +12,7 @@ from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.arrays import Image, image_from_value, quads_from_value, rows_from_value, vector_from_value
 from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.parameters import Range
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nndeploy.value_types import type_of_value
+from nndeploy.values.types import type_of_value
 from nndeploy.verify.check import compare_outputs, describe_failure, tolerances
 
 

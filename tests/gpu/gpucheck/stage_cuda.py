@@ -12,7 +12,7 @@ from gpucheck.options import Options
 from gpucheck.rows import NOT_RUN, OK, WRONG, Row
 from nndeploy.cuda import CudaError, Device, DeviceArray, device
 from nndeploy.cuda.staging import PIECE_BYTES
-from nndeploy.value_types import DTYPES, numpy_dtype
+from nndeploy.values.types import DTYPES, numpy_dtype
 
 STAGE = "cuda"
 SIZES = ((), (0, 3), (1,), (3, 5, 7), (1 << 16,))
@@ -186,7 +186,7 @@ def triton_kernel(gpu: Device) -> str:
     """A small cubin that Triton builds here is launched through the driver, as a bundle's would be."""
     from gpucheck.onnx_text import model_of
     from gpucheck.tiers import built, opened
-    from nndeploy.target import host_target
+    from nndeploy.target.target import host_target
 
     artifact = built("triton", model_of("g ({t}[1000] x, {t}[1000] z) => ({t}[1000] y) { y = Add (x, z) }"),
                      host_target())  # fmt: skip

@@ -27,7 +27,7 @@ from gpucheck.timing import Contestant, medians_ms
 from gpucheck.torch_peers import TorchMissingError, TorchPeers, load_cudnn_first
 from nndeploy.cuda import CudaError, Device, device
 from nndeploy.errors import UnavailableError
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 STAGE = "kernels"
 SECONDS = 0.5

@@ -10,7 +10,7 @@ from gpucheck.rows import NOT_RUN, OK, REFUSED, Row
 from gpucheck.tiers import library_versions
 from nndeploy.cuda.driver import current_driver
 from nndeploy.plugin.registry import backend
-from nndeploy.target import Gpu, host_target, target_from_toml, target_to_toml
+from nndeploy.target.target import Gpu, host_target, target_from_toml, target_to_toml
 
 STAGE = "probe"
 GIB = 2.0**30

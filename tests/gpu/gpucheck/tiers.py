@@ -13,9 +13,10 @@ import onnx
 import onnx_ir as ir
 
 from gpucheck.options import Options
-from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, BuildRefusedError, OpenOptions, Session
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact, Backend, BuildOptions, OpenOptions, Session
 from nndeploy.plugin.registry import backend
-from nndeploy.target import Target, host_target
+from nndeploy.target.target import Target, host_target
 
 DEVICE = "cuda:0"
 

@@ -19,7 +19,7 @@ from nndeploy_openvino.plugin import Plugin
 from nndeploy_reference.session import EvaluatorSession
 
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

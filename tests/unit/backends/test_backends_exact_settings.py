@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nndeploy.jobs import tasks
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 SIZE, WIDTH, BLOCK = 256, 32, 32
 

@@ -25,9 +25,9 @@ from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime, newest_ir_ve
 from nndeploy_onnxruntime.plugin import Plugin
 from nndeploy_onnxruntime.reason import reason_of
 
-from nndeploy.errors import BundleError, PolicyError, UnavailableError, UsageError
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import Target, host_target
+from nndeploy.errors import BuildRefusedError, BundleError, PolicyError, UnavailableError, UsageError
+from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.target.target import Target, host_target
 
 PLUGIN = Plugin()
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
@@ -150,7 +150,7 @@ from pathlib import Path
 import onnx, onnx_ir as ir
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.plugin.registry import backend
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 plugin = backend(sys.argv[1])
 model = ir.from_proto(onnx.load(sys.argv[2]))
 for _ in range(int(sys.argv[3])):

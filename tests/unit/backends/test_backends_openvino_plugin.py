@@ -25,10 +25,10 @@ from nndeploy_openvino.reason import reason_of
 from nndeploy_openvino.rules import Rules, narrowing
 from nndeploy_reference.session import EvaluatorSession
 
-from nndeploy.errors import BundleError, DataError, UsageError
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import BF16_FEATURE, Target, has_bf16, host_target
-from nndeploy.value_types import DimRange
+from nndeploy.errors import BuildRefusedError, BundleError, DataError, UsageError
+from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.target.target import BF16_FEATURE, Target, has_bf16, host_target
+from nndeploy.values.types import DimRange
 
 PLUGIN = Plugin()
 SMALL = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Relu(t) }"

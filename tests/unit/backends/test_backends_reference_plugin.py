@@ -12,9 +12,9 @@ import pytest
 from nndeploy_reference.plugin import Plugin
 from nndeploy_reference.session import EvaluatorSession
 
-from nndeploy.errors import BundleError, UsageError
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import host_target
+from nndeploy.errors import BuildRefusedError, BundleError, UsageError
+from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.target.target import host_target
 
 PLUGIN = Plugin()
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'

@@ -9,7 +9,7 @@ import pytest
 import nndeploy
 from nndeploy.jobs import tasks
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]> '
 

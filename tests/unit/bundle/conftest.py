@@ -20,7 +20,7 @@ from nndeploy.bundle.manifest import (
 )
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
-from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType
 
 IMAGE = TensorType("float32", ("N", 3, 8, 8))
 SCORES = TensorType("float32", ("N", None))

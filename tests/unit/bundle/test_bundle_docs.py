@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nndeploy.bundle import container, manifest_json, reader, strict_json
-from nndeploy.value_types import DTYPES
+from nndeploy.values.types import DTYPES
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "bundle.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, TargetChain, Variant
 from nndeploy.bundle.manifest_check import check_manifest
 from nndeploy.errors import BundleError
-from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
 
 FLOAT = TensorType("float32", (2,))
 VARIANTS = (Variant("v", "onnxruntime", "host", {}),)

@@ -6,7 +6,7 @@ import pytest
 from nndeploy.cli.compile_cmd import num_bytes
 from nndeploy.errors import UsageError
 from nndeploy.options import CompileOptions
-from nndeploy.target import Target, with_window_buffer
+from nndeploy.target.target import Target, with_window_buffer
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError
-from nndeploy.stream.files import OutputFolder, new_file, write_file
+from nndeploy.files.whole_files import OutputFolder, new_file, write_file
 
 WRITING = [
     ("compile", "m.onnx", "-o"),

@@ -41,7 +41,7 @@ def run(library_folder: Path | None, program: str) -> list[str]:
 
 def test_facts_of_a_device_pass_the_bindings(library_folder: Path) -> None:
     program = (
-        "from nndeploy.target import host_target\n"
+        "from nndeploy.target.target import host_target\n"
         "gpu, = host_target().gpus\n"
         "print(device(0), gpu.memory_bytes, dict(gpu.cudnn)['multiProcessorCount'])\n"
     )

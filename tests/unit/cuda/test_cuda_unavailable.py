@@ -11,7 +11,7 @@ import pytest
 from nndeploy.cuda import cuda_unavailable, device
 from nndeploy.cuda.driver import _real_driver
 from nndeploy.errors import UnavailableError
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 
 @pytest.fixture

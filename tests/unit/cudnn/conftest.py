@@ -21,7 +21,7 @@ from nndeploy_cudnn.plugin import Plugin
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target import Gpu, Target
+from nndeploy.target.target import Gpu, Target
 
 
 @pytest.fixture(scope="session")

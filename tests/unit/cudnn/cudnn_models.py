@@ -15,7 +15,7 @@ from nndeploy_cudnn.plugin import Plugin
 from onnx.reference import ReferenceEvaluator
 
 from nndeploy.plugin.interface import Artifact, OpenOptions
-from nndeploy.target import Target, target_from_toml
+from nndeploy.target.target import Target, target_from_toml
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]> g '
 NUMPY_TYPES = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

@@ -19,8 +19,9 @@ from nndeploy_cudnn.planner import child_environment
 from nndeploy_cudnn.plugin import Plugin
 from nndeploy_cudnn.program import Program, program_from_json
 
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.value_types import DimRange
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.values.types import DimRange
 
 pytestmark = pytest.mark.usefixtures("planners")
 

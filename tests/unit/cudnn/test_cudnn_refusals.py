@@ -14,7 +14,7 @@ from nndeploy_cudnn.planner import Planned
 from nndeploy_cudnn.plugin import Plugin
 
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 
 class WillingPlans:

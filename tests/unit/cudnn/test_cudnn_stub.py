@@ -14,8 +14,8 @@ import pytest
 from nndeploy_cudnn import planner as planner_module
 from nndeploy_cudnn import stub
 
-from nndeploy.account_cache import cache_folder
 from nndeploy.errors import UnavailableError
+from nndeploy.files.account_cache import cache_folder
 
 
 @pytest.fixture

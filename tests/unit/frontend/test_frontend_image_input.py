@@ -6,7 +6,7 @@ import pytest
 from nndeploy.bundle.manifest import ImageInput, NamedType
 from nndeploy.errors import UsageError
 from nndeploy.frontend.image_input import check_image_fits
-from nndeploy.value_types import SequenceType, TensorType, ValueType
+from nndeploy.values.types import SequenceType, TensorType, ValueType
 
 
 def image(channels: str = "L", layout: str = "NCHW", name: str = "x") -> ImageInput:

@@ -16,7 +16,7 @@ from frontend_builders import HEADER, model
 
 from nndeploy.errors import MissingInputError, ModelError, NndeployError, PolicyError, UsageError
 from nndeploy.frontend.load import load_model
-from nndeploy.value_types import VALUE_TYPE, DimRange, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import VALUE_TYPE, DimRange, MapType, OptionalType, SequenceType, TensorType
 
 MLP = """net (float[N,4] x) => (float[N,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,1}> {
     h = MatMul(x, w)

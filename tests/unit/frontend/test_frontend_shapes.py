@@ -16,7 +16,7 @@ from nndeploy.frontend.shapes import (
     parse_trtexec_shapes,
     shape_spec_from_value,
 )
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 TWO_INPUTS = """g (float[N,3,H,?] x, float[N,4] y) => (float[N,3,H,?] z, float[N,4] v) <float[N,3,H,W] t> {
     t = Relu(x)

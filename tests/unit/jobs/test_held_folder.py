@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from nndeploy import held_folder
-from nndeploy.held_folder import HeldFolder
+from nndeploy.files import held_folder
+from nndeploy.files.held_folder import HeldFolder
 
 MAKER = """
-from nndeploy.held_folder import HeldFolder
+from nndeploy.files.held_folder import HeldFolder
 folder = HeldFolder("x")
 (folder.path / "file").write_text("large")
 print(folder.path, flush=True)

@@ -16,15 +16,15 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.errors import InputError, NndeployError, UnavailableError, UsageError
+from nndeploy.errors import BuildRefusedError, InputError, NndeployError, UnavailableError, UsageError
 from nndeploy.jobs import child, messages
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
 from nndeploy.jobs.workers import ChildWorkers
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Gpu, Target, host_target
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Gpu, Target, host_target
+from nndeploy.values.types import DimRange
 
 REQUEST = Request("supports", {"backend": "any"})
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from nndeploy.jobs.measuring import FIRST_CALLS, ROUNDS, raced
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class Runner:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nndeploy.errors import CannotCreateError, InputOutputError
+from nndeploy.errors import BuildRefusedError, CannotCreateError, InputOutputError
 from nndeploy.jobs import child, main, messages
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, response_from_folder
 from nndeploy.jobs.temporary import lacks_space, temporary_folder
-from nndeploy.plugin.interface import BuildRefusedError
 
 REQUEST = Request("supports", {"backend": "any"})
 SAID = "no space is left for temporary files"

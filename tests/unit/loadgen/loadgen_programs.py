@@ -8,7 +8,7 @@ import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType, Tolerance
 from nndeploy.loadgen.samples import NamedSample
-from nndeploy.value_types import Dim, DimRange, TensorType, Value
+from nndeploy.values.types import Dim, DimRange, TensorType, Value
 
 
 def manifest(

@@ -16,7 +16,7 @@ from pathlib import Path
 from network_programs import Library, Planned, Set, failures_of, sets
 from random_networks import network_of
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 
 EACH = 40
 """Networks of one library."""

@@ -17,7 +17,7 @@ from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
 
 from nndeploy.plugin.interface import Artifact, OpenOptions
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 Array = np.ndarray[Any, Any]
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'

@@ -29,7 +29,7 @@ from nndeploy_native.session import _Call
 from nndeploy_native.steps.step import Call, Machine, Step
 from nndeploy_native.tensors import Tensor, padded
 
-from nndeploy.shared_object import library_from_bytes
+from nndeploy.files.shared_object import library_from_bytes
 
 MARGIN = 4096
 PATTERN = 0xA5

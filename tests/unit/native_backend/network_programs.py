@@ -30,9 +30,9 @@ from nndeploy_native.size_table import SizeTable
 from nndeploy_native.steps.step import Call, Machine
 from nndeploy_native.tensors import Tensor, padded
 
-from nndeploy.sizes.size import Dim, Size, evaluated
-from nndeploy.sizes.solving import solved_symbols
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import Dim, Size, evaluated
+from nndeploy.values.solving import solved_symbols
+from nndeploy.values.types import DimRange
 
 HERE = Path(__file__).parent
 LAYOUTS = {"each at its end": 0, "each at its beginning": 1, "in the planned arena": 2}

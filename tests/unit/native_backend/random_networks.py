@@ -12,7 +12,7 @@ from network_reference import outputs_in_float64
 from nndeploy_native.steps.step import Machine
 
 from nndeploy.passes import optimise
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 L2_BYTES = {
     "Raspberry Pi 5, Cortex-A76": 512 << 10, "Zen 4": 1 << 20, "Sapphire Rapids": 2 << 20, "Skylake client": 256 << 10,

@@ -27,11 +27,11 @@ from nndeploy_native.session import NativeSession, open_session
 from nndeploy_native.steps.step import Machine
 from nndeploy_native.support import supports
 
-from nndeploy.errors import BundleError, InputError
+from nndeploy.errors import BuildRefusedError, BundleError, InputError
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import host_target
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.target.target import host_target
+from nndeploy.values.types import DimRange
 
 EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
 ANY = {"n": DimRange(1, 3, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}

@@ -26,11 +26,11 @@ from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
 
 from nndeploy import compile_model
-from nndeploy.errors import BundleError, UnavailableError, UsageError
+from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError, UsageError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.known_targets import known_targets
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import Target, host_target, target_from_toml
+from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.target.known_targets import known_targets
+from nndeploy.target.target import Target, host_target, target_from_toml
 
 TEXT = """g (float[1,4,5,5] x) => (float[1,6,5,5] y) {
     d = Conv<group=4, pads=[1,1,1,1]>(x, w) a = Relu(d) y = Conv(a, v) }"""

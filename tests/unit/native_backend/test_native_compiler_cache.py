@@ -9,8 +9,8 @@ import pytest
 from nndeploy_native.isa import isa_for
 from nndeploy_native.library import library_from_source, zig_missing
 
-from nndeploy.account_cache import own_cache_folder
-from nndeploy.known_targets import target_of
+from nndeploy.files.account_cache import own_cache_folder
+from nndeploy.target.known_targets import target_of
 
 
 @pytest.fixture(name="cache")

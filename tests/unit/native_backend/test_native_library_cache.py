@@ -8,7 +8,7 @@ import pytest
 from nndeploy_native import library, library_cache
 from nndeploy_native.isa import Isa, isa_for
 
-from nndeploy.known_targets import target_of
+from nndeploy.target.known_targets import target_of
 
 SOURCE = "int one(void) { return 1; }"
 

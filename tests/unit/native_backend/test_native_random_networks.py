@@ -18,7 +18,7 @@ from network_reference import outputs_in_float64
 from nndeploy_native.steps.step import Machine
 
 from nndeploy.passes import optimise
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 COUNT = 40
 EACH_SET = pytest.mark.parametrize("chosen", sets(), ids=lambda one: one.isa.name)

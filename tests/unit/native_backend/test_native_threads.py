@@ -10,7 +10,7 @@ import pytest
 from native_models import needs_zig, runnable_isas
 from nndeploy_native.library import library_from_source
 
-from nndeploy.shared_object import library_from_bytes
+from nndeploy.files.shared_object import library_from_bytes
 
 CHUNKS = 4
 MOST_STEPS = 300

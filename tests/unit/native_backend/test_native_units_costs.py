@@ -16,7 +16,7 @@ from nndeploy_native.units.compile_units import build_units
 from nndeploy_native.units.cost_cache import CostCache, costs_key
 from nndeploy_native.units.runtime import UnitLibrary
 
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 COUNT = 270
 COSTS = tuple(float(number % 7) for number in range(COUNT))

@@ -8,7 +8,7 @@ from nndeploy_native.isa import Isa, isa_for
 from nndeploy_native.library import HEADERS, library_from_source
 
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 
 def isa_of_this_machine() -> Isa:

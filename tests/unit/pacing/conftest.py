@@ -8,7 +8,7 @@ from nndeploy_native.library import zig_missing
 from nndeploy_native.pace_library import build_pace_library
 
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,11 @@ from broken_libraries import isa_of_this_machine
 from nndeploy_native.library import library_from_source
 
 from nndeploy.errors import BundleError
+from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing import item as items
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, serial_plan
-from nndeploy.shared_object import library_from_bytes
 
 MS = 1_000_000
 SECOND = 1000 * MS

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nndeploy_native.library import library_from_source, zig_missing
 
+from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing.item import Item, PlanMemory
 from nndeploy.pacing.load_curve import (
     WINDOW_NS,
@@ -21,7 +22,6 @@ from nndeploy.pacing.load_curve import (
     of_median_peak,
 )
 from nndeploy.pacing.plan import PacePlan, serial_plan
-from nndeploy.shared_object import library_from_bytes
 
 MS = 1_000_000
 FAKE_CLOCK = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nndeploy.pacing.estimate import estimated_ns, explained
 from nndeploy.pacing.operators import Amount, Operator, Operators
 from nndeploy.partition.count_operators import counted_operators
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[1,8,10,10] x) => (float[1,16,10,10] y)

@@ -6,7 +6,7 @@ import pytest
 
 from nndeploy.assumed_sizes import assumed_ranges
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.value_types import DimRange, TensorType, Value
+from nndeploy.values.types import DimRange, TensorType, Value
 
 
 def image(*shape: int | str | None) -> list[NamedType]:

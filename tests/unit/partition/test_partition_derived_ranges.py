@@ -6,7 +6,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 
 from nndeploy.partition.derived_ranges import derived_ranges
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 _HALVED = """
 <ir_version: 10, opset_import: ["" : 21]>

@@ -16,8 +16,8 @@ from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.passes.infer_sizes import known_sizes
 from nndeploy.passes.name_sizes import NameSizes
-from nndeploy.sizes.size import evaluated
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import evaluated
+from nndeploy.values.types import DimRange
 from nndeploy.verify.drawn_sizes import drawn_sizes
 
 MODELS = Path(__file__).resolve().parents[3].parent / "shared" / "models"

@@ -11,7 +11,7 @@ import nndeploy.runtime.select as select_module
 from nndeploy.bundle.manifest import Manifest, Variant
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import OpenOptions, Probe
-from nndeploy.value_types import Value
+from nndeploy.values.types import Value
 
 
 class FakeSession:

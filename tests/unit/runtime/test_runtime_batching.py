@@ -9,7 +9,7 @@ import pytest
 from nndeploy.bundle.manifest import Manifest, NamedType, Tolerance
 from nndeploy.errors import InputError, UsageError
 from nndeploy.runtime.batching import JoinedCalls, Proof, batch_sizes
-from nndeploy.value_types import DimRange, SequenceType, TensorType
+from nndeploy.values.types import DimRange, SequenceType, TensorType
 
 
 def floats(*sizes):

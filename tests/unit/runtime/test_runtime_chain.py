@@ -14,7 +14,7 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError
 from nndeploy.runtime.chain import Chain, Step
 from nndeploy.runtime.other_sizes import NextVariant
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 I64 = TensorType("int64", ())
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError
 from nndeploy.runtime.input_checks import InputChecks
-from nndeploy.value_types import DimRange, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType
 
 X = NamedType("image", TensorType("float32", ("N", 3)))
 Y = NamedType("mask", TensorType("int64", ("N", None)))

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from nndeploy.errors import InputError
 from nndeploy.runtime.plain_data import plain_from_value, tensor_from_plain, value_from_plain
-from nndeploy.value_types import ML_DTYPES, MapType, OptionalType, SequenceType, TensorType, dtype_name, numpy_dtype
+from nndeploy.values.types import ML_DTYPES, MapType, OptionalType, SequenceType, TensorType, dtype_name, numpy_dtype
 
 F32 = TensorType("float32", None)
 

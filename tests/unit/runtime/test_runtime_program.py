@@ -15,7 +15,7 @@ from nndeploy.runtime import program as program_module
 from nndeploy.runtime.places import ChainChoice, portable_place
 from nndeploy.runtime.program import OpenedChain, Program, load_bundle
 from nndeploy.runtime.select import Choice
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 F32 = TensorType("float32", ("N",))
 

@@ -7,7 +7,7 @@ import pytest
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.sample_inputs import sample_inputs
-from nndeploy.value_types import DTYPES, DimRange, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import DTYPES, DimRange, MapType, OptionalType, SequenceType, TensorType
 
 
 def manifest(*types, ranges=None):

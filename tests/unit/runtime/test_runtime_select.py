@@ -7,7 +7,7 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Probe
 from nndeploy.runtime.select import LoadOptions, choose, open_submodel, why_not
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 
 
 def submodel(*variants):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import (
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import (
     Dim,
     Size,
     UndecidedError,
@@ -25,8 +25,8 @@ from nndeploy.sizes.size import (
     symbol,
     typical,
 )
-from nndeploy.sizes.text import MAX_TEXT, size_from_text, symbol_in, text_of
-from nndeploy.value_types import DimRange
+from nndeploy.values.size_text import MAX_TEXT, size_from_text, symbol_in, text_of
+from nndeploy.values.types import DimRange
 
 RANGES = {
     "h": DimRange(1, 9, 9),

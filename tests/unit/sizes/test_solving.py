@@ -4,8 +4,8 @@
 import pytest
 
 from nndeploy.errors import InputError
-from nndeploy.sizes.size import Quotient, Size, Symbol, symbol
-from nndeploy.sizes.solving import SolvedSymbol, check_shapes, solved_from_json, solved_symbols
+from nndeploy.values.size import Quotient, Size, Symbol, symbol
+from nndeploy.values.solving import SolvedSymbol, check_shapes, solved_from_json, solved_symbols
 
 H, W = symbol("h", 1, 9), symbol("w", 0, 19)
 HALF = (H + 1) // 2

@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType
 from nndeploy.runtime.input_checks import InputChecks
-from nndeploy.value_types import DimRange, TensorType, Value, ValueType
+from nndeploy.values.types import DimRange, TensorType, Value, ValueType
 
 
 @pytest.fixture

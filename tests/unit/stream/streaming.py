@@ -12,7 +12,7 @@ from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan
 from nndeploy.stream.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.value_types import TensorType, ValueType
+from nndeploy.values.types import TensorType, ValueType
 
 SECONDS = 30.0
 """A stream of a test that is not done by then has stuck."""

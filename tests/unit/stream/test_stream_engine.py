@@ -13,7 +13,7 @@ from nndeploy.stream.description import only_the_model
 from nndeploy.stream.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item
 from nndeploy.stream.non_finite import non_finite_names
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 
 class Collector:

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
-from nndeploy.stream.files import OutputFolder, open_regular, read_regular, safe_stem
+from nndeploy.files.whole_files import OutputFolder, open_regular, read_regular, safe_stem
 
 
 def names(folder):

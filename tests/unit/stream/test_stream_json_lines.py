@@ -12,7 +12,7 @@ from nndeploy.errors import InputError
 from nndeploy.stream import json_lines
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.json_lines import line_from_outcome, read_lines, values_from_line
-from nndeploy.value_types import OptionalType, SequenceType, TensorType
+from nndeploy.values.types import OptionalType, SequenceType, TensorType
 
 TYPES = {
     "x": TensorType("float32", (None, 2)),

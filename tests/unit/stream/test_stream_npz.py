@@ -12,7 +12,7 @@ import pytest
 from nndeploy.errors import DataError, InputError, MissingInputError
 from nndeploy.stream import npz
 from nndeploy.stream.npz import read_npy_file, read_npz_file, write_npz
-from nndeploy.value_types import MapType, OptionalType, SequenceType, TensorType
+from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType
 
 F32 = TensorType("float32", None)
 

@@ -9,7 +9,7 @@ from streaming import Make, Program, stream
 
 from nndeploy.errors import DataError, NndeployError
 from nndeploy.stream.pipeline_file import pipeline_from_toml, plan_of_file
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from streaming import Make, Program, Sink, pipeline, plan_of, stream, x_to_y
 from nndeploy.errors import BundleError, InputError, UsageError
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.model_fit import zeros
-from nndeploy.value_types import DimRange, SequenceType, TensorType
+from nndeploy.values.types import DimRange, SequenceType, TensorType
 
 ROWS = TensorType("float32", ("N", 2))
 

@@ -10,7 +10,7 @@ import pytest
 from nndeploy.errors import CannotCreateError, InputError, InputOutputError, UsageError
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks import sink_from_text
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 
 def done(index=0, stem="a", value=1.0):

@@ -11,7 +11,7 @@ from PIL import Image
 from nndeploy.errors import InputError, MissingInputError, UnavailableError, UsageError
 from nndeploy.stream.input_paths import natural_key
 from nndeploy.stream.sources import source_from_texts
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 
 F32 = TensorType("float32", None)
 

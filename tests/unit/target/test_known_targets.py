@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.known_targets import known_targets, target_file
-from nndeploy.target import Target, target_from_toml, target_to_toml
+from nndeploy.target.known_targets import known_targets, target_file
+from nndeploy.target.target import Target, target_from_toml, target_to_toml
 
 PROMISED = {
     "h200", "jetson-orin", "raspberry-pi-5", "rtx3090", "rtx4090", "rtx5090", "t4", "x86-64-v3", "x86-64-v4",

@@ -15,7 +15,7 @@ from tests_tensorrt_fake import FakeTensorRt, run_kernel
 
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver
-from nndeploy.target import Target, target_from_toml
+from nndeploy.target.target import Target, target_from_toml
 
 TARGETS = Path(__file__).resolve().parents[3] / "configs" / "targets"
 HEADER = '<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1, "nobody.knows" : 1]>\n'

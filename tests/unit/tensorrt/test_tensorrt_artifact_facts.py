@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nndeploy_tensorrt.artifact_facts import Binding, EngineFacts, facts_from_metadata, metadata_from_facts
 
 from nndeploy.errors import BundleError
-from nndeploy.value_types import DTYPES
+from nndeploy.values.types import DTYPES
 
 NAMES = st.text(min_size=1, max_size=8)
 SHAPES = st.lists(st.integers(-1, 2**40), max_size=8).map(tuple)

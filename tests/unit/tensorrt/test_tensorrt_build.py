@@ -19,10 +19,10 @@ from nndeploy_tensorrt.library import installed_version
 from nndeploy_tensorrt.plugin import Plugin
 
 from nndeploy.cuda.facts import cuda_unavailable
-from nndeploy.errors import UnavailableError
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError, OpenOptions
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.errors import BuildRefusedError, UnavailableError
+from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.target.target import Target
+from nndeploy.values.types import DimRange
 
 pytestmark = pytest.mark.usefixtures("library")
 

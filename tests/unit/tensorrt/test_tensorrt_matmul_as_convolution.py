@@ -12,8 +12,8 @@ from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
 from nndeploy_tensorrt.transforms.matmul_as_convolution import MatmulAsConvolution
 
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.target.target import Target
+from nndeploy.values.types import DimRange
 
 onnx_reference = pytest.importorskip("onnx.reference")
 

@@ -14,7 +14,7 @@ from nndeploy_tensorrt.plugin import Plugin
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, Support
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("library")]
 

@@ -12,12 +12,12 @@ from nndeploy_tensorrt.plugin import Plugin
 
 from nndeploy.cuda.host_driver import HostDriver
 from nndeploy.plugin.registry import backend
-from nndeploy.target import Target, host_target
+from nndeploy.target.target import Target, host_target
 
 _PROBES = """
 import sys
 from nndeploy_tensorrt.plugin import Plugin
-from nndeploy.target import host_target
+from nndeploy.target.target import host_target
 Plugin().probe(host_target())
 print(sorted({"onnx", "onnx_ir", "tensorrt", "tensorrt_rtx_bindings", "numpy.linalg"} & sys.modules.keys()))
 """

@@ -7,7 +7,7 @@ import pytest
 from nndeploy_tensorrt import serving
 from nndeploy_tensorrt.serving import Serving, serving_for
 
-from nndeploy.target import Target
+from nndeploy.target.target import Target
 
 Box = Callable[..., Target]
 

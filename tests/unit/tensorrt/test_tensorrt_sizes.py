@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nndeploy_tensorrt.engine import InputSizes
 from nndeploy_tensorrt.sizes import MAX_PROFILES, WIDE, input_sizes, pieces_of, profiles, unknown_size
 
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 N = {"N": DimRange(1, 8, 4)}
 

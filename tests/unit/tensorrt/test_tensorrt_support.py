@@ -10,8 +10,8 @@ from nndeploy_tensorrt.ask import first_refused
 from nndeploy_tensorrt.plugin import Plugin
 
 from nndeploy.plugin.interface import BuildOptions, Support
-from nndeploy.target import Target
-from nndeploy.value_types import DimRange
+from nndeploy.target.target import Target
+from nndeploy.values.types import DimRange
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -17,7 +17,7 @@ import numpy as np
 from nndeploy_tensorrt.tensor_types import NAME_OF
 
 from nndeploy.cuda.host_driver import HostDriver, Launch
-from nndeploy.value_types import numpy_dtype
+from nndeploy.values.types import numpy_dtype
 
 VERSION = "1.7.1.116"
 ENUM_OF = {ours: theirs for theirs, ours in NAME_OF.items()}

@@ -4,7 +4,7 @@
 import pytest
 
 from nndeploy.errors import DataError, MissingInputError
-from nndeploy.toml_file import MAX_FILE_BYTES, toml_from_bytes, toml_from_file
+from nndeploy.files.toml_file import MAX_FILE_BYTES, toml_from_bytes, toml_from_file
 
 
 def test_a_file_becomes_a_table(tmp_path) -> None:

@@ -20,10 +20,11 @@ import onnx_ir as ir
 import pytest
 from onnx import shape_inference
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Artifact, BuildOptions, BuildRefusedError
-from nndeploy.target import Gpu, Target, target_from_toml
-from nndeploy.value_types import DimRange
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.target import Gpu, Target, target_from_toml
+from nndeploy.values.types import DimRange
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 
@@ -181,7 +182,7 @@ BUILD_PROGRAM = textwrap.dedent("""
     from pathlib import Path
     sys.path.insert(0, {folder!r})
     from test_triton_compile import built
-    from nndeploy.target import target_from_toml
+    from nndeploy.target.target import target_from_toml
     target = target_from_toml(Path({root!r}) / "configs/targets/rtx4090.toml")
     for model in ("separable", "chain", "matmul"):
         for name, data in sorted(built(model, "float32", target).files.items()):

@@ -15,10 +15,11 @@ from onnx import shape_inference
 
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver
-from nndeploy.plugin.interface import BuildOptions, BuildRefusedError, Support
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import BuildOptions, Support
 from nndeploy.plugin.registry import backend
-from nndeploy.target import Gpu, Target
-from nndeploy.value_types import DimRange
+from nndeploy.target.target import Gpu, Target
+from nndeploy.values.types import DimRange
 
 ADA = Target("box", "x86_64", gpus=(Gpu("RTX 4090", "8.9"),))
 NO_GPU = Target("plain", "x86_64")

@@ -8,10 +8,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.own_operators.resize_lines import PlaceLine, resize_lines
 from nndeploy.own_operators.resize_tables import resize_tables
-from nndeploy.plugin.interface import BuildRefusedError
-from nndeploy.sizes.size import symbol
+from nndeploy.values.size import symbol
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 ROUNDINGS = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")

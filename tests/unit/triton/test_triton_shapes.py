@@ -33,9 +33,9 @@ from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver, Launch
 from nndeploy.errors import BundleError, InputError
 from nndeploy.plugin.interface import OpenOptions
-from nndeploy.sizes.size import symbol
-from nndeploy.sizes.solving import SolvedSymbol
-from nndeploy.target import Gpu
+from nndeploy.target.target import Gpu
+from nndeploy.values.size import symbol
+from nndeploy.values.solving import SolvedSymbol
 
 ROWS = SolvedSymbol(number=0, axis=0, offset=0, factor=2, low=1, high=100)
 WIDTH = SolvedSymbol(number=1, axis=0, offset=0, factor=1, low=1, high=8)

@@ -10,7 +10,7 @@ from planted_errors import model_of
 from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.judge import judge
 from nndeploy.result_rows import rows_of, unmatched_share
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 from nndeploy.verify.cuts import behind_cuts, listing_axes, model_before_cuts
 
 TEXT = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 from nndeploy.verify.drawn_sizes import MAX_SECONDS, affordable_sizes, drawn_sizes, seconds_at, within
 
 ranges = st.dictionaries(

@@ -4,7 +4,7 @@
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.value_types import TensorType
+from nndeploy.values.types import TensorType
 from nndeploy.verify.other_sizes import other_sizes
 
 

@@ -21,8 +21,8 @@ from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.judge import judge
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.report import CheckReport
-from nndeploy.target import host_target
-from nndeploy.value_types import ValueType
+from nndeploy.target.target import host_target
+from nndeploy.values.types import ValueType
 from nndeploy.verify.check import compare_outputs, is_quantised, tolerances
 from nndeploy.verify.reference import Reference
 from nndeploy.verify.right_engines import RightEngines

@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import InputError, MissingInputError
-from nndeploy.value_types import (
+from nndeploy.values.types import (
     DTYPES,
     DimRange,
     MapType,

@@ -6,7 +6,7 @@ import pytest
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.compare import compare_values
-from nndeploy.value_types import DTYPES, numpy_dtype
+from nndeploy.values.types import DTYPES, numpy_dtype
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
 EXACT = Tolerance(0.0, 0.0)

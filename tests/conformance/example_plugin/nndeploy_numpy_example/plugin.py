@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.plugin.interface import (
     API_VERSION,
     TAKEN,
     Artifact,
     BuildOptions,
-    BuildRefusedError,
     Json,
     OpenOptions,
     Probe,
     Support,
     Transform,
 )
-from nndeploy.target import Target
-from nndeploy.value_types import Value
+from nndeploy.target.target import Target
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -12,7 +12,7 @@ from gpu_on_numpy import Interpreter, session_on_gpu
 from onnx.reference import ReferenceEvaluator
 
 from nndeploy.passes import optimise
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 RANGES = {"n": DimRange(1, 4, 2), "h": DimRange(1, 20, 10), "w": DimRange(1, 20, 10), "s": DimRange(8, 64, 32, 8)}
 """Sizes of the models below; `s` has steps."""

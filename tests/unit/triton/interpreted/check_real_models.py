@@ -12,7 +12,7 @@ from gpu_on_numpy import Interpreter, run_on_gpu, session_on_gpu
 
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
-from nndeploy.value_types import DimRange
+from nndeploy.values.types import DimRange
 
 MODELS = Path(__file__).resolve().parents[4] / "../shared/models"
 

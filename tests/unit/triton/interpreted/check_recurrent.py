@@ -8,7 +8,7 @@ from gpu_on_numpy import model_of, run_on_gpu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

@@ -28,8 +28,8 @@ from onnx import shape_inference
 from nndeploy.cuda.driver import injected_driver
 from nndeploy.cuda.host_driver import HostDriver, HostGpu, Launch
 from nndeploy.plugin.interface import Artifact, OpenOptions
-from nndeploy.target import Gpu, Target
-from nndeploy.value_types import DimRange
+from nndeploy.target.target import Gpu, Target
+from nndeploy.values.types import DimRange
 
 NUM_EXAMPLES = os.environ.get("NNDEPLOY_EXAMPLES", "")  # set: as many random ones; not set: always the same few
 settings.register_profile(

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-_HERE = Path(__file__).resolve().parent
+_HERE = Path(__file__).resolve().parents[1]
 
 
 def config_files(kind: str) -> list[Path]:

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from nndeploy.errors import UsageError, did_you_mean
-from nndeploy.shipped_configs import config_files
-from nndeploy.target import ANY_VERSION, Target, target_from_toml
+from nndeploy.files.shipped_configs import config_files
+from nndeploy.target.target import ANY_VERSION, Target, target_from_toml
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Any
 
 from nndeploy.cuda.facts import cuda_unavailable, gpu_facts
 from nndeploy.errors import DataError, did_you_mean
-from nndeploy.toml_file import toml_from_file
+from nndeploy.files.toml_file import toml_from_file
 
 X86_64_LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-v2": ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"),

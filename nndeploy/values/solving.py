@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from nndeploy.errors import InputError
-from nndeploy.sizes.size import Atom, Dim, Symbol, bounds, of_atom
+from nndeploy.values.size import Atom, Dim, Symbol, bounds, of_atom
 
 _FAR = 2**40
 

@@ -15,8 +15,8 @@ Law: `size_from_text(text_of(size, ranges), symbol_of)` is the size, where `symb
 import re
 from collections.abc import Callable, Mapping
 
-from nndeploy.sizes.size import Atom, Dim, Size, Symbol, UndecidedError, least, most, replaced, symbol
-from nndeploy.value_types import DimRange
+from nndeploy.values.size import Atom, Dim, Size, Symbol, UndecidedError, least, most, replaced, symbol
+from nndeploy.values.types import DimRange
 
 SymbolOf = Callable[[str], Dim]
 """Name -> the size that it stands for."""

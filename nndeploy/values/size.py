@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from nndeploy.plugin.interface import BuildRefusedError
+from nndeploy.errors import BuildRefusedError
 
 Dim: TypeAlias = "int | Size"
 

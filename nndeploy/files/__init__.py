@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders: read only what is safe to read, write so that a reader sees the whole of one or none.
+
+whole_files.py      regular files and output folders
+held_folder.py      a folder that lives as long as its process
+toml_file.py        TOML files, with places in messages
+shared_object.py    shared libraries from memory
+account_cache.py    the cache folder of the account
+shipped_configs.py  the files of configs/
+"""
