@@ -8,18 +8,44 @@ and row-major.
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from nndeploy.cuda.dlpack import dlpack_capsule
 from nndeploy.errors import InputError, UsageError
 
-if TYPE_CHECKING:
-    from nndeploy.cuda.devices import Device
-
 DLPACK_CUDA = 2
 _NO_SYNCHRONIZATION = -1
+
+
+class ArrayDevice(Protocol):
+    """What arrays need of the device that holds them; `nndeploy.cuda.devices.Device` says what each does."""
+
+    name: str
+    ordinal: int
+
+    @property
+    def stream(self) -> Any:
+        """The stream that this thread's work goes to."""
+
+    def allocate(self, num_bytes: int) -> int:
+        """Returns the address of new memory."""
+
+    def free(self, ptr: int, stream: Any) -> None:
+        """Frees memory in the order of a stream."""
+
+    def copy(self, target: "DeviceArray", source: "DeviceArray") -> None:
+        """Copies an array to another on the device."""
+
+    def upload(self, target: "DeviceArray", values: "np.ndarray[Any, Any]") -> None:
+        """Copies values of the host to an array."""
+
+    def download(self, array: "DeviceArray") -> "np.ndarray[Any, Any]":
+        """Returns a copy on the host."""
+
+    def synchronize(self) -> None:
+        """Waits until all work that was queued so far is done."""
 
 
 class Allocation:
@@ -27,7 +53,7 @@ class Allocation:
 
     __slots__ = ("__weakref__", "device", "num_bytes", "ptr")
 
-    def __init__(self, device: "Device", num_bytes: int) -> None:
+    def __init__(self, device: ArrayDevice, num_bytes: int) -> None:
         self.device = device
         self.num_bytes = num_bytes
         self.ptr = device.allocate(num_bytes) if num_bytes else 0
@@ -51,7 +77,7 @@ class DeviceArray:
             raise UsageError(f"an array of {self.nbytes} bytes at {offset_bytes} is outside its memory")
 
     @property
-    def device(self) -> "Device":
+    def device(self) -> ArrayDevice:
         """The device that holds the bytes."""
         return self._allocation.device
 

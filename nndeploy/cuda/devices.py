@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.cuda.array import Allocation, DeviceArray
-from nndeploy.cuda.driver import CudaError, Dim3, Driver, current_driver
+from nndeploy.cuda.current_driver import current_driver
+from nndeploy.cuda.driver import CudaError, Dim3, Driver
 from nndeploy.cuda.facts import compute_capability, cuda_unavailable
 from nndeploy.cuda.staging import PIECE_BYTES, PinnedPool
 from nndeploy.errors import InputError, UnavailableError, UsageError

@@ -2,16 +2,13 @@
 """The border to the CUDA driver: what this package asks of it, and which driver a process talks to.
 
 `Driver` has one method for each call that is needed, with plain ints for handles and addresses. `BindingsDriver`
-(bindings_driver.py) is the real one; `HostDriver` (host_driver.py) keeps "device" memory on the host, so that
+(bindings_driver.py) is the real one; `HostDriver` (`nndeploy.testing`) keeps "device" memory on the host, so that
 lifetimes, copies and launches can be tested without a GPU. Law: nobody else in nndeploy calls the driver.
 
 Source: CUDA Driver API reference; each method names its call.
 """
 
-import ctypes
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from typing import Protocol
 
 from nndeploy.errors import UnavailableError
@@ -129,43 +126,3 @@ class Driver(Protocol):
 
     def destroy_graph(self, graph: int) -> None:
         """Calls cuGraphExecDestroy."""
-
-
-_injected: list[Driver] = []
-
-
-def current_driver() -> Driver:
-    """Returns the driver of this process: the injected one, or the real one.
-
-    Raises:
-        UnavailableError: there is no NVIDIA driver, or cuda-bindings is not installed.
-    """
-    return _injected[-1] if _injected else _real_driver()
-
-
-@contextmanager
-def injected_driver(driver: Driver) -> Iterator[None]:
-    """Makes `driver` the one of this process, for tests."""
-    _injected.append(driver)
-    try:
-        yield
-    finally:
-        _injected.remove(driver)
-
-
-@cache
-def _real_driver() -> Driver:
-    try:
-        ctypes.CDLL("libcuda.so.1")  # costs nothing where there is none; the package costs 0.2 s to import
-    except OSError as err:
-        raise UnavailableError(
-            "no NVIDIA driver on this machine: libcuda.so.1 was not found", hint="install NVIDIA's driver"
-        ) from err
-    try:
-        from nndeploy.cuda.bindings_driver import BindingsDriver
-    except ImportError as err:
-        raise UnavailableError(
-            "there is an NVIDIA driver, but the package cuda-bindings is not installed",
-            hint="pip install cuda-bindings",
-        ) from err
-    return BindingsDriver()

@@ -11,7 +11,8 @@ libcudnn itself asks for to fill them.
 from collections.abc import Mapping
 from typing import Any
 
-from nndeploy.cuda.driver import Driver, current_driver
+from nndeploy.cuda.current_driver import current_driver
+from nndeploy.cuda.driver import Driver
 from nndeploy.errors import UnavailableError
 
 _DESCRIPTOR_ATTRIBUTES = {

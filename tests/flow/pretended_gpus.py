@@ -12,11 +12,11 @@ from typing import Any
 from faulty_backends import good_backend
 
 from nndeploy.cuda import Device, DeviceArray, device
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, HostGpu
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Artifact, OpenOptions, Probe, Session, Support
 from nndeploy.target.target import Gpu, Target, host_target
+from nndeploy.testing.host_driver import HostDriver, HostGpu
 
 Events = list[tuple[str, str]]
 

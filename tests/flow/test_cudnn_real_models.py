@@ -16,11 +16,11 @@ from nndeploy_cudnn import session as session_module
 from nndeploy_cudnn.library import HINT, installed_path
 from nndeploy_cudnn.plugin import Plugin
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions
+from nndeploy.testing.host_driver import HostDriver
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "cudnn"))
 from cudnn_interpreter import InterpretedHandle

@@ -8,7 +8,7 @@ from gpucheck.options import Options
 from gpucheck.peaks import peaks_of
 from gpucheck.rows import NOT_RUN, OK, REFUSED, Row
 from gpucheck.tiers import library_versions
-from nndeploy.cuda.driver import current_driver
+from nndeploy.cuda.current_driver import current_driver
 from nndeploy.plugin.registry import backend
 from nndeploy.target.target import Gpu, host_target, target_from_toml, target_to_toml
 

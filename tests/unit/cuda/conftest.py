@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.cuda.current_driver import injected_driver
+from nndeploy.testing.host_driver import HostDriver
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nndeploy.cuda import CudaError, Device, DeviceArray, cuda_unavailable, device
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import GARBAGE, HostDriver, HostGpu, Launch
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import InputError, UnavailableError, UsageError
+from nndeploy.testing.host_driver import GARBAGE, HostDriver, HostGpu, Launch
 
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
 CUBIN = b"\x7fELF ... scale ..."

@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.cuda import DeviceArray, device
 from nndeploy.cuda.dlpack import DLManagedTensor
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.testing.host_driver import HostDriver
 
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

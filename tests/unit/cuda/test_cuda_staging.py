@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from nndeploy.cuda import device
-from nndeploy.cuda.host_driver import HostDriver
 from nndeploy.cuda.staging import SMALLEST_BYTES
+from nndeploy.testing.host_driver import HostDriver
 
 VALUES = np.arange(12, dtype=np.float32)
 

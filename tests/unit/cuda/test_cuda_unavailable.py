@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from nndeploy.cuda import cuda_unavailable, device
-from nndeploy.cuda.driver import _real_driver
+from nndeploy.cuda.current_driver import _real_driver
 from nndeploy.errors import UnavailableError
 from nndeploy.target.target import host_target
 

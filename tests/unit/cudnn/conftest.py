@@ -18,10 +18,10 @@ from nndeploy_cudnn.library import HINT, installed_path
 from nndeploy_cudnn.planner import Planner
 from nndeploy_cudnn.plugin import Plugin
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.target.target import Gpu, Target
+from nndeploy.testing.host_driver import HostDriver
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from nndeploy.cuda.driver import current_driver
+from nndeploy.cuda.current_driver import current_driver
 
 DTYPES = {
     "CUDNN_DATA_FLOAT": np.dtype("f4"),

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, HostGpu
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import DataError
 from nndeploy.target.target import Gpu, Target, capability_number, host_target, target_from_toml, target_to_toml, unmet
+from nndeploy.testing.host_driver import HostDriver, HostGpu
 
 TARGETS = Path(__file__).resolve().parents[3] / "configs" / "targets"
 WITH_GPU = [path for path in sorted(TARGETS.glob("*.toml")) if "[[gpus]]" in path.read_text()]

@@ -13,9 +13,9 @@ import pytest
 from nndeploy_tensorrt.library import RTX, is_installed, loaded, log_of
 from tests_tensorrt_fake import FakeTensorRt, run_kernel
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.target.target import Target, target_from_toml
+from nndeploy.testing.host_driver import HostDriver
 
 TARGETS = Path(__file__).resolve().parents[3] / "configs" / "targets"
 HEADER = '<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1, "nobody.knows" : 1]>\n'

@@ -10,9 +10,9 @@ from nndeploy_tensorrt import probe as probing
 from nndeploy_tensorrt import serving
 from nndeploy_tensorrt.plugin import Plugin
 
-from nndeploy.cuda.host_driver import HostDriver
 from nndeploy.plugin.registry import backend
 from nndeploy.target.target import Target, host_target
+from nndeploy.testing.host_driver import HostDriver
 
 _PROBES = """
 import sys

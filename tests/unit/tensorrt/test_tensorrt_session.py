@@ -16,9 +16,9 @@ from nndeploy_tensorrt.session import open_session
 from tests_tensorrt_fake import VERSION, FakeTensorRt, engine_bytes
 
 from nndeploy.cuda import DeviceArray, device
-from nndeploy.cuda.host_driver import HostDriver, HostGpu
 from nndeploy.errors import BundleError, DataError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.testing.host_driver import HostDriver, HostGpu
 
 X = {"name": "x", "dtype": "float32", "shape": [2, 3]}
 Y = {"name": "y", "dtype": "float32", "shape": [2, 3]}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from nndeploy_tensorrt.tensor_types import NAME_OF
 
-from nndeploy.cuda.host_driver import HostDriver, Launch
+from nndeploy.testing.host_driver import HostDriver, Launch
 from nndeploy.values.types import numpy_dtype
 
 VERSION = "1.7.1.116"

@@ -13,12 +13,12 @@ import pytest
 from nndeploy_triton.plugin import Plugin
 from onnx import shape_inference
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import BuildOptions, Support
 from nndeploy.plugin.registry import backend
 from nndeploy.target.target import Gpu, Target
+from nndeploy.testing.host_driver import HostDriver
 from nndeploy.values.types import DimRange
 
 ADA = Target("box", "x86_64", gpus=(Gpu("RTX 4090", "8.9"),))

@@ -14,10 +14,10 @@ from nndeploy_triton.plan import Launch as PlannedLaunch
 from nndeploy_triton.session import TritonSession, open_session
 
 from nndeploy.cuda import device
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, HostGpu, Launch
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions
+from nndeploy.testing.host_driver import HostDriver, HostGpu, Launch
 
 KERNEL = Kernel(
     file="add.cubin",

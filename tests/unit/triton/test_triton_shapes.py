@@ -29,11 +29,11 @@ from nndeploy_triton.shape_plan import plan_at
 from nndeploy_triton.steps.matmul import Matmul
 from nndeploy_triton.views import View, dense
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, Launch
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import BundleError, InputError
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.target.target import Gpu
+from nndeploy.testing.host_driver import HostDriver, Launch
 from nndeploy.values.size import symbol
 from nndeploy.values.solving import SolvedSymbol
 

@@ -18,10 +18,10 @@ from nndeploy_triton.tiles import axis_tiles, flat_tiles, matrix_tiles, plane_ti
 from nndeploy_triton.views import dense
 
 from nndeploy import cuda
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, Launch
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.errors import BuildRefusedError
 from nndeploy.target.target import Gpu, Target
+from nndeploy.testing.host_driver import HostDriver, Launch
 from nndeploy.values.size import Dim, symbol
 
 GPUS = [facts_of(Gpu("T4", "7.5")), facts_of(Gpu("RTX 4090", "8.9")), facts_of(Gpu("H200", "9.0"))]

@@ -19,7 +19,7 @@ def _pretend() -> None:
     from nndeploy_triton import autotune
 
     from nndeploy.cuda import driver
-    from nndeploy.cuda.host_driver import HostDriver, HostGpu, Launch
+    from nndeploy.testing.host_driver import HostDriver, HostGpu, Launch
 
     interpreter = Interpreter()
     autotune.compile_kernel = interpreter.compile

@@ -25,10 +25,10 @@ from nndeploy_triton.session import TritonSession, open_session
 from nndeploy_triton.steps.step import Step, Tile
 from onnx import shape_inference
 
-from nndeploy.cuda.driver import injected_driver
-from nndeploy.cuda.host_driver import HostDriver, HostGpu, Launch
+from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.plugin.interface import Artifact, OpenOptions
 from nndeploy.target.target import Gpu, Target
+from nndeploy.testing.host_driver import HostDriver, HostGpu, Launch
 from nndeploy.values.types import DimRange
 
 NUM_EXAMPLES = os.environ.get("NNDEPLOY_EXAMPLES", "")  # set: as many random ones; not set: always the same few
