@@ -11,13 +11,13 @@ __version__ = "0.1.0"
 __all__ = ["Program", "Report", "__version__", "compile_model", "load_bundle"]
 
 if TYPE_CHECKING:
-    from nndeploy.compiler import compile_model
-    from nndeploy.report import Report
+    from nndeploy.bundle.report import Report
+    from nndeploy.compiler.flow import compile_model
     from nndeploy.runtime.program import Program, load_bundle
 
 _HOMES = {
-    "compile_model": "nndeploy.compiler",
-    "Report": "nndeploy.report",
+    "compile_model": "nndeploy.compiler.flow",
+    "Report": "nndeploy.bundle.report",
     "Program": "nndeploy.runtime.program",
     "load_bundle": "nndeploy.runtime.program",
 }

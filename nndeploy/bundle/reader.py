@@ -103,7 +103,7 @@ class Bundle:
             raise
 
     def report(self) -> dict[str, Any]:
-        """Returns the report of the compile as plain data; `nndeploy.report.report_from_json` makes a `Report`.
+        """Returns the report of the compile as plain data; `nndeploy.bundle.report.report_from_json` makes a `Report`.
 
         Raises:
             BundleError: the report is damaged or no JSON object.

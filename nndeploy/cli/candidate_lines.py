@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from nndeploy.report import Candidate, Report
+from nndeploy.bundle.report import Candidate, Report
 
 
 def candidate_lines(report: Report) -> list[str]:

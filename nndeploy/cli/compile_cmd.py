@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.compiler.options import OBJECTIVES
 from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
-from nndeploy.options import OBJECTIVES
 from nndeploy.plugin.interface import PRECISIONS
 
 if TYPE_CHECKING:
-    from nndeploy.report import Report
+    from nndeploy.bundle.report import Report
 
 EXAMPLES = """\b
 Examples:
@@ -147,11 +147,11 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
     holds all that is needed to run without it.
     """
+    from nndeploy.bundle.report import report_to_json
     from nndeploy.bundle.writer import check_can_create
     from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
     from nndeploy.cli.console import print_json
-    from nndeploy.compile_job import compile_in_child
-    from nndeploy.report import report_to_json
+    from nndeploy.compiler.job import compile_in_child
 
     if options["dump_config"]:
         click.echo(_dumped(context), nl=False)
@@ -182,7 +182,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
 
 def _request(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the options as the plain data that `nndeploy.compile_job` takes."""
+    """Returns the options as the plain data that `nndeploy.compiler.job` takes."""
     from nndeploy.target.known_targets import absolute
 
     pipeline = options["pipeline"]

@@ -8,13 +8,13 @@ from types import TracebackType
 
 from rich.text import Text
 
+from nndeploy.bundle.report import WHOLE_SCOPES, CheckReport, Report
 from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import one_line
-from nndeploy.report import WHOLE_SCOPES, CheckReport, Report
 
 MAX_REASON = 160
 JUDGED = ("limits", "rows")

@@ -12,8 +12,8 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.report import Report, report_from_json
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
-from nndeploy.report import Report, report_from_json
 
 EXAMPLES = """\b
 Examples:

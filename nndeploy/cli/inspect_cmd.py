@@ -11,6 +11,7 @@ from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.report import CheckReport, Report, report_from_json
 from nndeploy.bundle.steps import Step, is_fused, steps_of
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
@@ -22,7 +23,6 @@ from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import UsageError
-from nndeploy.report import CheckReport, Report, report_from_json
 from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, LoadOptions, choose
 from nndeploy.target.target import X86_64_LEVELS

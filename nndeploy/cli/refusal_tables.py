@@ -3,8 +3,8 @@
 
 from collections.abc import Mapping
 
+from nndeploy.bundle.report import Report
 from nndeploy.cli.console import print_table
-from nndeploy.report import Report
 
 WHY_NOT = "why no backend above took it"
 """The head of the column that `refusal_lines` fills."""

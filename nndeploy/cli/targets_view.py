@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of what named boxes take of a bundle, as `compile` and `inspect` print it."""
 
+from nndeploy.bundle.report import Report
 from nndeploy.cli.console import print_table
-from nndeploy.report import Report
 
 
 def print_targets(report: Report) -> None:

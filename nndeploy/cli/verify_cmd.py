@@ -13,9 +13,9 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import choice_to_json
-from nndeploy.compare import Comparison, tolerance_for
+from nndeploy.comparison.compare import Comparison, tolerance_for
+from nndeploy.comparison.judge import judge
 from nndeploy.errors import CheckError, UsageError
-from nndeploy.judge import judge
 from nndeploy.runtime.code_policy import check_code_flags, files_in
 from nndeploy.runtime.program import Program
 

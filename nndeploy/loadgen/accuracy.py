@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nndeploy.bundle.values import decode_values
-from nndeploy.compare import Comparison, compare_values, tolerance_for
+from nndeploy.comparison.compare import Comparison, compare_values, tolerance_for
 from nndeploy.errors import DataError, InputOutputError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.batching import JoinedCalls

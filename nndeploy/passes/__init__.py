@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from nndeploy.bundle.report import PassReport
 from nndeploy.errors import NndeployError
 from nndeploy.passes.constants_to_initializers import ConstantsToInitializers
 from nndeploy.passes.decompose_batchnorm import DecomposeBatchnorm
@@ -41,7 +42,6 @@ from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
-from nndeploy.report import PassReport
 from nndeploy.values.types import DimRange
 
 MAX_ROUNDS = 10

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType
-from nndeploy.compare import compare_values, tolerance_for
+from nndeploy.comparison.compare import compare_values, tolerance_for
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.values.types import Dim, DimRange, TensorType, Value
 

@@ -19,7 +19,7 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.values import decode_values, encode_values
-from nndeploy.compare import compare_values
+from nndeploy.comparison.compare import compare_values
 from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.plugin.interface import (
     API_VERSION,

@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Limits, Tolerance
-from nndeploy.compare import EXACT, Comparison
-from nndeploy.judge import judge
-from nndeploy.report import CheckReport
+from nndeploy.bundle.report import CheckReport
+from nndeploy.comparison.compare import EXACT, Comparison
+from nndeploy.comparison.judge import judge
 from nndeploy.values.types import DTYPES, Value, ValueType
 from nndeploy.verify.tolerances import tolerance_for as default_tolerance
 

@@ -3,7 +3,7 @@
 
 TopK, NonMaxSuppression and their like choose and sort. What they are given can be compared as tightly as anything
 (`model_before_cuts`); what comes out behind them is a list of results, the same in any order but for those at the cut
-(`listing_axes`, `nndeploy.result_rows`).
+(`listing_axes`, `nndeploy.comparison.result_rows`).
 """
 
 from collections.abc import Mapping

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import Limits, Tolerance
-from nndeploy.compare import tolerance_for
-from nndeploy.distance import Distance, distance
-from nndeploy.judge import row_groups, share_without_partner
+from nndeploy.comparison.compare import tolerance_for
+from nndeploy.comparison.distance import Distance, distance
+from nndeploy.comparison.judge import row_groups, share_without_partner
 from nndeploy.values.types import Value, ValueType, dtype_name
 
 FACTOR = 4.0

@@ -2,7 +2,7 @@
 """How near is near enough, by element type and by what was computed: the one table, each number with its reason.
 
 `NETWORK` is for outputs of whole models and large pieces, whose errors have added up; the finer classes are for
-tests of single operators. The law of the check itself is `nndeploy.compare`'s: |got - want| <= atol + rtol * |want|.
+tests of single operators. The law of the check (`nndeploy.comparison`): |got - want| <= atol + rtol * |want|.
 """
 
 from enum import Enum

@@ -17,7 +17,7 @@ from zoo_compile import Compiled, compiled
 from zoo_graphs import Subject
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.compare import compare_values
+from nndeploy.comparison.compare import compare_values
 
 PEERS = ("onnxruntime", "openvino")
 AGREEMENT_SECONDS = 300.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nndeploy import compiler
+from nndeploy.compiler import flow
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin import registry
@@ -82,7 +82,7 @@ def choosy_backend(name: str, tier: int, *operators: str) -> type:
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Returns a function that puts backend classes beside the installed ones for this test, which runs them here."""
     real = registry.PLUGINS._all
-    monkeypatch.setattr(compiler, "shared_workers", InProcessWorkers)  # a child knows of installed ones only
+    monkeypatch.setattr(flow, "shared_workers", InProcessWorkers)  # a child knows of installed ones only
     extra: dict[str, Any] = {}
 
     class Point:

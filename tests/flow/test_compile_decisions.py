@@ -10,9 +10,9 @@ import pytest
 from faulty_backends import Install, changed_backend
 
 import nndeploy
+from nndeploy.bundle.report import report_for_bundle
 from nndeploy.errors import DataError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.report import report_for_bundle
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 g (float[4,16] x) => (float[4,16] y) { h = Relu(x) y = Tanh(h) }"""

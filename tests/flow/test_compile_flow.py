@@ -241,8 +241,8 @@ def test_a_model_no_generated_input_fits_is_compiled_where_that_is_allowed(tmp_p
 
 
 def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import nndeploy.checked_passes
-    from nndeploy.report import PassReport
+    import nndeploy.compiler.checked_passes
+    from nndeploy.bundle.report import PassReport
 
     def vandalise(graph_model: object, ranges: object, passes: object) -> tuple[PassReport, ...]:
         for node in graph_model.graph:  # type: ignore[attr-defined]
@@ -250,7 +250,7 @@ def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch:
                 node.op_type = "Neg"
         return (PassReport("vandalise", 1),)
 
-    monkeypatch.setattr(nndeploy.checked_passes, "optimise", vandalise)
+    monkeypatch.setattr(nndeploy.compiler.checked_passes, "optimise", vandalise)
     report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
     assert any("the optimisation was dropped" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")

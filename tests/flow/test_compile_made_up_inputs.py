@@ -12,9 +12,9 @@ import onnx.parser
 import pytest
 
 import nndeploy
+from nndeploy.bundle.report import Report
 from nndeploy.errors import CheckError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.report import Report
 from nndeploy.verify.reference import SMALL_NODES
 
 FEW, MANY = 1, SMALL_NODES + 1

@@ -40,14 +40,14 @@ def assert_right(bundle: Path) -> None:
 STAGES = {
     "build": (
         "nndeploy.partition.placement._first_that_takes",
-        "nndeploy.chain_plan.merge_islands",
-        "nndeploy.chain_plan.estimate_costs",
-        "nndeploy.lower.pieces_of",
+        "nndeploy.compiler.chains.chain_plan.merge_islands",
+        "nndeploy.compiler.chains.chain_plan.estimate_costs",
+        "nndeploy.compiler.chains.lower.pieces_of",
         "nndeploy.partition.placement._keep_groups_together",
         "nndeploy.partition.islands.regions_of",
         "nndeploy.partition.concrete_shapes.ShapeInferencePass",
     ),
-    "fallback": ("nndeploy.compiler.with_fallbacks",),
+    "fallback": ("nndeploy.compiler.flow.with_fallbacks",),
 }
 PLANTED = [(stage, place) for stage, places in STAGES.items() for place in places]
 
@@ -107,7 +107,7 @@ def test_types_that_cannot_be_inferred_are_those_that_are_declared(
 def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"nndeploy.ground_truth.{place}", planted)
+    monkeypatch.setattr(f"nndeploy.compiler.ground_truth.{place}", planted)
     report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime", allow_uncompared=True)
     assert any("KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
@@ -127,7 +127,7 @@ def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method: str, tmp_p
 
 
 def test_where_nobody_takes_any_model_the_stage_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nndeploy.lower.pieces_of", planted)
+    monkeypatch.setattr("nndeploy.compiler.chains.lower.pieces_of", planted)
     with pytest.raises(ModelError, match=r"the stage 'build' failed: KeyError.*; and as it is: KeyError"):
         nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
     assert not (tmp_path / "m.nnd").exists()
@@ -136,7 +136,7 @@ def test_where_nobody_takes_any_model_the_stage_is_named(tmp_path: Path, monkeyp
 def test_where_no_backend_takes_any_model_it_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.lower.pieces_of", planted)
+    monkeypatch.setattr("nndeploy.compiler.chains.lower.pieces_of", planted)
     with pytest.raises(ModelError, match=r"failed: KeyError.*no backend is left that takes any model"):
         nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="openvino")
 

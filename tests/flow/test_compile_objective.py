@@ -14,11 +14,11 @@ from separable_model import needs_native, separable_model
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.report import Report
+from nndeploy.compiler.placement.objective import MIN_GAIN
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.objective import MIN_GAIN
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
-from nndeploy.report import Report
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 two (float[256,512] x) => (float[256,512] y) {

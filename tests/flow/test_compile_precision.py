@@ -12,10 +12,10 @@ import pytest
 from faulty_backends import ChangedSession, Install, good_backend
 
 import nndeploy
-from nndeploy import compiler
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.compiler import flow
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 from nndeploy.target.target import BF16_FEATURE, Target, has_bf16, host_target
@@ -54,14 +54,14 @@ def rounding_backend(error: float, claims: str = "bf16") -> type:
 def new_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine, as one that multiplies bfloat16."""
     features = tuple(sorted({*host_target().cpu_features, BF16_FEATURE}))
-    monkeypatch.setattr(compiler, "host_target", lambda: replace(host_target(), cpu_features=features, gpus=()))
+    monkeypatch.setattr(flow, "host_target", lambda: replace(host_target(), cpu_features=features, gpus=()))
 
 
 @pytest.fixture
 def old_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine, as one that does not."""
     features = tuple(feature for feature in host_target().cpu_features if feature != BF16_FEATURE)
-    monkeypatch.setattr(compiler, "host_target", lambda: replace(host_target(), cpu_features=features, gpus=()))
+    monkeypatch.setattr(flow, "host_target", lambda: replace(host_target(), cpu_features=features, gpus=()))
 
 
 def compiled(path: Path, **options: Any) -> tuple[Any, list[float]]:

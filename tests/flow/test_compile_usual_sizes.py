@@ -83,8 +83,8 @@ def test_every_size_gives_the_numbers_of_the_model(
 def test_what_a_library_takes_of_such_a_chain_is_not_held_to_usual_sizes(
     any_batch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.objective.PRUNED_OWN_KERNELS", 100.0)
-    monkeypatch.setattr("nndeploy.objective.SMALL_SECONDS", 0.0)
+    monkeypatch.setattr("nndeploy.compiler.placement.objective.PRUNED_OWN_KERNELS", 100.0)
+    monkeypatch.setattr("nndeploy.compiler.placement.objective.SMALL_SECONDS", 0.0)
     proto = onnx.load(any_batch)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(1), "axis"))
     proto.graph.node.append(onnx.helper.make_node("CumSum", [proto.graph.node[-1].output[0], "axis"], ["z"]))

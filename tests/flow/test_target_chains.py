@@ -14,9 +14,9 @@ from pretended_gpus import box, gpu_backend, machine_with
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.report import Report
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
-from nndeploy.report import Report
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[2,64] x) => (float[2,64] y, float[2,64] z)

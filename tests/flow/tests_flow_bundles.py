@@ -8,9 +8,9 @@ import numpy as np
 import onnx.parser
 
 from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, Tolerance, Variant
+from nndeploy.bundle.report import CheckReport, NodeReport, Report, SubmodelReport, report_for_bundle
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
-from nndeploy.report import CheckReport, NodeReport, Report, SubmodelReport, report_for_bundle
 from nndeploy.values.types import DimRange, TensorType
 
 DOUBLE = """<ir_version: 8, opset_import: ["": 17]>

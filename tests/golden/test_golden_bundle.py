@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.bundle.manifest import FORMAT_MAJOR, FORMAT_MINOR
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.report import report_from_json
+from nndeploy.bundle.report import report_from_json
 
 FOLDER = Path(__file__).resolve().parent
 GOLDENS = sorted(FOLDER.glob("*.nnd"))

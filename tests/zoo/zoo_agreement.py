@@ -20,10 +20,10 @@ import numpy as np
 import onnx_ir as ir
 
 import nndeploy
+from nndeploy.bundle.report import CheckReport
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.report import CheckReport
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
 from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, tolerances

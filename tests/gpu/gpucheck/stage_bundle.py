@@ -14,7 +14,7 @@ from gpucheck.rows import NOT_RUN, OK, WRONG, Row
 from gpucheck.tiers import DEVICE
 from gpucheck.timing import Contestant, medians_ms
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.compare import compare_values, tolerance_for
+from nndeploy.comparison.compare import compare_values, tolerance_for
 from nndeploy.runtime.program import load_bundle
 from nndeploy.runtime.sample_inputs import sample_inputs
 

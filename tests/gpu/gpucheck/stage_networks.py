@@ -14,10 +14,10 @@ from gpucheck.options import Options
 from gpucheck.reference import outputs_of, session_of
 from gpucheck.rows import GPU_TIERS, NOT_RUN, OK, REFUSED, WRONG, Row
 from gpucheck.tiers import DEVICE, target_of, why_unusable
-from nndeploy.compiler import compile_model
+from nndeploy.bundle.report import ChainReport, Report
+from nndeploy.compiler.flow import compile_model
 from nndeploy.errors import CheckError, ModelError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.report import ChainReport, Report
 from nndeploy.runtime import program as runtime
 
 STAGE = "networks"

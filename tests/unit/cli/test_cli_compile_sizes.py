@@ -4,8 +4,8 @@
 import pytest
 
 from nndeploy.cli.compile_cmd import num_bytes
+from nndeploy.compiler.options import CompileOptions
 from nndeploy.errors import UsageError
-from nndeploy.options import CompileOptions
 from nndeploy.target.target import Target, with_window_buffer
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.compare import EXACT, Comparison, compare_values, tolerance_for
+from nndeploy.comparison.compare import EXACT, Comparison, compare_values, tolerance_for
 from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType
 
 LOOSE = Tolerance(rtol=1e-2, atol=1e-3)

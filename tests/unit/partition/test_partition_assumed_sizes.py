@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from nndeploy.assumed_sizes import assumed_ranges
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.compiler.chains.assumed_sizes import assumed_ranges
 from nndeploy.values.types import DimRange, TensorType, Value
 
 

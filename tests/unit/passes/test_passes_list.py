@@ -9,11 +9,11 @@ import onnx_ir as ir
 import pytest
 from passes_harness import graph, nodes
 
+from nndeploy.bundle.report import PassReport
 from nndeploy.errors import NndeployError
 from nndeploy.partition import placement
 from nndeploy.passes import OPTIMISATIONS, group_conv_activations, optimise
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.report import PassReport
 
 TINY = "(float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }"
 

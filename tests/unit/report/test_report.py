@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from nndeploy.errors import BundleError
-from nndeploy.report import (
+from nndeploy.bundle.report import (
     Candidate,
     CheckReport,
     NodeReport,
@@ -18,6 +17,7 @@ from nndeploy.report import (
     report_from_json,
     report_to_json,
 )
+from nndeploy.errors import BundleError
 
 REPORT = Report(
     model="m",

@@ -8,8 +8,8 @@ import pytest
 from planted_errors import model_of
 
 from nndeploy.bundle.manifest import Limits, Tolerance
-from nndeploy.judge import judge
-from nndeploy.result_rows import rows_of, unmatched_share
+from nndeploy.comparison.judge import judge
+from nndeploy.comparison.result_rows import rows_of, unmatched_share
 from nndeploy.values.types import TensorType
 from nndeploy.verify.cuts import behind_cuts, listing_axes, model_before_cuts
 

@@ -13,14 +13,14 @@ import pytest
 from planted_errors import ERRORS, KINDS, model_of, sample, with_error
 
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.report import CheckReport
 from nndeploy.cli.main import run_command
-from nndeploy.compiler import compile_model
+from nndeploy.comparison.judge import judge
+from nndeploy.compiler.flow import compile_model
 from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.judge import judge
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.report import CheckReport
 from nndeploy.target.target import host_target
 from nndeploy.values.types import ValueType
 from nndeploy.verify.check import compare_outputs, is_quantised, tolerances

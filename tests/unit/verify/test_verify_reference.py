@@ -10,10 +10,10 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.manifest import Tolerance
+from nndeploy.bundle.report import CheckReport
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions
-from nndeploy.report import CheckReport
 from nndeploy.values.types import TensorType
 from nndeploy.verify.check import (
     compare_outputs,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nndeploy.bundle.manifest import Tolerance
-from nndeploy.compare import compare_values
+from nndeploy.comparison.compare import compare_values
 from nndeploy.values.types import DTYPES, numpy_dtype
 from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 

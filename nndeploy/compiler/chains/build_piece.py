@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One piece through one backend: built, run on the samples, compared with the reference.
+
+    piece, backend -> build in a child -> outputs -> compared -> `Outcome`: an artifact, or the reason why not
+
+Law: what fails in a lower precision than float32 is built again in float32 before the backend loses the piece.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nndeploy.bundle.report import CheckReport
+from nndeploy.comparison.judge import BY_ROWS
+from nndeploy.compiler.chains.between_pieces import NO_SAMPLE, types_between_pieces
+from nndeploy.compiler.chains.built_chain import Settled
+from nndeploy.compiler.chains.chain_plan import Piece
+from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.errors import BuildRefusedError, one_line
+from nndeploy.jobs.messages import model_bytes
+from nndeploy.jobs.tasks import Built
+from nndeploy.values.types import Value, shapes_text
+from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.verify.cuts import model_before_cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of building a piece: an artifact and comparisons, or the reason why not.
+
+    `reverted` says why it is in float32 although less was allowed, "" where it is not so.
+    """
+
+    piece: Piece
+    built: Built | None
+    checks: tuple[CheckReport, ...] = ()
+    failure: str = ""
+    reverted: str = ""
+
+    @property
+    def made(self) -> list[CheckReport]:
+        """The comparisons that could be made."""
+        return [check for check in self.checks if check.was_made]
+
+
+def build_piece(
+    setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
+) -> Outcome:
+    """Builds and compares a piece; where that fails in a lower precision than float32, in float32."""
+    outcome = _tried(setting, piece, backend, boundaries, note)
+    allowed = setting.build_options.precision
+    if not outcome.failure or allowed == "fp32" or (outcome.built and outcome.built.artifact.precision == "fp32"):
+        return outcome
+    in_float32 = replace(setting, build_options=replace(setting.build_options, precision="fp32"))
+    again = _tried(in_float32, piece, backend, boundaries, note)
+    reason = f"{backend} computes {len(piece.nodes)} nodes in fp32, not in {allowed}: {outcome.failure}"
+    return again if again.failure else replace(again, reverted=reason)
+
+
+def built_and_checked(setting: Setting, settled: Settled, piece: Piece, backend: str) -> Outcome:
+    """Returns what comes of building a piece of a settled plan with another backend, or for another target."""
+    note = "" if settled.boundaries else NO_SAMPLE
+    return build_piece(setting, piece, backend, settled.boundaries, note)
+
+
+def _tried(
+    setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
+) -> Outcome:
+    setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
+    fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
+    try:
+        model, options = setting.given_to(backend, piece.model, setting.build_options)
+        built = setting.workers.build(backend, model, setting.target, options, fed)
+    except BuildRefusedError as err:
+        return Outcome(piece, None, failure=one_line(str(err)))
+    if note or built.not_run:
+        return Outcome(
+            piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
+        )
+    types = types_between_pieces([piece], boundaries)
+    precision = built.artifact.precision
+    compared = compare_outputs(
+        piece.id,
+        backend,
+        built.outputs,
+        boundaries,
+        {name: types[name] for name in piece.outputs},
+        setting.tolerances[precision],
+        setting.incomparable,
+        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
+    )
+    checks = in_precision(compared, precision, setting.min_cosine)
+    if any(check.rule == BY_ROWS for check in checks):
+        checks += _before_cuts(setting, piece, backend, fed)
+    wrong = next((check for check in checks if not check.ok), None)
+    if wrong is None:
+        return Outcome(piece, built, tuple(checks))
+    at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
+    return Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
+
+
+def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Mapping[str, Value]]) -> list[CheckReport]:
+    """Returns comparisons of what operators that choose and sort are given in a piece: that is no list, but numbers.
+
+    The backend builds the part of the piece before them; where it will not, there is nothing more to compare.
+    """
+    before = model_before_cuts(piece.model)
+    if before is None:
+        return []
+    part = replace(piece, model=before, outputs=tuple(value.name or "" for value in before.graph.outputs))
+    names = [value.name or "" for value in before.graph.inputs]
+    samples = [{name: values[name] for name in names} for values in fed]
+    try:
+        want = setting.reference.evaluate(model_bytes(before), samples)
+        model, options = setting.given_to(backend, before, setting.build_options)
+        built = setting.workers.build(backend, model, setting.target, options, samples)
+    except BuildRefusedError:
+        return []
+    types = {name: kind for name, kind in types_between_pieces([part], want).items() if name in part.outputs}
+    limits = setting.limits(lambda: before, samples, want, types)
+    tolerances = setting.tolerances[built.artifact.precision]
+    checks = compare_outputs(piece.id, backend, built.outputs, want, types, tolerances, setting.incomparable, limits)
+    return in_precision(checks, built.artifact.precision, setting.min_cosine)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs what in one chain: backends are asked, nodes are placed, and the regions become models of their own.
+
+    model, backends in order, pins -> placement -> islands merged -> `Plan` -> `Piece`s
+
+Laws: every node is in exactly one piece; a backend is asked once of the same graph.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nndeploy.compiler.chains.chain_setting import Setting, options_for
+from nndeploy.partition.cost import Costs, estimate_costs
+from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
+from nndeploy.partition.graph import node_name
+from nndeploy.partition.islands import merge_islands
+from nndeploy.partition.placement import Banned, Placement, place
+from nndeploy.partition.regions import Region
+from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend, Support
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who runs what: the placement, the regions in running order, and what the nodes cost."""
+
+    prefix: str
+    placement: Placement
+    regions: tuple[Region, ...]
+    backend_of: Mapping[str, str]
+    moved: Mapping[str, str]
+    costs: Costs
+
+    @property
+    def model(self) -> ir.Model:
+        """The model after the backends' transforms."""
+        return self.placement.model
+
+    def submodel_id(self, index: int) -> str:
+        """Returns the id of the submodel made of a region."""
+        return f"{self.prefix}s{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One region as a model of its own."""
+
+    id: str
+    backend: str
+    nodes: tuple[str, ...]
+    model: ir.Model
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def plan_for(
+    setting: Setting,
+    model: ir.Model,
+    order: Sequence[Backend],
+    pins: Sequence[tuple[str, str]] = (),
+    banned: Banned | None = None,
+) -> Plan:
+    """Returns who runs which node of `model`, asked of the backends in `order`."""
+    by_name = {backend.name: backend for backend in order}
+
+    def ask(name: str, asked: ir.Model) -> list[Support]:
+        key = (name, setting.target, _fingerprint(asked))
+        if key not in setting.answers:
+            setting.events("partition", f"asking {name}")
+            given, options = setting.given_to(name, asked, options_for(setting, asked))
+            setting.answers[key] = setting.workers.supports(name, given, setting.target, options)
+        return setting.answers[key]
+
+    def costs_of(asked: ir.Model) -> Costs:
+        return estimate_costs(asked, setting.shapes_of(asked))
+
+    placement = place(
+        model,
+        list(by_name),
+        ask,
+        transforms=lambda name: by_name[name].transforms(setting.target),
+        seconds=lambda asked: costs_of(asked).seconds,
+        pins=pins,
+        banned=banned,
+    )
+    costs = costs_of(placement.model)
+    last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
+    regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
+    return Plan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
+
+
+def pieces_of(plan: Plan) -> list[Piece]:
+    """Returns the regions of a plan as models, in running order."""
+    between = values_between(list(plan.regions), plan.model.graph)
+    return [
+        Piece(
+            id=plan.submodel_id(i),
+            backend=region.backend,
+            nodes=tuple(node_name(node) for node in region.nodes),
+            model=submodel_of(plan.model, region, between),
+            inputs=tuple(value.name or "" for value in region_inputs(region)),
+            outputs=tuple(value.name or "" for value in region_outputs(region, between)),
+        )
+        for i, region in enumerate(plan.regions)
+    ]
+
+
+MAX_BYTES_LOOKED_AT = 512
+"""Of constants: those that decide what a backend takes (shapes, axes, scales) are smaller."""
+
+
+def _fingerprint(model: ir.Model) -> str:
+    """Returns what tells graphs of one compile apart: nodes with their attributes, and the types of what enters."""
+    digest = hashlib.sha256()
+    graph = model.graph
+    for node in graph:
+        digest.update(ir.serde.serialize_node(node).SerializeToString(deterministic=True))
+    for value in (*graph.inputs, *graph.initializers.values(), *graph.outputs):
+        digest.update(f"{value.name}:{value.type}:{value.shape};".encode())
+        if value.const_value is not None and value.const_value.nbytes <= MAX_BYTES_LOOKED_AT:
+            digest.update(value.const_value.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stays the same while one chain is cut, built and checked: the target, the samples, what counts as right.
+
+Comes in: what a compile found out before it places anything. Goes out: `Setting`, which every step behind takes. Law:
+nothing of it changes but what backends answered, which is kept so that each is asked once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+
+from nndeploy.bundle.manifest import Tolerance
+from nndeploy.compiler.chains.assumed_sizes import AssumedRanges
+from nndeploy.jobs.workers import Workers
+from nndeploy.partition.derived_ranges import derived_ranges
+from nndeploy.partition.extract import take_shapes_of
+from nndeploy.plugin import registry
+from nndeploy.plugin.interface import OWN_KERNELS_TIER, BuildOptions, Support
+from nndeploy.target.target import Target, has_bf16
+from nndeploy.values.types import DimRange, Value, ValueType
+from nndeploy.verify.check import SampleLimits
+from nndeploy.verify.reference import Reference
+
+Events = Callable[[str, str], None]
+"""(stage, what is being done): for progress."""
+
+ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class UsualSizes:
+    """The ranges of usual sizes that are assumed, and the model without what is only so inside of them."""
+
+    ranges: Mapping[str, DimRange]
+    plain: ir.Model
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What stays the same while one chain is made.
+
+    The chain is cut and built for `target`.
+    `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
+    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
+    leaves sizes open; else "". `assumed` are usual ranges for these, and `usual` those that the chain is built for.
+    `answers` keeps what backends said of graphs: each is asked once.
+    """
+
+    workers: Workers
+    target: Target
+    build_options: BuildOptions
+    reference: Reference
+    samples: tuple[Mapping[str, Value], ...]
+    incomparable: Mapping[str, str]
+    tolerances: Mapping[str, Mapping[str, Tolerance]]
+    min_cosine: float
+    shapes_of: ConcreteShapes
+    events: Events
+    made_up: str = ""
+    prefix: str = ""
+    has_limits: bool = True
+    assumed: AssumedRanges = field(default_factory=dict)
+    usual: UsualSizes | None = None
+    answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+
+    def assuming(self, step: int, model: ir.Model) -> "Setting":
+        """Returns the same for a candidate of usual sizes; `model` tells no more of sizes than is always so."""
+        return replace(self, usual=UsualSizes(self.assumed[step], model), answers={})
+
+    def given_to(self, backend: str, model: ir.Model, options: BuildOptions) -> tuple[ir.Model, BuildOptions]:
+        """Returns what a backend gets of a model, or a piece of it, and of the options.
+
+        Own kernels alone are told of usual sizes: a library, which takes any, must not be held to them.
+        """
+        if self.usual is None:
+            return model, options
+        if registry.backend(backend).tier == OWN_KERNELS_TIER:
+            return model, replace(options, ranges=self.usual.ranges)
+        plain = model.clone()
+        take_shapes_of(plain, self.usual.plain)
+        return plain, options
+
+    def limits(
+        self,
+        model: Callable[[], ir.Model],
+        samples: Sequence[Mapping[str, Value]],
+        want: Sequence[Mapping[str, Value]],
+        types: Mapping[str, ValueType],
+    ) -> SampleLimits | None:
+        """Returns what tells how far right engines differ on these samples; None where the user said how far."""
+        if not self.has_limits:
+            return None
+        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
+
+
+def options_for(setting: Setting, model: ir.Model) -> BuildOptions:
+    """Returns the build options for the target, with the ranges of sizes inside `model`, which GPUs' backends need."""
+    options = options_on(setting.target, setting.build_options)
+    if not setting.target.gpus or not options.ranges:
+        return options
+    return replace(options, ranges={**derived_ranges(model, options.ranges), **options.ranges})
+
+
+def options_on(target: Target, options: BuildOptions) -> BuildOptions:
+    """Returns the build options in a precision that the target has."""
+    return options if has_bf16(target) else replace(options, precision="fp32")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More variants of pieces that are built: of the next backends that take them and are right.
+
+Comes in: a settled chain. Goes out: the same chain, of which more machines run each piece. Law: the variant that was
+chosen stays the first.
+"""
+
+from dataclasses import replace
+
+from nndeploy.bundle.report import CheckReport
+from nndeploy.compiler.chains.build_piece import built_and_checked
+from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, in_order
+from nndeploy.compiler.chains.chain_plan import Piece
+from nndeploy.compiler.chains.chain_setting import Setting, options_for
+from nndeploy.partition.placement import Placement
+from nndeploy.plugin import registry
+from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
+
+
+def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
+    """Returns the same with more variants for each piece: of the next backends that take it and are right.
+
+    The last of them is the first without code in it, so that the bundle runs on other machines, and where no code is
+    allowed.
+    """
+    here = replace(setting, build_options=options_for(setting, settled.plan.model))
+    found = [_with_fallback(here, settled, built) for built in settled.pieces]
+    checks = (check for _, made in found for check in made)
+    return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
+
+
+def runs_at_all_sizes(settled: Settled) -> bool:
+    """Returns whether every piece has a variant that is not one of own kernels, which are built for certain sizes."""
+    return all(
+        any(registry.backend(variant.backend).tier != OWN_KERNELS_TIER for variant in built.variants)
+        for built in settled.pieces
+    )
+
+
+def takers_below(placement: Placement, piece: Piece) -> list[str]:
+    """Returns the backends below a piece's own that take all of it, best first; own kernels for CPUs behind libraries.
+
+    Those are compiled for one kind of processor, and where they are not the first choice they are not worth that time.
+    """
+    backends = list(placement.answers)
+    below = backends[backends.index(piece.backend) + 1 :]
+    takers = [registry.backend(name) for name in below if placement.takes_all(name, piece.nodes)]
+    takers.sort(key=lambda taker: (taker.tier == LAST_RESORT_TIER, _is_made_for_one_cpu(taker)))
+    return [taker.name for taker in takers]
+
+
+def _is_made_for_one_cpu(taker: Backend) -> bool:
+    return taker.tier == OWN_KERNELS_TIER and taker.device_kind == "cpu"
+
+
+def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> tuple[BuiltPiece, list[CheckReport]]:
+    """Returns a piece with its fallbacks, and the comparisons of these that were made; as it is where it has some."""
+    if len(built.variants) > 1:
+        return built, []
+    variants, checks = list(built.variants), list[CheckReport]()
+    for backend in takers_below(settled.plan.placement, built.piece):
+        outcome = built_and_checked(setting, settled, built.piece, backend)
+        if outcome.built is not None and not outcome.failure:
+            variants.append(BuiltVariant(backend, setting.target, outcome.built.artifact))
+            checks += outcome.made
+            if not outcome.built.artifact.native_code:
+                break
+    return replace(built, variants=in_order(variants)), checks

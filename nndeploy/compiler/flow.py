@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compile flow on one page: load -> optimise -> reference -> place, build and check -> measure -> pack -> write.
+
+Comes in: a trained ONNX model. Goes out: one bundle and its report. Law: a bundle is written only when every
+submodel and the whole gave the original model's outputs within tolerance (or the report says why that could not be
+compared), and then in one step: the old file or the new one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nndeploy.bundle.manifest import ImageInput
+from nndeploy.bundle.report import PassReport, Report
+from nndeploy.bundle.writer import check_can_create
+from nndeploy.compiler import compile_warnings
+from nndeploy.compiler.chains.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
+from nndeploy.compiler.chains.backend_order import TargetBackends
+from nndeploy.compiler.chains.chain_setting import Events
+from nndeploy.compiler.chains.fallbacks import with_fallbacks
+from nndeploy.compiler.chains.target_chains import settle_chains
+from nndeploy.compiler.chains.target_variants import check_served, target_reports, with_target_variants
+from nndeploy.compiler.checked_passes import kept_if_right, optimised
+from nndeploy.compiler.compilation import Compilation
+from nndeploy.compiler.dry_run import dry_report, planned_report
+from nndeploy.compiler.ground_truth import ground_truth
+from nndeploy.compiler.model_loading import model_to_compile
+from nndeploy.compiler.options import OBJECTIVES, Carried, CompileOptions
+from nndeploy.compiler.pace_libraries import pace_libraries
+from nndeploy.compiler.pack import Packing
+from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
+from nndeploy.compiler.share_gates import check_settled
+from nndeploy.compiler.wanted_chains import wanted_chains
+from nndeploy.compiler.whole_bundle import check_and_write, finished
+from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
+from nndeploy.frontend.load import LoadedModel
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
+from nndeploy.jobs.shared_workers import shared_workers
+from nndeploy.jobs.temporary import temporary_folder
+from nndeploy.jobs.workers import Workers
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import Target, host_target, with_window_buffer
+from nndeploy.values.types import Value
+
+if TYPE_CHECKING:
+    import onnx
+
+REPORT = "this is a mistake of nndeploy's; please report it"
+AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
+
+
+def compile_model(
+    source: "str | PathLike[str] | bytes | onnx.ModelProto",
+    out: str | PathLike[str] | None,
+    *,
+    backends: str | Sequence[str] | None = None,
+    targets: Sequence[Target | str | PathLike[str]] | None = None,
+    objective: str = OBJECTIVES[0],
+    samples: Sequence[Mapping[str, Value]] | None = None,
+    shapes: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    cache_buffer: int | None = None,
+    precision: str = "fp32",
+    without: Sequence[str] = (),
+    pins: Sequence[tuple[str, str]] = (),
+    custom_op_libraries: Sequence[str | PathLike[str]] = (),
+    image_input: ImageInput | None = None,
+    pipeline: Carried | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    require: Mapping[str, float] | None = None,
+    max_fallback: float | None = None,
+    num_goldens: int = 1,
+    keep_fallback: bool = True,
+    optimise: bool = True,
+    pace: bool = False,
+    allow_uncompared: bool = False,
+    dry_run: bool = False,
+    decisions: str | PathLike[str] | None = None,
+    workers: Workers | None = None,
+    events: Events | None = None,
+) -> Report:
+    """Compiles a model into the bundle `out` and returns the report; the options are those of `CompileOptions`.
+
+    `source` is a path, an `onnx.ModelProto` or its bytes. `backends` is a list or text as on the command line
+    ("openvino,onnxruntime"). `samples` is a list of {input name: array}; without it inputs are generated. `shapes`
+    maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
+    backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
+    is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
+    or written and `out` may be None. `decisions` names a file: where it exists what it holds is decided, and nothing is
+    measured; else what was decided is written to it. `pipeline` is one for the bundle to carry.
+
+    Raises:
+        ModelError: the model is malformed, or nothing here can run it.
+        CheckError: nothing could be compared (unless `allow_uncompared`), the outputs are not the original's, or a gate
+            (`require`, `max_fallback`) failed.
+        UsageError: options contradict each other or the model.
+        DataError: the pipeline does not fit the model.
+        CannotCreateError: `out` cannot be created.
+    """
+    options = CompileOptions(
+        backends=_names(backends),
+        without=tuple(without),
+        pins=tuple(pins),
+        targets=tuple(_target(target, cache_buffer) for target in targets or ()),
+        objective=objective,
+        threads=threads,
+        cache_buffer=cache_buffer,
+        precision=precision,
+        shapes=dict(shapes or {}),
+        custom_op_libraries=tuple(fspath(path) for path in custom_op_libraries),
+        image_input=image_input,
+        pipeline=dict(pipeline.members) if pipeline is not None else {},
+        rtol=rtol,
+        atol=atol,
+        require=dict(require or {}),
+        max_fallback=max_fallback,
+        num_goldens=num_goldens,
+        keep_fallback=keep_fallback,
+        optimise=optimise,
+        pace=pace,
+        allow_uncompared=allow_uncompared,
+        dry_run=dry_run,
+    )
+    compilation = Compilation(
+        options=options,
+        workers=workers or shared_workers(),
+        events=events or (lambda _stage, _detail: None),
+        here=_target(host_target(), cache_buffer),
+        out=None if out is None else Path(out),
+        samples=samples,
+        decisions=None if decisions is None else Path(decisions),
+        pipeline=pipeline,
+    )
+    _check_places(compilation)  # before the work, not after it
+    return _compiled(compilation, source)
+
+
+def _check_places(compilation: Compilation) -> None:
+    """Checks that what is to be written can be."""
+    if compilation.options.dry_run:
+        return
+    if compilation.out is None:
+        raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
+    check_can_create(compilation.out)
+    if compilation.decisions is not None and not compilation.decisions.exists():
+        check_can_create(compilation.decisions)
+
+
+def _compiled(compilation: Compilation, source: Any) -> Report:
+    """Runs the flow, with a folder for weights that are too many for the model's own message."""
+    with ExitStack() as held:
+        return _compiled_in(compilation, source, lambda: held.enter_context(temporary_folder("weights")))
+
+
+def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Callable[[], Path]) -> Report:
+    """Runs the flow; where a stage meets what it does not know, once more with the model as it is."""
+    portable, *others = wanted_chains(compilation)
+    try:
+        with compilation.in_stage("load"):
+            loaded = model_to_compile(compilation, source, (portable, *others), folder_for_weights)
+        whole = replace(loaded, model=loaded.model.clone())
+    except Exception as err:
+        if isinstance(err, NndeployError) or not may_help(err, compilation.stage):
+            raise
+        raise ModelError(f"the stage {compilation.stage!r} failed: {described(err)}", hint=REPORT) from err
+    try:
+        return _flow(compilation, loaded, portable, others)
+    except Exception as err:
+        if not may_help(err, compilation.stage):
+            raise
+        failure = f"the stage {compilation.stage!r} failed: {described(err)}"
+        try:
+            return _flow_as_it_is(compilation, whole, portable, failure)
+        except Exception as other:
+            if isinstance(err, ModelError | CheckError):
+                raise err from other
+            raise ModelError(f"{failure}; and as it is: {described(other)}", hint=REPORT) from err
+
+
+def _flow(
+    compilation: Compilation, loaded: LoadedModel, portable: TargetBackends, others: Sequence[TargetBackends]
+) -> Report:
+    options, in_stage = compilation.options, compilation.in_stage
+    with in_stage("optimise"):
+        found = optimised(compilation, loaded)
+        if found.loaded.stored is not None:
+            found.loaded.stored.add_made(found.loaded.model)
+        check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
+    with in_stage("reference"):
+        setting, original = ground_truth(compilation, found.loaded)
+        found = kept_if_right(compilation, setting, original, found)
+    if options.dry_run:
+        return dry_report(compilation, setting, found, portable, others)
+    packing = Packing(found.loaded, original, found.passes, options, portable, setting)
+    with in_stage("build"):
+        chosen = chosen_placement(compilation, packing, found.graphs)
+        settled, packing = chosen.settled, packed_as_chosen(packing, chosen.recipe)
+        packing = replace(packing, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
+    if options.pace:
+        with in_stage("pace"):
+            packing = replace(packing, pace_libraries=pace_libraries((compilation.host, *options.targets)))
+    if options.keep_fallback:
+        with in_stage("fallback"):
+            settled = with_fallbacks(setting, settled)
+            compilation.warnings += compile_warnings.of_native_code(settled)
+    if boxes := tuple(target for target in options.targets if not target.gpus):
+        with in_stage("targets"):
+            variants = with_target_variants(setting, settled, portable, boxes)
+            settled = variants.settled
+            packing = replace(packing, targets=target_reports(variants, portable, compilation.host))
+            check_served(packing.targets)
+    if others:
+        with in_stage("chains for GPUs"):
+            packing = replace(packing, chains=settle_chains(setting, found.loaded.model, others, options.pins))
+    check_settled(compilation, packing, settled)
+    compilation.warnings += compile_warnings.of_precision(packing, settled)
+    compilation.warnings += compile_warnings.of_last_resorts(settled.plan, portable.backends)
+    with in_stage("check and write"):
+        report = check_and_write(compilation, packing, settled)
+        keep_decisions(compilation, chosen, loaded)
+    return finished(compilation, report)
+
+
+def _flow_as_it_is(compilation: Compilation, loaded: LoadedModel, portable: TargetBackends, failure: str) -> Report:
+    """Compiles the model as it was loaded for one backend that is there to take any; `failure` says why."""
+    takers = takers_of_all(portable.backends)
+    if not takers:
+        raise ModelError("no backend is left that takes any model", hint="add onnxruntime to --backends")
+    names = " or ".join(backend.name for backend in takers)
+    compilation.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+    compilation.checks.clear()
+    with compilation.in_stage("reference"):
+        setting, original = ground_truth(compilation, loaded)
+    packing = Packing(loaded, original, (AS_IT_IS,), compilation.options, portable, setting)
+    if compilation.options.dry_run:
+        plan = plan_as_it_is(loaded.model, takers[0], portable.backends)
+        return planned_report(compilation, packing, plan)
+    with compilation.in_stage("build"):
+        settled = settled_as_it_is(setting, loaded.model, portable.backends)
+    check_settled(compilation, packing, settled)
+    with compilation.in_stage("check and write"):
+        report = check_and_write(compilation, packing, settled)
+    return finished(compilation, report)
+
+
+def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if backends is None:
+        return None
+    names = backends.split(",") if isinstance(backends, str) else backends
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
+    found = target if isinstance(target, Target) else target_of(fspath(target))
+    return found if cache_buffer is None else with_window_buffer(found, cache_buffer)

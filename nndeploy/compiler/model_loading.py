@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model as a compile takes it: read through the gate, its sizes within memory, and fit for what travels with it.
+
+Comes in: a path, bytes or a proto, and who may build it. Goes out: `LoadedModel`. Law: what does not fit the model (an
+image's description, a pipeline) ends the compile here, before any work.
+"""
+
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.compiler.chains.backend_order import TargetBackends
+from nndeploy.compiler.compilation import Compilation
+from nndeploy.frontend.image_input import check_image_fits
+from nndeploy.frontend.limits import limits_within
+from nndeploy.frontend.load import LoadedModel, load_model
+from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.jobs.memory import memory_limit
+
+
+def model_to_compile(
+    compilation: Compilation, source: Any, chains: Sequence[TargetBackends], folder_for_weights: Callable[[], Path]
+) -> LoadedModel:
+    """Returns the model that `source` holds.
+
+    `folder_for_weights` is called where they are too many for the model's own message; the folder stays until the
+    compile ends.
+
+    Raises:
+        ModelError: it is malformed, or too large for this machine.
+        UsageError: shapes or the image's description do not fit it.
+        DataError: the pipeline does not fit it.
+    """
+    options = compilation.options
+    loaded = load_model(
+        source,
+        shapes=options.shapes,
+        extra_domains=_extra_domains(compilation, chains),
+        limits=limits_within(memory_limit()),
+        folder_for_weights=folder_for_weights,
+    )
+    check_value_sizes(loaded.model, memory_limit())
+    if options.image_input is not None:
+        check_image_fits(options.image_input, loaded.inputs)
+    if compilation.pipeline is not None:
+        compilation.pipeline.check(_outside(loaded))
+    compilation.warnings += loaded.warnings
+    return loaded
+
+
+def _extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:
+    """Returns the operator domains beyond ONNX's own that may be there."""
+    if compilation.options.custom_op_libraries:
+        return ANY_DOMAIN
+    return frozenset(domain for chain in chains for b in chain.backends for domain in b.extra_domains)
+
+
+def _outside(loaded: LoadedModel) -> Manifest:
+    """Returns the manifest that the bundle will have, as far as its user meets it: inputs, outputs and ranges."""
+    return Manifest(loaded.name, loaded.sha256, loaded.inputs, loaded.outputs, (), {}, ranges=loaded.ranges)

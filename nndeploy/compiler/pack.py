@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built submodels -> manifest, members and report of a bundle.
+
+Nothing here depends on the clock, on the machine's paths or on the order of hash tables: the same settled compile
+gives the same bytes. Members with equal content are stored once.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+import nndeploy
+from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
+from nndeploy.bundle.report import (
+    TRANSFORMS,
+    BuildLog,
+    Candidate,
+    ChainReport,
+    CheckReport,
+    NodeReport,
+    PassReport,
+    Report,
+    SubmodelReport,
+    TargetReport,
+)
+from nndeploy.bundle.values import encode_values
+from nndeploy.compiler.chains.backend_order import TargetBackends
+from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, precision_of
+from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
+from nndeploy.compiler.options import CompileOptions, options_to_json
+from nndeploy.frontend.load import LoadedModel
+from nndeploy.partition.count_operators import counted_operators
+from nndeploy.partition.graph import node_name, operator, values_read
+from nndeploy.plugin.interface import Backend
+from nndeploy.values.types import Value
+from nndeploy.verify.original import Original
+
+MAX_GOLDEN_BYTES = 64 << 20
+MAX_LOG = 8192  # characters of a build log that travel in the report
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What stays the same for every bundle, trial or final, of one compile."""
+
+    loaded: LoadedModel
+    original: Original
+    passes: tuple[PassReport, ...]
+    options: CompileOptions
+    portable: TargetBackends
+    setting: Setting
+    candidates: tuple[Candidate, ...] = ()
+    measured_shapes: tuple[str, ...] = ()
+    chains: tuple[SettledChain, ...] = ()
+    limits: tuple[Mapping[str, Limits], ...] = ()
+    pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
+    targets: tuple[TargetReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the compile learnt: comparisons beyond those of single submodels, and warnings."""
+
+    checks: tuple[CheckReport, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Members:
+    """Members by path; equal content is stored under the path that came first."""
+
+    contents: dict[str, bytes | memoryview] = field(default_factory=dict)
+    _path_of: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: str, content: bytes | memoryview) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        stored = self._path_of.setdefault(digest, path)
+        self.contents.setdefault(stored, content)
+        return stored
+
+
+def pack(
+    packing: Packing, settled: Settled, findings: Findings
+) -> tuple[Manifest, dict[str, bytes | memoryview], Report]:
+    """Returns the manifest (without its list of members), the members, and the report."""
+    loaded, members = packing.loaded, _Members()
+    graph = settled.plan.model.graph
+    inputs = {named.name for named in loaded.inputs}
+    chains = [settled, *(chain.settled for chain in packing.chains)]
+    made_by_all = [{name for built in chain.pieces for name in built.piece.outputs} for chain in chains]
+    constants = _constant_outputs(graph, set.intersection(*made_by_all) | inputs)
+    interface = {named.name: named.type for named in (*loaded.inputs, *loaded.outputs)}
+    manifest = Manifest(
+        model_name=loaded.name,
+        model_sha256=loaded.sha256,
+        inputs=loaded.inputs,
+        outputs=loaded.outputs,
+        submodels=tuple(_submodel(built, members) for built in settled.pieces),
+        values={**settled.types, **interface},
+        target_chains=tuple(
+            TargetChain(
+                chain.id,
+                chain.backends.target.name,
+                tuple(_submodel(built, members) for built in chain.settled.pieces),
+                {**chain.settled.types, **interface},
+            )
+            for chain in packing.chains
+            if chain.uses_gpu
+        ),
+        ranges=loaded.ranges,
+        aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
+        constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
+        goldens=_goldens(packing, settled, members),
+        tolerances=packing.setting.tolerances[precision_of(chains)],
+        checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),
+        image_input=packing.options.image_input,
+        pace_libraries={
+            arch: members.add(f"pacing/{arch}/pace.so", library) for arch, library in packing.pace_libraries.items()
+        },
+        pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.pace_libraries else "",
+        provenance=_provenance(packing),
+    )
+    contents = {**members.contents, **packing.options.pipeline}
+    return manifest, contents, report_of(packing, settled.plan, settled, findings, packing.chains)
+
+
+def report_of(
+    packing: Packing,
+    plan: Plan,
+    settled: Settled | None,
+    findings: Findings,
+    chains: Sequence[PlannedChain | SettledChain],
+) -> Report:
+    """Returns the report of a compile, or of a dry run (`settled` None)."""
+    return Report(
+        model=packing.loaded.name,
+        objective=packing.options.objective,
+        shapes=packing.original.shapes,
+        candidates=packing.candidates,
+        measured_shapes=packing.measured_shapes,
+        target_chains=tuple(_chain_report(chain) for chain in chains),
+        targets=packing.targets,
+        **_built(
+            packing.portable.backends,
+            plan,
+            settled,
+            passes=packing.passes,
+            checks=findings.checks,
+            warnings=(*findings.warnings, *plan.placement.warnings),
+        ),
+    )
+
+
+def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
+    settled = chain.settled if isinstance(chain, SettledChain) else None
+    warnings = (*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain))
+    built = _built(chain.backends.backends, chain.plan, settled, warnings=warnings)
+    return ChainReport(id=chain.id, target=chain.backends.target.name, **built)
+
+
+def _built(
+    order: Sequence[Backend],
+    plan: Plan,
+    settled: Settled | None,
+    *,
+    passes: tuple[PassReport, ...] = (),
+    checks: tuple[CheckReport, ...] = (),
+    warnings: tuple[str, ...],
+) -> dict[str, Any]:
+    """Returns the fields of a `BuiltReport`; `passes` and `checks` are those before the chain's own."""
+    names = tuple(backend.name for backend in order)
+    nodes = tuple(_node_reports(plan, names))
+    return {
+        "backends": names,
+        "nodes": nodes,
+        "submodels": tuple(_submodel_reports(plan, nodes)),
+        "passes": (*passes, *_transforms(plan)),
+        "checks": (*checks, *(settled.checks if settled else ())),
+        "dropped": settled.dropped if settled else (),
+        "warnings": warnings,
+        "nondeterministic": tuple(_nondeterministic(settled)) if settled else (),
+        "logs": tuple(_logs(settled)) if settled else (),
+    }
+
+
+def _no_gpu(chain: PlannedChain | SettledChain) -> list[str]:
+    if not isinstance(chain, SettledChain) or chain.uses_gpu:
+        return []
+    target = chain.backends.target.name
+    return [f"no backend for GPUs takes a part of the model: the portable chain serves {target} too"]
+
+
+def _transforms(plan: Plan) -> tuple[PassReport, ...]:
+    return tuple(PassReport(f"{TRANSFORMS}{backend}", count) for backend, count in plan.placement.transformed)
+
+
+def _all_checks(packing: Packing, settled: Settled, findings: Findings) -> list[CheckReport]:
+    chains = [settled, *(chain.settled for chain in packing.chains)]
+    return [*findings.checks, *(check for chain in chains for check in chain.checks)]
+
+
+def _submodel(built: BuiltPiece, members: _Members) -> Submodel:
+    piece = built.piece
+    variants = tuple(
+        _variant(piece.id, built.variant_id(i), variant, members) for i, variant in enumerate(built.variants)
+    )
+    return Submodel(piece.id, piece.inputs, piece.outputs, variants)
+
+
+def _variant(submodel: str, name: str, variant: BuiltVariant, members: _Members) -> Variant:
+    files = {
+        file: members.add(f"submodels/{submodel}/{name}/{file}", content)
+        for file, content in sorted(variant.artifact.files.items())
+    }
+    return Variant(
+        id=name,
+        backend=variant.backend,
+        target=variant.target.name,
+        files=files,
+        metadata=variant.artifact.metadata,
+        requires=variant.artifact.requires,
+        native_code=variant.artifact.native_code,
+        deterministic=variant.artifact.deterministic,
+    )
+
+
+def _operators(packing: Packing, chains: Sequence[Settled]) -> bytes:
+    """Returns what the operators of each submodel compute at the shapes of the first sample."""
+    first = packing.original.samples[0] if packing.original.samples else {}
+    submodels = {
+        built.piece.id: counted_operators(built.piece.model, shapes)
+        for settled in chains
+        for shapes in [packing.setting.shapes_of(settled.plan.model)]
+        for built in settled.pieces
+    }
+    shapes = {name: value.shape for name, value in first.items() if isinstance(value, np.ndarray)}
+    return operators_to_json(CountedOperators(shapes, submodels))
+
+
+def _constant_outputs(graph: ir.Graph, computed: set[str]) -> dict[str, Value]:
+    return {
+        value.name: value.const_value.numpy()
+        for value in graph.outputs
+        if value.name and value.name not in computed and value.const_value is not None
+    }
+
+
+def _goldens(packing: Packing, settled: Settled, members: _Members) -> tuple[Golden, ...]:
+    """Returns the samples that travel; outputs that two right runs need not agree on are left out."""
+    original, incomparable = packing.original, packing.setting.incomparable
+    kept, size = [], 0
+    for i, (sample, outputs) in enumerate(zip(original.samples, original.outputs, strict=True)):
+        parts = {"inputs": sample, "outputs": {name: v for name, v in outputs.items() if name not in incomparable}}
+        if len(settled.pieces) > 1 and settled.boundaries:
+            between = {name for built in settled.pieces for name in (*built.piece.inputs, *built.piece.outputs)}
+            parts["boundaries"] = {
+                name: value
+                for name, value in settled.boundaries[i].items()
+                if name in between and name not in sample and name not in outputs and name not in incomparable
+            }
+        encoded = {part: encode_values(values) for part, values in parts.items() if values or part != "boundaries"}
+        size += sum(len(data) for data in encoded.values())
+        if i >= packing.options.num_goldens or size > MAX_GOLDEN_BYTES:
+            break
+        paths = {part: members.add(f"goldens/{i}/{part}.values", data) for part, data in encoded.items()}
+        limits = {name: of for name, of in packing.limits[i].items() if name in outputs} if packing.limits else {}
+        kept.append(Golden(paths["inputs"], paths["outputs"], paths.get("boundaries", ""), original.origin, limits))
+    return tuple(kept)
+
+
+def _check_to_json(check: CheckReport) -> dict[str, Any]:
+    return {name: getattr(check, name) for name in check.__slots__}
+
+
+def _provenance(packing: Packing) -> dict[str, Any]:
+    return {
+        "tools": {"nndeploy": nndeploy.__version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
+        "backends": _versions(packing),
+        "options": options_to_json(packing.options),
+        "passes": {report.name: report.count for report in packing.passes},
+    }
+
+
+def _versions(packing: Packing) -> dict[str, str]:
+    """Returns the version of each backend's library that built something."""
+    everyone = (packing.portable, *(chain.backends for chain in packing.chains))
+    return {name: version for who in everyone for name, version in who.versions.items()}
+
+
+def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
+    region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
+    reports = []
+    for node in plan.model.graph:
+        name = node_name(node)
+        backend = plan.backend_of[name]
+        refusals = plan.placement.refusals(name, order)
+        if name in plan.moved:
+            refusals[plan.placement.backend_of[name]] = plan.moved[name]
+            refusals.pop(backend, None)
+        reports.append(
+            NodeReport(
+                name,
+                operator(node),
+                backend,
+                plan.submodel_id(region_of[name]),
+                round(plan.costs.compute_share(name), 6),
+                tuple(value.name or "" for value in values_read(node) if not value.is_initializer()),
+                tuple(value.name or "" for value in node.outputs if value.name),
+                refusals,
+            )
+        )
+    return reports
+
+
+def _submodel_reports(plan: Plan, nodes: Sequence[NodeReport]) -> list[SubmodelReport]:
+    reports = []
+    for i, region in enumerate(plan.regions):
+        name = plan.submodel_id(i)
+        inside = [node for node in nodes if node.submodel == name]
+        share = round(sum(node.share for node in inside), 6)
+        reports.append(SubmodelReport(name, region.backend, len(inside), share, _main_refusals(inside)))
+    return reports
+
+
+def _main_refusals(nodes: Sequence[NodeReport]) -> dict[str, str]:
+    """Returns for each higher backend the reason that stands for most nodes, with how many and an operator."""
+    reasons: dict[str, dict[str, list[NodeReport]]] = {}
+    for node in nodes:
+        for backend, reason in node.refusals.items():
+            reasons.setdefault(backend, {}).setdefault(reason, []).append(node)
+    summary = {}
+    for backend, by_reason in reasons.items():
+        reason, refused = max(by_reason.items(), key=lambda item: len(item[1]))
+        more = f" (+{len(by_reason) - 1} other reasons)" if len(by_reason) > 1 else ""
+        summary[backend] = f"{refused[0].op} {refused[0].name!r}: {reason}{more}"
+    return summary
+
+
+def _logs(settled: Settled) -> Iterator[BuildLog]:
+    for built in settled.pieces:
+        for i, variant in enumerate(built.variants):
+            if text := variant.artifact.log:
+                kept = text if len(text) <= MAX_LOG else f"{text[:MAX_LOG]}\n[{len(text) - MAX_LOG} characters more]"
+                yield BuildLog(built.piece.id, built.variant_id(i), kept)
+
+
+def _nondeterministic(settled: Settled) -> list[str]:
+    return [
+        f"submodels/{built.piece.id}/{built.variant_id(i)}"
+        for built in settled.pieces
+        for i, variant in enumerate(built.variants)
+        if not variant.artifact.deterministic
+    ]

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways in which a model may be placed that are worth a thought, as recipes: plain data that make a plan again.
+
+First the split by the order of tiers, then each inference library with the whole graph as its exporter wrote it, which
+the fusions of such a library know best, then each backend that takes much of the compute before all others. Laws: the
+same model, backends and pins give the same recipes; every recipe keeps the user's pins.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from nndeploy.compiler.chains.assumed_sizes import STEPS
+from nndeploy.compiler.chains.chain_plan import Plan, plan_for
+from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.errors import ModelError, UsageError
+from nndeploy.partition.speeds import chain_seconds
+from nndeploy.passes.name_sizes import NameSizes
+from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
+
+Pins = tuple[tuple[str, str], ...]
+"""(glob of node names, backend)."""
+
+OPTIMISED, EXPORTED = "optimised", "exported"
+STEP_OF = {f"optimised, usual sizes in steps of {step}": step for step in STEPS}
+"""Graphs whose open sizes are assumed to be usual ones (`Setting.assumed`) -> step of the sizes of images."""
+WHOLE_MODEL_TIERS = (1, 4)
+"""Tiers of backends that have fusions of their own for whole models."""
+MIN_SHARE = 0.1
+"""Of the compute: who takes less cannot make the whole much faster by being asked first."""
+MIN_SHARE_OF_OWN_KERNELS = 0.5
+"""A backend that is compiled for each model is only put first where it has most of the compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What makes a plan: a graph by its name in `Graphs`, backends in order, pins; `name` is for people."""
+
+    name: str
+    graph: str
+    order: tuple[str, ...]
+    pins: Pins = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A recipe's plan, and the seconds that a call of it is predicted to take."""
+
+    recipe: Recipe
+    plan: Plan
+    seconds: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one backend has the whole model."""
+        return len(self.plan.regions) == 1
+
+    @property
+    def name(self) -> str:
+        """What to call it: the backend that has the whole model, or what the recipe is called."""
+        if not self.is_whole:
+            return self.recipe.name
+        how = (
+            ", as exported"
+            if self.recipe.graph == EXPORTED
+            else ", usual sizes"
+            if self.recipe.graph in STEP_OF
+            else ""
+        )
+        return self.plan.regions[0].backend + how
+
+
+Graphs = Mapping[str, ir.Model]
+"""`OPTIMISED`, `EXPORTED` where that is another, and those of `STEP_OF` where usual sizes can be assumed."""
+
+
+def with_usual_sizes(graphs: Graphs, setting: Setting) -> Graphs:
+    """Returns the graphs with those whose open sizes are assumed to be usual ones, named by what they are of these."""
+    found = dict(graphs)
+    for graph, step in STEP_OF.items():
+        if step in setting.assumed:
+            found[graph] = graphs[OPTIMISED].clone()
+            NameSizes(setting.assumed[step]).rewrite(found[graph])
+    return found
+
+
+def setting_for(setting: Setting, graphs: Graphs, recipe: Recipe) -> Setting:
+    """Returns the setting in which a recipe is planned and built."""
+    return setting.assuming(STEP_OF[recipe.graph], graphs[OPTIMISED]) if recipe.graph in STEP_OF else setting
+
+
+def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
+    """Returns the recipe of the split by the order of tiers."""
+    return Recipe("priority", OPTIMISED, tuple(backend.name for backend in order), pins)
+
+
+def other_recipes(graphs: Graphs, first: Plan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns the recipes beside the split by priority, whose plan is `first`."""
+    found = []
+    if EXPORTED in graphs and not pins:
+        found += [
+            Recipe(f"{backend.name} alone, as exported", EXPORTED, _put_first(backend, order))
+            for backend in order
+            if backend.tier in WHOLE_MODEL_TIERS
+        ]
+    for backend in order[1:]:
+        least = MIN_SHARE_OF_OWN_KERNELS if backend.tier == OWN_KERNELS_TIER else MIN_SHARE
+        if backend.tier < LAST_RESORT_TIER and _share_taken(first, backend.name) >= least:
+            found.append(Recipe(f"{backend.name} first", OPTIMISED, _put_first(backend, order), pins))
+    return found
+
+
+def recipes_of_usual_sizes(graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns recipes in which our own kernels come first, built for usual ranges of sizes that are open."""
+    return [
+        Recipe(f"{backend.name} first, usual sizes", graph, _put_first(backend, order), pins)
+        for backend in order
+        if backend.tier == OWN_KERNELS_TIER and backend.device_kind == "cpu"
+        for graph in STEP_OF
+        if graph in graphs
+    ]
+
+
+def _put_first(backend: Backend, order: Sequence[Backend]) -> tuple[str, ...]:
+    return (backend.name, *(other.name for other in order if other is not backend))
+
+
+def variations(best: Planned, limit: int) -> list[Recipe]:
+    """Returns `best` with one of its heaviest regions given to another backend that takes it."""
+    plan, placement = best.plan, best.plan.placement
+    if len(plan.regions) < 2:
+        return []
+    found = []
+    seconds = [sum(plan.costs.seconds[node.name or ""] for node in region.nodes) for region in plan.regions]
+    heaviest = sorted(range(len(plan.regions)), key=lambda i: -seconds[i])
+    for i in heaviest[:limit]:
+        names = [node.name or "" for node in plan.regions[i].nodes]
+        if placement.pinned.intersection(names):
+            continue
+        for backend in placement.answers:
+            if backend == plan.regions[i].backend or not placement.takes_all(backend, names):
+                continue
+            pins = tuple((literal(node), other) for node, other in plan.backend_of.items())
+            pins += tuple((literal(node), backend) for node in names)
+            name = f"{plan.submodel_id(i)} on {backend}"
+            found.append(replace(best.recipe, name=name, order=tuple(placement.answers), pins=pins))
+    return found
+
+
+def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[[str], Backend]) -> Planned:
+    """Returns a recipe's plan.
+
+    Raises:
+        ModelError: a node has no backend.
+        UsageError: a pin does not fit.
+    """
+    order = [backend(name) for name in recipe.order]
+    plan = plan_for(setting_for(setting, graphs, recipe), graphs[recipe.graph], order, recipe.pins)
+    return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
+
+
+def plans_of(
+    setting: Setting, graphs: Graphs, recipes: Sequence[Recipe], backend: Callable[[str], Backend]
+) -> list[Planned]:
+    """Returns the plans of those recipes that have one; splits are of the optimised graph."""
+    found = []
+    for recipe in recipes:
+        try:
+            plan = planned(setting, graphs, recipe, backend)
+        except (ModelError, UsageError):
+            continue  # no candidate: nobody takes what it leaves, or its transforms leave nothing to pin
+        if plan.is_whole or recipe.graph != EXPORTED:
+            found.append(plan)
+    return found
+
+
+def is_same(one: Planned, other: Planned) -> bool:
+    """Returns whether two plans place the same graph alike."""
+    return one.recipe.graph == other.recipe.graph and one.plan.backend_of == other.plan.backend_of
+
+
+def literal(name: str) -> str:
+    """Returns a glob that matches exactly `name`."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def share_placed(plan: Plan, backend: str) -> float:
+    """Returns the share of the compute that a backend has in a plan."""
+    return sum(plan.costs.share(node) for node, has_it in plan.backend_of.items() if has_it == backend)
+
+
+def _share_taken(plan: Plan, backend: str) -> float:
+    return sum(plan.costs.share(node) for node, answer in plan.placement.answers[backend].items() if answer.ok)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of what a compile decided, so that another compile decides alike without measuring.
+
+JSON: which model and options it is for, the recipe of the placement that was chosen, and the table of all candidates
+with their predicted and measured times. Law: a bundle made again from the same model, options and decisions holds the
+same report.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.report import Candidate, candidate_from_json
+from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, STEP_OF, Recipe
+from nndeploy.errors import DataError, InputOutputError
+
+FORMAT = 1
+MAX_BYTES = 64 << 20
+_KEYS = {"format", "model_sha256", "options_sha256", "chosen", "candidates", "measured_shapes", "dropped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What was decided: the recipe, the table behind it, and what candidates lost on the way."""
+
+    recipe: Recipe
+    candidates: tuple[Candidate, ...]
+    measured_shapes: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def decisions_from_file(path: Path, model_sha256: str, options: Mapping[str, Any]) -> Decisions:
+    """Returns the decisions for a model and the options of a compile.
+
+    Raises:
+        DataError: the file is malformed, or for another model or other options.
+        InputOutputError: it cannot be read.
+    """
+    where, hint = str(path), "remove the file to decide anew"
+    data = _read(path)
+    if not isinstance(data, dict) or data.keys() != _KEYS or data["format"] != FORMAT:
+        raise DataError(f"not a file of decisions of format {FORMAT}", where=where)
+    if data["model_sha256"] != model_sha256:
+        raise DataError("the decisions are for another model", where=where, hint=hint)
+    if data["options_sha256"] != _digest(options):
+        raise DataError("the decisions are for other options of compile", where=where, hint=hint)
+    try:
+        candidates = tuple(candidate_from_json(each) for each in data["candidates"])
+        shapes, dropped = (tuple(map(str, data[key])) for key in ("measured_shapes", "dropped"))
+        return Decisions(_recipe(data["chosen"]), candidates, shapes, dropped)
+    except (TypeError, ValueError, AttributeError, KeyError) as err:
+        raise DataError(f"malformed decisions: {err}", where=where) from err
+
+
+def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options: Mapping[str, Any]) -> None:
+    """Writes the decisions: the whole file or nothing.
+
+    Raises:
+        InputOutputError: it cannot be written.
+    """
+    data = {
+        "format": FORMAT,
+        "model_sha256": model_sha256,
+        "options_sha256": _digest(options),
+        "chosen": dataclasses.asdict(decisions.recipe),
+        "candidates": [dataclasses.asdict(candidate) for candidate in decisions.candidates],
+        "measured_shapes": decisions.measured_shapes,
+        "dropped": decisions.dropped,
+    }
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as err:
+        partial.unlink(missing_ok=True)
+        raise InputOutputError(f"the decisions cannot be written: {err.strerror}", where=str(path)) from err
+
+
+def _read(path: Path) -> Any:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DataError(f"decisions have at most {MAX_BYTES:,} bytes", where=str(path))
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as err:
+        raise InputOutputError(f"the decisions cannot be read: {err.strerror}", where=str(path)) from err
+    except (ValueError, RecursionError) as err:
+        raise DataError("the decisions are no JSON", where=str(path)) from err
+
+
+def _recipe(data: Any) -> Recipe:
+    name, graph, order, pins = data["name"], data["graph"], data["order"], data["pins"]
+    pairs = [tuple(pin) for pin in pins]
+    texts = [name, *order, *(text for pair in pairs for text in pair)]
+    if graph not in (OPTIMISED, EXPORTED, *STEP_OF) or not order or any(len(pair) != 2 for pair in pairs):
+        raise ValueError("the choice is no recipe")
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a name is no text")
+    return Recipe(name, graph, tuple(order), tuple((glob, backend) for glob, backend in pairs))
+
+
+def _digest(options: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which placement a bundle gets: candidates are predicted, the hopeless left out, the others built and raced.
+
+    recipes (candidates.py) -> plans -> predicted -> built and checked -> raced as the bundles they would be
+      -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
+      -> variations of the best split, raced too
+
+A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
+layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
+no shape weighs more because it is larger. How long is measured depends on how long a call takes. Where nothing can be
+measured (no inputs run, or the target is another machine) the prediction decides by the same rule.
+
+The whole model on each engine is among the candidates, so the result is never slower than the best of them but for
+noise.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from nndeploy.bundle.report import Candidate
+from nndeploy.compiler.chains.built_chain import Settled
+from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.compiler.chains.fallbacks import runs_at_all_sizes, with_fallbacks
+from nndeploy.compiler.chains.lower import Memo, settle
+from nndeploy.compiler.placement.candidates import (
+    MIN_SHARE_OF_OWN_KERNELS,
+    OPTIMISED,
+    STEP_OF,
+    WHOLE_MODEL_TIERS,
+    Graphs,
+    Pins,
+    Planned,
+    Recipe,
+    by_priority,
+    is_same,
+    other_recipes,
+    planned,
+    plans_of,
+    recipes_of_usual_sizes,
+    setting_for,
+    share_placed,
+    variations,
+)
+from nndeploy.errors import BuildRefusedError, DataError, ModelError, UsageError
+from nndeploy.jobs.tasks import MeasureOptions
+from nndeploy.partition.extract import take_shapes_of
+from nndeploy.partition.speeds import prepares_for_sizes
+from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend
+from nndeploy.values.types import Value, shapes_text
+
+MIN_GAIN = 0.10
+"""Another placement must be so much faster than the split by the order of tiers, so that two builds decide alike."""
+ENGINE_GAIN = 0.03
+"""An engine that has the whole model alone needs only this: nobody is to be slower with us than without."""
+MARGIN = 0.03
+"""A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
+NEW_SIZES = 0.05
+"""What a backend that prepares itself for each new size must win by where sizes vary, for a race repeats its few."""
+PRUNED = 3.0
+"""Times the least prediction: who is predicted slower is not built."""
+PRUNED_OWN_KERNELS = 1.1
+"""The same for those that are compiled for each model, which takes long."""
+SMALL_SECONDS = 100e-6
+"""A call of this length is not worth a compiler, and what a call costs, which is known well, decides."""
+PRUNED_SMALL = 2.0
+MAX_REGIONS_TRIED = 4
+MAX_SHAPES = 8
+
+CALLS_MEASURED = 30
+LEAST_SECONDS = 0.02
+MOST_SECONDS = 1.0
+"""Each candidate and shape."""
+
+WriteTrial = Callable[[Settled, Recipe, Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A candidate that was built, and what it took: the geometric mean and the milliseconds at each shape."""
+
+    planned: Planned
+    settled: Settled
+    shape_ms: tuple[float, ...] = ()
+
+    @property
+    def ms(self) -> float:
+        """The measured milliseconds, or where nothing was measured the predicted ones."""
+        return statistics.geometric_mean(self.shape_ms) if self.shape_ms else self.planned.seconds * 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """How candidates are measured: `write` makes the bundle of one, in `folder`; no `samples`: not at all.
+
+    `sizes_vary` says that the model's sizes are open, and nobody said which will come.
+    """
+
+    write: WriteTrial
+    folder: Path
+    samples: Sequence[Mapping[str, Value]]
+    options: MeasureOptions
+    sizes_vary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The placement that was chosen, built; how it is made again; and the table of all that were thought of."""
+
+    settled: Settled
+    recipe: Recipe
+    candidates: tuple[Candidate, ...] = ()
+    measured_shapes: tuple[str, ...] = ()
+
+
+def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> Chosen:
+    """Returns the split by the order of tiers.
+
+    Raises:
+        ModelError: some node has no backend left.
+    """
+    recipe = by_priority(order, pins)
+    return Chosen(settle(setting, graphs[recipe.graph], order, pins), recipe)
+
+
+def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], recipe: Recipe) -> Settled:
+    """Returns the placement of a recipe that was chosen before.
+
+    Raises:
+        ModelError: some node has no backend left.
+    """
+    builders = [_by_name(order)(name) for name in recipe.order]
+    settled = settle(setting_for(setting, graphs, recipe), graphs[recipe.graph], builders, recipe.pins)
+    return _for_all_sizes(setting, graphs, settled) if recipe.graph in STEP_OF else settled
+
+
+def planned_best(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins
+) -> tuple[Planned, list[Planned]]:
+    """Returns the plan that the prediction prefers, and all that were thought of; nothing is built.
+
+    Raises:
+        ModelError: some node has no backend.
+    """
+    plans = _plans(setting, graphs, order, pins)
+    tiers = {backend.name: backend.tier for backend in order}
+    return plans[_decided(plans, [plan.seconds for plan in plans], tiers)], plans
+
+
+def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins, race: Race) -> Chosen:
+    """Returns the placement that is to be taken, by `MIN_GAIN` and `ENGINE_GAIN`; all candidates keep `pins`.
+
+    Raises:
+        ModelError: some node has no backend left in every candidate.
+    """
+    plans = _plans(setting, graphs, order, pins)
+    tiers = {backend.name: backend.tier for backend in order}
+    least = min(plan.seconds for plan in plans)
+    pruned = [plan for plan in plans if plan.seconds > _limit(plan, tiers, least) * least]
+    memos: dict[str, Memo] = {}
+    trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
+    if not trials:
+        trials = _built(setting, graphs, order, pruned, memos)
+    if not trials:  # the reason is that of the split by priority
+        return chosen_by_priority(setting, graphs, order, pins)
+    trials = _raced(setting, trials, race)
+    best = _decided_trial(trials, tiers, race.sizes_vary)
+    more = [
+        plan
+        for plan in plans_of(setting, graphs, variations(trials[best].planned, MAX_REGIONS_TRIED), _by_name(order))
+        if plan.seconds <= PRUNED * trials[best].planned.seconds and not any(is_same(plan, t.planned) for t in trials)
+    ]
+    if more and race.samples:
+        trials += _built(setting, graphs, order, more, memos)
+        trials = _raced(setting, trials, race)
+        best = _decided_trial(trials, tiers, race.sizes_vary)
+    shapes = tuple(shapes_text(sample) for sample in race.samples[: len(trials[best].shape_ms)])
+    lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
+    settled = replace(trials[best].settled, dropped=tuple(lost))
+    return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes)
+
+
+def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
+    """Returns the plans, each once; the split by priority first."""
+    by_name = _by_name(order)
+    first = planned(setting, graphs, by_priority(order, pins), by_name)
+    found = [first]
+    for plan in plans_of(setting, graphs, other_recipes(graphs, first.plan, order, pins), by_name):
+        if not any(is_same(plan, other) for other in found):
+            found.append(plan)
+    return found + _of_usual_sizes(setting, graphs, order, pins)
+
+
+def _of_usual_sizes(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
+    """Returns the plan of usual sizes that is predicted to be the fastest; of two alike the one of the wider ranges."""
+    plans = plans_of(setting, graphs, recipes_of_usual_sizes(graphs, order, pins), _by_name(order))
+    plans = [plan for plan in plans if share_placed(plan.plan, plan.recipe.order[0]) >= MIN_SHARE_OF_OWN_KERNELS]
+    least = min((plan.seconds for plan in plans), default=0.0)
+    return [plan for plan in plans if plan.seconds <= least * (1 + MARGIN)][:1]
+
+
+def _limit(plan: Planned, tiers: Mapping[str, int], least: float) -> float:
+    """Returns how many times the least prediction a plan may take to be built."""
+    has_own_kernels = any(tiers[region.backend] == OWN_KERNELS_TIER for region in plan.plan.regions)
+    if least < SMALL_SECONDS:
+        return 1.0 if has_own_kernels else PRUNED_SMALL
+    return PRUNED_OWN_KERNELS if has_own_kernels else PRUNED
+
+
+def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
+    return {backend.name: backend for backend in order}.__getitem__
+
+
+def _built(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned], memos: dict[str, Memo]
+) -> list[Trial]:
+    by_name, found = _by_name(order), []
+    for plan in plans:
+        recipe = plan.recipe
+        builders = [by_name(name) for name in recipe.order]
+        memo = memos.setdefault(recipe.graph, {})
+        try:
+            asked = setting_for(setting, graphs, recipe)
+            settled = settle(asked, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
+        except (ModelError, UsageError):
+            continue  # nobody builds what it leaves
+        if recipe.graph in STEP_OF:
+            settled = _for_all_sizes(setting, graphs, settled)
+            if not runs_at_all_sizes(settled):
+                continue
+        found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
+    return found
+
+
+def _for_all_sizes(setting: Setting, graphs: Graphs, settled: Settled) -> Settled:
+    """Returns a chain of usual sizes whose pieces tell no more of sizes than is always so, with variants for those."""
+    pieces = []
+    for built in settled.pieces:
+        model = built.piece.model.clone()
+        take_shapes_of(model, graphs[OPTIMISED])
+        pieces.append(replace(built, piece=replace(built.piece, model=model)))
+    return with_fallbacks(setting, replace(settled, pieces=tuple(pieces)))
+
+
+def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
+    """Returns the trials with what they took; as they are where there is nothing to compare or to compare with."""
+    if len(trials) < 2 or not race.samples:
+        return trials
+    paths = []
+    for i, trial in enumerate(trials):
+        paths.append(race.folder / f"{i}.nnd")
+        race.write(trial.settled, trial.planned.recipe, paths[-1])
+    setting.events("measure", f"{len(trials)} candidates")
+    try:
+        times = _times(setting, race, paths)
+    except (BuildRefusedError, DataError):
+        return trials
+    return [
+        Trial(trial.planned, trial.settled, tuple(round(ms, 5) for ms in each))
+        for trial, each in zip(trials, times, strict=True)
+    ]
+
+
+def _times(setting: Setting, race: Race, paths: Sequence[Path]) -> list[list[float]]:
+    """Returns the milliseconds of each bundle at each sample; at the first alone where one will not run the others."""
+    try:
+        return setting.workers.measure(paths, race.samples, race.options)
+    except (BuildRefusedError, DataError):
+        if len(race.samples) == 1:
+            raise
+        return setting.workers.measure(paths, race.samples[:1], race.options)
+
+
+def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:
+    plans = [trial.planned for trial in trials]
+    factors = [1 + NEW_SIZES * (sizes_vary and prepares_for_sizes(plan.plan.regions)) for plan in plans]
+    times = [trial.ms * factor for trial, factor in zip(trials, factors, strict=True)]
+    return _decided(plans, times, tiers)
+
+
+def _decided(plans: Sequence[Planned], times: Sequence[float], tiers: Mapping[str, int]) -> int:
+    """Returns the index of the plan that is taken; the first is the split by the order of tiers, where it was built."""
+    least = min(times)
+    engines = [time for plan, time in zip(plans, times, strict=True) if _is_engine(plan, tiers)]
+    if plans[0].recipe.name == "priority":
+        is_near = least > (1 - MIN_GAIN) * times[0]
+        if is_near and min(engines, default=math.inf) > (1 - ENGINE_GAIN) * times[0]:
+            return 0
+    penalised = [time * (1 + MARGIN * (not plan.is_whole)) for plan, time in zip(plans, times, strict=True)]
+    return next(i for i, time in enumerate(penalised) if time <= min(penalised) * (1 + MARGIN / 3))
+
+
+def _is_engine(plan: Planned, tiers: Mapping[str, int]) -> bool:
+    return plan.is_whole and tiers[plan.plan.regions[0].backend] in WHOLE_MODEL_TIERS
+
+
+def _table(trials: Sequence[Trial], best: int, pruned: Sequence[Planned]) -> tuple[Candidate, ...]:
+    built = [
+        Candidate(
+            trial.planned.name,
+            round(trial.ms, 4) if trial.shape_ms else None,
+            i == best,
+            trial.shape_ms,
+            round(trial.planned.seconds * 1e3, 4),
+        )
+        for i, trial in enumerate(trials)
+    ]
+    return (*built, *(Candidate(plan.name, None, False, (), round(plan.seconds * 1e3, 4)) for plan in pruned))
+
+
+def shapes_to_measure(samples: Sequence[Mapping[str, Value]]) -> dict[str, Mapping[str, Value]]:
+    """Returns the first sample of each shape, at most `MAX_SHAPES`, by its shapes as text."""
+    found: dict[str, Mapping[str, Value]] = {}
+    for sample in samples:
+        found.setdefault(shapes_text(sample), sample)
+    return dict(islice(found.items(), MAX_SHAPES))
+
+
+def seconds_to_measure(call_seconds: float, num_shapes: int) -> float:
+    """Returns how long each candidate is measured whose call is predicted to take `call_seconds`."""
+    return num_shapes * min(max(CALLS_MEASURED * call_seconds, LEAST_SECONDS), MOST_SECONDS)

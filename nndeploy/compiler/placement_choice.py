@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placement that a bundle gets: replayed from a file of decisions, the split by tiers, or the fastest measured.
+
+    file of decisions there -> its recipe again
+    objective "priority", or weights beyond a message -> the split by the order of tiers
+    else                    -> candidates are built, checked and measured (`nndeploy.compiler.placement.objective`)
+
+Law: with the same model, options and decisions the same placement comes out, and nothing is measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nndeploy.bundle.report import PassReport
+from nndeploy.compiler.chains.backend_order import pins_for
+from nndeploy.compiler.chains.built_chain import Settled
+from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.compiler.compilation import Compilation
+from nndeploy.compiler.options import options_to_json
+from nndeploy.compiler.pack import Packing
+from nndeploy.compiler.placement.candidates import (
+    EXPORTED,
+    OPTIMISED,
+    STEP_OF,
+    Graphs,
+    Pins,
+    Planned,
+    Recipe,
+    by_priority,
+    planned,
+    with_usual_sizes,
+)
+from nndeploy.compiler.placement.decisions import Decisions, decisions_from_file, write_decisions
+from nndeploy.compiler.placement.objective import (
+    Chosen,
+    Race,
+    chosen_again,
+    chosen_by_priority,
+    fastest,
+    planned_best,
+    seconds_to_measure,
+    shapes_to_measure,
+)
+from nndeploy.compiler.whole_bundle import write_whole
+from nndeploy.errors import DataError
+from nndeploy.frontend.load import LoadedModel
+from nndeploy.jobs.tasks import MeasureOptions
+from nndeploy.jobs.temporary import temporary_folder
+from nndeploy.partition.cost import estimate_costs
+from nndeploy.plugin.interface import Backend
+from nndeploy.values.types import Value
+from nndeploy.verify.original import samples_of_other_sizes
+from nndeploy.verify.samples import has_free_size
+
+AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
+MAX_SECONDS_AT_OTHER_SIZES = 0.02
+"""Predicted for a call: longer ones are raced at the sizes of the samples alone."""
+
+
+def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs) -> Chosen:
+    """Returns the placement of the portable chain, built and checked.
+
+    Raises:
+        DataError: the file of decisions is for another model or other options, or for backends that do not build here.
+        ModelError: some node has no backend left.
+    """
+    setting, order = packing.setting, packing.portable.backends
+    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
+    if compilation.decisions is not None and compilation.decisions.exists():
+        decided = _decided(packing, order, compilation.decisions)
+        settled = chosen_again(setting, graphs, order, decided.recipe)
+        settled = replace(settled, dropped=decided.dropped)
+        return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
+    if (
+        compilation.options.objective == "priority" or packing.loaded.stored is not None
+    ):  # each candidate has its weights
+        return chosen_by_priority(setting, graphs, order, pins)
+    return _measured(compilation, packing, graphs, pins)
+
+
+def planned_placement(compilation: Compilation, setting: Setting, graphs: Graphs, order: Sequence[Backend]) -> Planned:
+    """Returns who would run what, as far as that is known before anything is measured."""
+    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
+    if compilation.options.objective == "priority":
+        return planned(setting, graphs, by_priority(order, pins), {b.name: b for b in order}.__getitem__)
+    best, _ = planned_best(setting, graphs, order, pins)
+    return best
+
+
+def packed_as_chosen(packing: Packing, recipe: Recipe) -> Packing:
+    """Returns what is packed where the graph of `recipe` was chosen: no pass had a part in the one as exported."""
+    return packing if recipe.graph != EXPORTED else replace(packing, passes=(AS_EXPORTED,))
+
+
+def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel) -> None:
+    """Writes what was decided to the file that was named, unless that decided it.
+
+    Raises:
+        InputOutputError: it cannot be written.
+    """
+    path = compilation.decisions
+    if path is not None and not path.exists():
+        decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, chosen.settled.dropped)
+        write_decisions(path, decisions, loaded.sha256, options_to_json(compilation.options))
+
+
+def _pins(compilation: Compilation, order: Sequence[Backend]) -> Pins:
+    return tuple(pins_for(compilation.options.pins, order))
+
+
+def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decisions:
+    found = decisions_from_file(path, packing.loaded.sha256, options_to_json(packing.options))
+    here = {backend.name for backend in order}
+    if missing := [name for name in found.recipe.order if name not in here]:
+        raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(path))
+    if found.recipe.graph in STEP_OF and STEP_OF[found.recipe.graph] not in packing.setting.assumed:
+        raise DataError("the decisions assume usual sizes, which those of the samples are not", where=str(path))
+    return found
+
+
+def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: Pins) -> Chosen:
+    setting, options = packing.setting, compilation.options
+    call_seconds = estimate_costs(graphs[OPTIMISED], setting.shapes_of(graphs[OPTIMISED])).total
+    samples = _samples_to_race(packing, call_seconds)
+    measure = MeasureOptions(
+        seconds=seconds_to_measure(call_seconds, len(samples)),
+        inflight=1 if options.objective == "latency" else max(2, compilation.host.num_cores),
+        threads=options.threads or 1,
+        custom_op_libraries=options.custom_op_libraries,
+    )
+
+    def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
+        write_whole(compilation, packed_as_chosen(packing, recipe), trial, path)
+
+    with temporary_folder("measure") as folder:
+        sizes_vary = has_free_size(packing.loaded.inputs, packing.loaded.ranges)
+        race = Race(write_trial, folder, samples, measure, sizes_vary)
+        return fastest(setting, graphs, packing.portable.backends, pins, race)
+
+
+def _samples_to_race(packing: Packing, call_seconds: float) -> tuple[Mapping[str, Value], ...]:
+    """Returns a sample of each shape that is known; of open sizes that were made up some around them too."""
+    samples = tuple(shapes_to_measure(packing.original.samples).values())
+    if len(samples) != 1 or call_seconds > MAX_SECONDS_AT_OTHER_SIZES:
+        return samples
+    return (*samples, *samples_of_other_sizes(packing.loaded, packing.setting.reference, packing.original))
