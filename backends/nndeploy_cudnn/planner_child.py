@@ -22,8 +22,8 @@ import struct
 import sys
 from typing import Any
 
+from nndeploy.backend_kit.fixed_layout import is_layout_fixed, start_again_with_fixed_layout
 from nndeploy.errors import UnavailableError, one_line
-from nndeploy.jobs.fixed_layout import is_layout_fixed, start_again_with_fixed_layout
 from nndeploy_cudnn.engines import build_plan
 from nndeploy_cudnn.graph import graph_from_json
 from nndeploy_cudnn.library import (

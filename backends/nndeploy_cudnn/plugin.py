@@ -50,7 +50,7 @@ class Plugin:
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
         """Returns the expansion of operators that ONNX defines by others."""
-        from nndeploy.transforms.expand_function import ExpandFunction
+        from nndeploy.backend_kit.transforms.expand_function import ExpandFunction
 
         return (ExpandFunction(),)
 

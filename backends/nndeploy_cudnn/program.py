@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import canonical_json, parse_json
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ small as the shapes of a call allow. Law: two values that overlap in memory do n
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
-from nndeploy.own_operators.usage import readers_of
+from nndeploy.backend_kit.kernels.memory import Lifetime, aligned, piled, placed
+from nndeploy.backend_kit.kernels.usage import readers_of
 from nndeploy.values.size import Dim, bounds
 from nndeploy_native.isa import Isa
 from nndeploy_native.lowering.context import Lowered

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.memory import aligned
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Target
 from nndeploy.values.size import Dim, Size, bounds, typical

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.files.account_cache import own_cache_folder
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.plugin.cache_file import read_cache, write_cache
 
 FOLDER = "native-libraries"

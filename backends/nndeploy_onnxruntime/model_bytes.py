@@ -2,7 +2,7 @@
 """ONNX models in the form that the installed onnxruntime reads: versions no newer than it knows.
 
 In: an `onnx_ir` model. Out: its bytes, with operator set and format versions lowered where every operator means the
-same (see `nndeploy.transforms.operator_versions`), and without what makes the library's settings fail
+same (see `nndeploy.backend_kit.transforms.operator_versions`), and without what makes the library's settings fail
 (`unshared_weights`). What the library knows is asked of it, once.
 """
 
@@ -12,9 +12,9 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
+from nndeploy.backend_kit.query import bytes_of
+from nndeploy.backend_kit.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy.errors import BuildRefusedError
-from nndeploy.query import bytes_of
-from nndeploy.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy_onnxruntime.library import inference_session, session_options
 from nndeploy_onnxruntime.unshared_weights import unshare_int8_weights
 

@@ -9,8 +9,8 @@
 
 import re
 
+from nndeploy.backend_kit.query import one_line_reason
 from nndeploy.errors import one_line
-from nndeploy.query import one_line_reason
 
 _NOISE = tuple(
     re.compile(pattern)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.query import supported_nodes
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.plugin.interface import Support
-from nndeploy.query import supported_nodes
 from nndeploy_onnxruntime.library import onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime

@@ -13,8 +13,8 @@ from typing import Any
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.query import bytes_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.query import bytes_of
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.library import core, openvino

@@ -49,7 +49,7 @@ class Plugin:
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
         """Returns rewrites of operators that OpenVINO refuses, in order."""
-        from nndeploy.transforms.expand_function import ExpandFunction
+        from nndeploy.backend_kit.transforms.expand_function import ExpandFunction
         from nndeploy_openvino.transforms import TRANSFORMS
 
         return (*TRANSFORMS, ExpandFunction())

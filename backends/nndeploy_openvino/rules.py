@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.query import constant_of
+from nndeploy.backend_kit.query import constant_of
 from nndeploy_openvino.element_types import crosses
 from nndeploy_openvino.library import configuration, core, openvino
 

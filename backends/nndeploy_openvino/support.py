@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.query import supported_nodes
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Support
-from nndeploy.query import supported_nodes
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.conversion import convert
 from nndeploy_openvino.library import DEVICE, configuration, core

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
+from nndeploy.backend_kit.query import bytes_of, one_line_reason, supported_nodes
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Artifact, Support
-from nndeploy.query import bytes_of, one_line_reason, supported_nodes
 from nndeploy.values.types import Value
 from nndeploy_reference.rules import refusal_of
 from nndeploy_reference.session import MODEL_FILE, EvaluatorSession, evaluator_of

@@ -21,7 +21,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.partition.graph import bodies, values_read
+from nndeploy.graph.nodes import bodies, values_read
 from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.engine import EngineRequest, Parsed, build_engine, new_parser, parsed
 from nndeploy_tensorrt.library import TensorRt, log_of

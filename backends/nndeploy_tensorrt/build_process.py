@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nndeploy.backend_kit.fixed_layout import is_layout_fixed, start_again_with_fixed_layout
 from nndeploy.errors import BuildRefusedError, UnavailableError
-from nndeploy.jobs.fixed_layout import is_layout_fixed, start_again_with_fixed_layout
 from nndeploy_tensorrt.artifact_facts import EngineFacts, metadata_from_facts
 from nndeploy_tensorrt.engine import EngineRequest, InputSizes, build_engine
 from nndeploy_tensorrt.files import ENGINE_FILE

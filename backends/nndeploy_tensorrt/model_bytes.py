@@ -10,8 +10,8 @@ Source: TensorRT 11, ONNX Opset Guide (opsets 9 to 25); the parser itself names 
 import onnx.defs
 import onnx_ir as ir
 
+from nndeploy.backend_kit.transforms.operator_versions import means_same, version_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.transforms.operator_versions import means_same, version_of
 
 NEWEST_OPSET = 25
 OLDEST_OPSET = 7

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError, one_line
-from nndeploy.partition.extract import region_inputs, submodel_of
-from nndeploy.partition.regions import Region, regions_of
+from nndeploy.graph.regions import Region, regions_of
+from nndeploy.graph.submodels import region_inputs, submodel_of
 from nndeploy.plugin.interface import TAKEN, Support
 from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.ask import (

@@ -12,9 +12,9 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from nndeploy import cuda
+from nndeploy.backend_kit.kernels.memory import aligned
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BuildRefusedError, UnavailableError
-from nndeploy.own_operators.memory import aligned
 from nndeploy.plugin.interface import Artifact
 from nndeploy.target.target import Target
 from nndeploy.values.size import typical

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.memory import Lifetime, aligned, piled, placed
+from nndeploy.backend_kit.kernels.usage import readers_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
-from nndeploy.own_operators.usage import readers_of
 from nndeploy.plugin.interface import Artifact
 from nndeploy.target.target import Gpu, Target
 from nndeploy.values.size import Atom, Dim, Symbol, atoms_of, bounds, is_fixed, of_atom, replaced

@@ -40,7 +40,7 @@ class Plugin:
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
         """Returns the rewrite of quantised operators; what a model spells out is found while it is lowered."""
-        from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
+        from nndeploy.backend_kit.transforms.decompose_qlinear import DecomposeQLinear
 
         return (DecomposeQLinear(),)
 

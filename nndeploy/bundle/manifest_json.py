@@ -29,8 +29,8 @@ from nndeploy.bundle.manifest import (
     Tolerance,
     Variant,
 )
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError, did_you_mean
+from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.values.types import (
     DTYPES,
     DimRange,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nndeploy.bundle.json_fields import MAX_INT, Fields, is_integers
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.pacing.operators import Operator, Operators
 
 OPERATORS_NAME = "pacing/operators.json"

@@ -15,8 +15,8 @@ import numpy as np
 from nndeploy.bundle.json_fields import MAX_INT, Fields, is_integers, minor_version
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_json import encode_manifest
-from nndeploy.bundle.strict_json import parse_json
 from nndeploy.errors import BundleError, DataError
+from nndeploy.files.strict_json import parse_json
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.paced_shape import LearntShape
 from nndeploy.pacing.policy import PacePolicy

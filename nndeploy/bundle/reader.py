@@ -23,9 +23,9 @@ from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES, decode_manifest
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
 from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
-from nndeploy.bundle.strict_json import parse_json
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, UsageError, did_you_mean
+from nndeploy.files.strict_json import parse_json
 from nndeploy.values.types import Value
 
 MAX_REPORT_BYTES = 256 << 20

@@ -14,7 +14,6 @@ from threading import Lock
 from nndeploy.bundle.container import Buffer, Entry, encode_container, parse_container
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
 from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.bundle.units_manifest import (
     CURRENT_FORMAT,
     LIBRARY_NAME,
@@ -24,6 +23,7 @@ from nndeploy.bundle.units_manifest import (
 )
 from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import canonical_json, parse_json
 
 SUFFIX = ".nnu"
 MANIFEST_NAME = "units.json"

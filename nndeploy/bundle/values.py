@@ -27,8 +27,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError
+from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.values.types import DTYPES, MAX_RANK, MAX_TYPE_DEPTH, Value, dtype_name, numpy_dtype
 
 MAX_HEADER_BYTES = 100_000_000  # the safetensors library refuses more

@@ -24,8 +24,8 @@ from nndeploy.bundle.container import Buffer, check_names, encode_container
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError, CannotCreateError, InputOutputError, NndeployError
+from nndeploy.files.strict_json import canonical_json
 
 RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
 _TEMPORARY = ".nndeploy-"

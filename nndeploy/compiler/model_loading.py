@@ -15,8 +15,8 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
-from nndeploy.frontend.operator_rules import ANY_DOMAIN
 from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.graph.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.memory import memory_limit
 
 

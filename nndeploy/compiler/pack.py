@@ -37,8 +37,8 @@ from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
+from nndeploy.graph.nodes import node_name, operator, values_read
 from nndeploy.partition.count_operators import counted_operators
-from nndeploy.partition.graph import node_name, operator, values_read
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
 from nndeploy.verify.original import Original

@@ -24,15 +24,15 @@ from nndeploy.errors import InputOutputError, MissingInputError, ModelError, Nnd
 from nndeploy.frontend import onnx_messages as onnx
 from nndeploy.frontend.file_kinds import file_kind_hint
 from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
-from nndeploy.frontend.operator_rules import (
+from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
+from nndeploy.frontend.wire import Budget, Fields, Message, Span, fields_of
+from nndeploy.graph.operator_rules import (
     check_ir_version,
     check_operator,
     checked_imports,
     normal_domain,
     shown_operator,
 )
-from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
-from nndeploy.frontend.wire import Budget, Fields, Message, Span, fields_of
 
 FunctionId: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function that the model defines."""

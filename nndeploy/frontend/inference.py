@@ -20,9 +20,9 @@ import onnx.shape_inference
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.contrib_types import contrib_types_known
-from nndeploy.frontend.operator_rules import normal_domain
 from nndeploy.frontend.shape_data import with_shape_data
 from nndeploy.frontend.traversal import graphs_of
+from nndeploy.graph.operator_rules import normal_domain
 
 _BLAME = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?:\[\w+\] )?(?P<what>.*)")
 _CONSEQUENCE = "expected to have type but instead is null"

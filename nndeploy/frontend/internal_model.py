@@ -19,11 +19,11 @@ import onnx_ir as ir
 from nndeploy.errors import ModelError, NndeployError, one_line
 from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.node_names import name_nodes
-from nndeploy.frontend.onnx_types import value_type_from_onnx
 from nndeploy.frontend.stored_weights import mapped
 from nndeploy.frontend.tensor_rules import EXTERNAL
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.frontend.unique_names import name_values
+from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.values.types import VALUE_TYPE, ValueType
 
 _LARGE_BYTES = 4096

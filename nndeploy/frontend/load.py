@@ -28,9 +28,9 @@ from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
-from nndeploy.frontend.onnx_types import named_types_from_onnx
 from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, shape_spec_from_value, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
+from nndeploy.graph.onnx_types import named_types_from_onnx
 from nndeploy.values.types import DimRange
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ an operator set that is imported again        ->  imported once, "ai.onnx" under
 
 import onnx
 
-from nndeploy.frontend.operator_rules import normal_domain
 from nndeploy.frontend.sparse import make_dense
 from nndeploy.frontend.traversal import graphs_of
+from nndeploy.graph.operator_rules import normal_domain
 
 _FIRST_IR_WITH_PLAIN_WEIGHTS = 4
 

@@ -12,8 +12,8 @@ import onnx.checker
 import onnx.defs
 
 from nndeploy.errors import ModelError, PolicyError, did_you_mean
-from nndeploy.frontend.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
 from nndeploy.frontend.traversal import bodies_of, nodes_below
+from nndeploy.graph.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
 from nndeploy.values.types import MAX_RANK
 
 _WITHOUT_SCHEMAS = "com.microsoft"

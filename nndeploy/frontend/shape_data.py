@@ -17,9 +17,9 @@ import onnx
 import onnx.defs
 import onnx.shape_inference
 
-from nndeploy.frontend.operator_rules import normal_domain
 from nndeploy.frontend.shapes import symbolic_dims
 from nndeploy.frontend.traversal import bodies_of, graphs_of, nodes_of
+from nndeploy.graph.operator_rules import normal_domain
 
 Scopes = tuple[Mapping[str, onnx.TypeProto], ...]
 """The types of the values that can be seen, by graph, innermost last."""

@@ -56,7 +56,7 @@ def model_bytes(model: "ir.Model") -> bytes:
     """
     import onnx_ir as ir
 
-    from nndeploy.query import bytes_of
+    from nndeploy.backend_kit.query import bytes_of
 
     return bytes_of(ir.to_proto(model))
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from nndeploy.graph.nodes import bodies, is_constant, operator, values_read
 from nndeploy.pacing.operators import Operator, Operators
 from nndeploy.partition.cost import Sizes, flops_of
-from nndeploy.partition.graph import bodies, is_constant, operator, values_read
 
 
 def counted_operators(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Operators:

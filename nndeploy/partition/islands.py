@@ -13,11 +13,11 @@ another backend for good, so this ends.
 
 from collections.abc import Collection, Mapping
 
+from nndeploy.graph.nodes import is_constant, node_name
+from nndeploy.graph.regions import Region, regions_of
+from nndeploy.graph.submodels import region_inputs, values_between
 from nndeploy.partition.cost import Costs
-from nndeploy.partition.extract import region_inputs, values_between
-from nndeploy.partition.graph import is_constant, node_name
 from nndeploy.partition.placement import Placement
-from nndeploy.partition.regions import Region, regions_of
 from nndeploy.partition.speeds import crossing_seconds, region_seconds, speed_of
 
 

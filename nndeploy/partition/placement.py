@@ -15,7 +15,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from nndeploy.errors import ModelError, UnavailableError, UsageError, did_you_mean, one_line
-from nndeploy.partition.graph import node_name, operator
+from nndeploy.graph.nodes import node_name, operator
 from nndeploy.plugin.interface import Support, Transform
 
 GROUP_KEY = "nndeploy.group"

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from nndeploy.graph.nodes import bodies, node_name
+from nndeploy.graph.regions import Region
+from nndeploy.graph.submodels import region_inputs, region_outputs, values_between
 from nndeploy.pacing.estimate import BYTES_PER_S
 from nndeploy.partition.cost import Costs
-from nndeploy.partition.extract import region_inputs, region_outputs, values_between
-from nndeploy.partition.graph import bodies, node_name
-from nndeploy.partition.regions import Region
 
 CONVOLUTION, DEPTHWISE, PRODUCT, RECURRENT, QUANTISED, OTHER = (
     "convolution", "depthwise", "product", "recurrent", "quantised", "other",

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from nndeploy.bundle.report import PassReport
 from nndeploy.errors import NndeployError
+from nndeploy.graph.invariants import BrokenGraphError, Signature, check_graph, check_signature, signature_of
 from nndeploy.passes.constants_to_initializers import ConstantsToInitializers
 from nndeploy.passes.decompose_batchnorm import DecomposeBatchnorm
 from nndeploy.passes.deduplicate_initializers import DeduplicateInitializers
@@ -32,7 +33,6 @@ from nndeploy.passes.fuse_pad_pool import FusePadPool
 from nndeploy.passes.group_conv_activations import GroupConvActivations
 from nndeploy.passes.infer_shapes import InferShapes
 from nndeploy.passes.inline_constant_if import InlineConstantIf
-from nndeploy.passes.invariants import BrokenGraphError, Signature, check_graph, check_signature, signature_of
 from nndeploy.passes.leave_out_zero_states import LeaveOutZeroStates
 from nndeploy.passes.merge_casts import MergeCasts
 from nndeploy.passes.merge_clips import MergeClips

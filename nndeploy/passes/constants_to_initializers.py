@@ -11,8 +11,8 @@ Source: ONNX Constant, all versions.
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_node_tensor
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import constant_node_tensor
+from nndeploy.graph.edits import GraphEdits
 from nndeploy.passes.model_pass import NodePass
 
 

@@ -16,11 +16,11 @@ Source: ONNX BatchNormalization (spatial, not training).
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.batchnorm import Batchnorm, batchnorm_of
-from nndeploy.passes.constants import Array, rounded
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.batchnorm import Batchnorm, batchnorm_of
+from nndeploy.graph.constants import Array, rounded
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import operand, rank_of
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.operators import operand, rank_of
 
 MAX_AMPLIFICATION = 64.0
 """Bound of |mean| / deviation for x * a + c: float loses 6 of its 24 bits at worst, and ONNX Runtime's own

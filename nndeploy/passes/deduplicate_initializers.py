@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import sizes_of
+from nndeploy.graph.constants import sizes_of
 from nndeploy.passes.model_pass import ModelPass
 
 _DIGEST = "nndeploy.digest"

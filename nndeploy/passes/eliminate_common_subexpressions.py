@@ -15,9 +15,9 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import RANDOM_OPS, is_inference_dropout
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import RANDOM_OPS, is_inference_dropout
 
 MAX_TENSOR_BYTES = 1 << 16
 """Tensors among attributes are compared by their bytes up to this size; larger ones are weights, seldom equal."""

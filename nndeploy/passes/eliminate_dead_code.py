@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import bodies, graphs_within
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import bodies, graphs_within
 
 
 class EliminateDeadCode(ModelPass):

@@ -25,11 +25,11 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_ints, constant_tensor
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import constant_ints, constant_tensor
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import cast_target, padding_of, permutation_of, reshape_target, slice_bounds
+from nndeploy.graph.operators import int_attribute, is_inference_dropout, operand, rank_of, static_shape
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import cast_target, padding_of, permutation_of, reshape_target, slice_bounds
-from nndeploy.passes.operators import int_attribute, is_inference_dropout, operand, rank_of, static_shape
 
 FAR = 2**31 - 1
 """Where exporters end a Slice that takes all."""

@@ -26,11 +26,11 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Array, constant_array, constant_tensor
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import Array, constant_array, constant_tensor
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import cast_target
+from nndeploy.graph.operators import int_attribute, only_user, static_shape
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import cast_target
-from nndeploy.passes.operators import int_attribute, only_user, static_shape
 
 MAX_RESULT_BYTES = 1 << 20
 MAX_GROWTH_BYTES = 64 << 20

@@ -20,11 +20,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.infer_sizes import known_sizes
-from nndeploy.passes.known_sizes import KnownSizes, Shape
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.infer_sizes import known_sizes
+from nndeploy.graph.known_sizes import KnownSizes, Shape
+from nndeploy.graph.operators import graphs_entered_without_inputs, int_attribute, operand, static_shape
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import graphs_entered_without_inputs, int_attribute, operand, static_shape
 from nndeploy.values.size import bounds
 from nndeploy.values.types import DimRange
 

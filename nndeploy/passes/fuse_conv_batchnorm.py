@@ -11,9 +11,9 @@ Source: ONNX BatchNormalization (spatial, not training).
 
 import onnx_ir as ir
 
-from nndeploy.passes.batchnorm import batchnorm_of
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.linear_filter import filter_before
+from nndeploy.graph.batchnorm import batchnorm_of
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.linear_filter import filter_before
 from nndeploy.passes.model_pass import NodePass
 
 

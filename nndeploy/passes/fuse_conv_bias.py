@@ -11,8 +11,8 @@ Source: ONNX Add, Sub.
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.linear_filter import channel_constant, filter_before
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.linear_filter import channel_constant, filter_before
 from nndeploy.passes.model_pass import NodePass
 
 

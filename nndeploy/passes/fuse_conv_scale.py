@@ -13,9 +13,9 @@ Source: ONNX Mul, Div, Neg.
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Float64
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.linear_filter import LinearFilter, channel_constant, filter_before
+from nndeploy.graph.constants import Float64
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.linear_filter import LinearFilter, channel_constant, filter_before
 from nndeploy.passes.model_pass import NodePass
 
 

@@ -9,10 +9,10 @@ Source: ONNX Conv (pads with zeros), Pad.
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import pads_of_window
+from nndeploy.graph.zero_pad import zero_pad_before
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import pads_of_window
-from nndeploy.passes.zero_pad import zero_pad_before
 
 
 class FusePadConv(NodePass):

@@ -13,11 +13,11 @@ Source: ONNX AveragePool 7, 11, 19; Pad.
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import Ints, counts_padding, pads_of_window, spatial_parameter
+from nndeploy.graph.operators import int_attribute
+from nndeploy.graph.zero_pad import zero_pad_before
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import Ints, counts_padding, pads_of_window, spatial_parameter
-from nndeploy.passes.operators import int_attribute
-from nndeploy.passes.zero_pad import zero_pad_before
 
 
 class FusePadPool(NodePass):

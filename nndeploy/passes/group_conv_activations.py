@@ -16,10 +16,10 @@ Source: the fusions that TensorRT, OpenVINO and ONNX Runtime document for convol
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_tensor
-from nndeploy.passes.linear_filter import FILTERS
+from nndeploy.graph.constants import constant_tensor
+from nndeploy.graph.linear_filter import FILTERS
+from nndeploy.graph.operators import is_standard, only_user
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import is_standard, only_user
 
 GROUP_KEY = "nndeploy.group"
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
-from nndeploy.passes.constants import MAX_SMALL_SIZE, constant_tensor
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import MAX_SMALL_SIZE, constant_tensor
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import bodies, graphs_entered_without_inputs, static_shape
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import bodies, graphs_entered_without_inputs, static_shape
 
 
 class InferShapes(ModelPass):

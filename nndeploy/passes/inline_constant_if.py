@@ -15,10 +15,10 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_flag
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import constant_flag
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import graphs_within, operand
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.operators import graphs_within, operand
 
 
 class InlineConstantIf(NodePass):

@@ -12,10 +12,10 @@ Source: ONNX LSTM, GRU, RNN, opset 22: `initial_h`, `initial_c`; ConstantOfShape
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Array, constant_array
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import Array, constant_array
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import operand
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.operators import operand
 
 _STATES = (5, 6)
 

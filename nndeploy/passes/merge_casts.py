@@ -13,10 +13,10 @@ Source: ONNX Cast, from opset 6 (before, `to` was text).
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import cast_target
+from nndeploy.graph.operators import FLOATS, operand, sole_producer
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import cast_target
-from nndeploy.passes.operators import FLOATS, operand, sole_producer
 
 _SIGNED = {ir.DataType.INT8: 7, ir.DataType.INT16: 15, ir.DataType.INT32: 31, ir.DataType.INT64: 63}
 _UNSIGNED = {

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import clip_bounds, clip_defaults
+from nndeploy.graph.operators import FLOATS, operand, sole_producer
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import clip_bounds, clip_defaults
-from nndeploy.passes.operators import FLOATS, operand, sole_producer
 
 Bounds: TypeAlias = tuple[float, float]
 

@@ -14,10 +14,10 @@ Source: ONNX Reshape (5: target as an input, before as an attribute), Squeeze an
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import axes_of, reshape_target
+from nndeploy.graph.operators import operand, sole_producer, static_shape
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import axes_of, reshape_target
-from nndeploy.passes.operators import operand, sole_producer, static_shape
 
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 

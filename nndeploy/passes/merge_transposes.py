@@ -8,10 +8,10 @@ Source: ONNX Transpose: axis i of the output is axis perm[i] of the input.
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import permutation_of
+from nndeploy.graph.operators import operand, sole_producer
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.node_parameters import permutation_of
-from nndeploy.passes.operators import operand, sole_producer
 
 
 class MergeTransposes(NodePass):

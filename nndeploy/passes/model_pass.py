@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.operators import graphs_within
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import graphs_within
 
 
 class ModelPass(ir.passes.InPlacePass):

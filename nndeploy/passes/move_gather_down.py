@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Array, constant_array
+from nndeploy.graph.constants import Array, constant_array
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import FLOATS, int_attribute, operand, rank_of
 from nndeploy.passes.fold_constants import FoldConstants
-from nndeploy.passes.graph_edits import GraphEdits
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.operators import FLOATS, int_attribute, operand, rank_of
 
 MAX_TABLE_SIZE = 1 << 18
 """As much as is always folded: 1 MiB of floats."""

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.passes.infer_sizes import known_sizes
-from nndeploy.passes.known_sizes import KnownSizes
+from nndeploy.graph.infer_sizes import known_sizes
+from nndeploy.graph.known_sizes import KnownSizes
+from nndeploy.graph.operators import graphs_entered_without_inputs
 from nndeploy.passes.model_pass import ModelPass
-from nndeploy.passes.operators import graphs_entered_without_inputs
 from nndeploy.values.size import Dim
 from nndeploy.values.size_text import text_of
 from nndeploy.values.types import DimRange

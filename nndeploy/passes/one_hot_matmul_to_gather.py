@@ -13,10 +13,10 @@ Source: ONNX Gather, opset 11: negative indices count from the end; Clip, opset 
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Array, constant_array
-from nndeploy.passes.graph_edits import GraphEdits
+from nndeploy.graph.constants import Array, constant_array
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import FLOATS, operand, rank_of
 from nndeploy.passes.model_pass import NodePass
-from nndeploy.passes.operators import FLOATS, operand, rank_of
 
 _WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.bundle.strict_json import canonical_json, parse_json
 from nndeploy.errors import BundleError, DataError, MissingInputError, PolicyError
 from nndeploy.files.shipped_configs import config_files
+from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import read_regular
 from nndeploy.stream.checked_plan import check_carried
 from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from nndeploy.partition.graph import bodies, values_read
+from nndeploy.graph.nodes import bodies, values_read
 from nndeploy.values.types import Value
 
 CHOOSING = frozenset({"TopK", "NonMaxSuppression", "NonZero", "Compress", "Unique", "EfficientNMS_TRT"})

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.frontend.operator_rules import OPSETS
-from nndeploy.partition.graph import bodies, operator, values_read
+from nndeploy.graph.nodes import bodies, operator, values_read
+from nndeploy.graph.operator_rules import OPSETS
 
 RANDOM_OPERATORS = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",

@@ -16,8 +16,8 @@ for what decomposing does.
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
-from nndeploy.transforms.operator_versions import version_of
+from nndeploy.backend_kit.transforms.decompose_qlinear import DecomposeQLinear
+from nndeploy.backend_kit.transforms.operator_versions import version_of
 
 ULP = {ir.DataType.FLOAT: 2.0**-23, ir.DataType.FLOAT16: 2.0**-10, ir.DataType.BFLOAT16: 2.0**-7}
 NUM_ULP = 4.0

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from real_models import MODELS
 
 from nndeploy.frontend.load import load_model
-from nndeploy.frontend.operator_rules import ANY_DOMAIN
+from nndeploy.graph.operator_rules import ANY_DOMAIN
 from nndeploy.passes import optimise
 
 REPEATS = 5

@@ -11,7 +11,7 @@ from typing import Any
 
 from nndeploy.bundle.container import encode_container
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.bundle.strict_json import canonical_json
+from nndeploy.files.strict_json import canonical_json
 
 Edit = Callable[[dict[str, Any]], object]
 

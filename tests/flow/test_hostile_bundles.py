@@ -15,8 +15,8 @@ from hostile_bundles import Edit, library_with_canary, repacked, with_variant
 from tests_flow_bundles import write_double
 
 import nndeploy
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.cli.main import run_command
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.runtime import code_policy
 from nndeploy.target.target import host_target

@@ -27,9 +27,9 @@ from nndeploy.bundle.manifest import (
 )
 from nndeploy.bundle.manifest_check import check_manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import BundleError, DataError
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType
 
 NUM_MUTANTS = 20_000

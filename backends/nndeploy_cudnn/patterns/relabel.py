@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from nndeploy.query import constant_of
+from nndeploy.backend_kit.query import constant_of
 from nndeploy_cudnn.operations import Reshaped, Sliced, Transposed, Value
 from nndeploy_cudnn.patterns.translation import (
     NotTakenError,

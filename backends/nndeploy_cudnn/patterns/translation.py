@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.query import constant_of
+from nndeploy.backend_kit.query import constant_of
 from nndeploy.values.types import DimRange
 from nndeploy_cudnn.operations import Array, Operation, Value
 from nndeploy_cudnn.views import ITEM_BYTES, Dims

@@ -6,7 +6,7 @@ Law: the values of the submodel's outputs do not change but for rounding, and no
 
 from collections.abc import Set
 
-from nndeploy.own_operators.dead_steps import without_dead_steps
+from nndeploy.backend_kit.kernels.dead_steps import without_dead_steps
 from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual

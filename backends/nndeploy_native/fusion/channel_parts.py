@@ -8,7 +8,7 @@ Only where every reader of the inner step can read its inputs instead: then the 
 
 from collections.abc import Set
 
-from nndeploy.own_operators.usage import readers_of
+from nndeploy.backend_kit.kernels.usage import readers_of
 from nndeploy_native.steps.movement import MAX_PARTS, ChannelParts
 from nndeploy_native.steps.step import Step
 

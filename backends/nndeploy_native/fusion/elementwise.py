@@ -12,7 +12,7 @@ inputs are there.
 from collections.abc import Set
 from typing import TypeAlias
 
-from nndeploy.own_operators.joining import with_makers_joined
+from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, substituted
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand

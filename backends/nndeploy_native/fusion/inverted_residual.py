@@ -7,7 +7,7 @@ make again at the edges of windows. A residual is the last step's epilogue.
 
 from collections.abc import Set
 
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.separable import Separable

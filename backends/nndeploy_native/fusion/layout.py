@@ -7,7 +7,7 @@ Only where windows are whole rows of all channels, and where no residual, which 
 from collections.abc import Set
 from dataclasses import replace
 
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Machine, Step

@@ -8,7 +8,7 @@ is joined where the kernel for planes can do the pair.
 
 from collections.abc import Set
 
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.step import Machine, Step

@@ -6,7 +6,7 @@ The separable pair must be its only reader, and read it once: a residual may be 
 
 from collections.abc import Set
 
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem

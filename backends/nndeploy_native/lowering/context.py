@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.tensor_sizes import sizes_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.tensor_sizes import sizes_of
-from nndeploy.passes.constants import constant_array
+from nndeploy.graph.constants import constant_array
 from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, bounds, fixed, is_fixed, most, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
 from nndeploy_native.steps.convolution import Convolution, Window

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import float_attribute, is_inference_batchnorm, operand, text_attribute
+from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, operand, text_attribute
 from nndeploy_native import expressions
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.lowering.context import Context, column_shape, image_shape

@@ -5,7 +5,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import float_attribute, int_attribute, operand
+from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.matmul import FullyConnected, Product
 from nndeploy_native.tensors import Layout, fixed_shape

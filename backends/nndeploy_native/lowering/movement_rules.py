@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.node_parameters import slice_bounds
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.node_parameters import slice_bounds
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy_native.lowering import strided_rules
 from nndeploy_native.lowering.channels import whole_channels

@@ -9,9 +9,9 @@ Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cel
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.lstm import lstm_form
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.lstm import lstm_form
-from nndeploy.passes.operators import operand
+from nndeploy.graph.operators import operand
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.matmul import FullyConnected
 from nndeploy_native.steps.movement import View

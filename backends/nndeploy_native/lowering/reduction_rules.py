@@ -4,7 +4,7 @@
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.convolution import Window

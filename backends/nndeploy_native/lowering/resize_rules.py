@@ -3,9 +3,9 @@
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.resize_tables import repeats_of, resize_tables
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.resize_tables import repeats_of, resize_tables
-from nndeploy.passes.operators import operand
+from nndeploy.graph.operators import operand
 from nndeploy.values.size import is_fixed
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.resize import Repeat, Resize

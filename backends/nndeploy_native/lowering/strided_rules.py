@@ -8,8 +8,8 @@ Source: as there.
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand
-from nndeploy.passes.size_rules import slice_ends
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand
+from nndeploy.graph.size_rules import slice_ends
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import PaddedCopy, View

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from nndeploy.own_operators import rules
-from nndeploy.passes.operators import opset_of
+from nndeploy.backend_kit.kernels import rules
+from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     convolution_rules,

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from nndeploy.bundle.strict_json import canonical_json
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.plugin.cache_file import read_cache, write_cache
 from nndeploy.target.target import Target
 

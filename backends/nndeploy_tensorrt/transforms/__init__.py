@@ -11,7 +11,7 @@ TURING = "7.5"
 
 def transforms(target: Target) -> Sequence[Transform]:
     """Returns the rewrites for the GPUs of `target`; each touches only what TensorRT refused."""
-    from nndeploy.transforms.expand_function import ExpandFunction
+    from nndeploy.backend_kit.transforms.expand_function import ExpandFunction
     from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
     from nndeploy_tensorrt.transforms.matmul_as_convolution import MatmulAsConvolution
 

@@ -19,8 +19,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from nndeploy.backend_kit.transforms.operator_versions import version_of
 from nndeploy.plugin.interface import MayTouch
-from nndeploy.transforms.operator_versions import version_of
 from nndeploy_tensorrt.transforms.node_maker import Floats, array_of
 from nndeploy_tensorrt.transforms.quantised import INTEGERS, OLDEST_OPSET, QuantisedGraph, on_axis, zero_array
 

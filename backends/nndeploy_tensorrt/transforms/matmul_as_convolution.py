@@ -17,8 +17,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from nndeploy.backend_kit.transforms.operator_versions import version_of
 from nndeploy.plugin.interface import MayTouch
-from nndeploy.transforms.operator_versions import version_of
 from nndeploy_tensorrt.transforms.node_maker import MADE_HERE, Floats, NodeMaker, array_of
 from nndeploy_tensorrt.transforms.quantised import on_axis
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from nndeploy.query import constant_of
+from nndeploy.backend_kit.query import constant_of
 
 Floats = npt.NDArray[np.float32]
 

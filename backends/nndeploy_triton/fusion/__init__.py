@@ -6,7 +6,7 @@ Law: the values of the submodel's outputs do not change but for rounding, and no
 
 from collections.abc import Set
 
-from nndeploy.own_operators.dead_steps import without_dead_steps
+from nndeploy.backend_kit.kernels.dead_steps import without_dead_steps
 from nndeploy_triton.fusion.elementwise_chains import fuse_elementwise
 from nndeploy_triton.fusion.separable import fuse_separable
 from nndeploy_triton.steps.step import Step

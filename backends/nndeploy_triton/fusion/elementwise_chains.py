@@ -13,7 +13,7 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import TypeAlias
 
-from nndeploy.own_operators.joining import with_makers_joined
+from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy_triton.program import MAX_STEPS, Program
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Separable
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise

@@ -6,7 +6,7 @@ The pointwise convolution must be the only reader, read the whole tensor, have n
 
 from collections.abc import Set
 
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Separable
 from nndeploy_triton.steps.step import Step
 

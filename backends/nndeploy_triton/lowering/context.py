@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.tensor_sizes import MAX_ELEMENTS, sizes_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.tensor_sizes import MAX_ELEMENTS, sizes_of
-from nndeploy.passes.constants import constant_array
-from nndeploy.passes.operators import operand
-from nndeploy.passes.size_rules import broadcast_shape
+from nndeploy.graph.constants import constant_array
+from nndeploy.graph.operators import operand
+from nndeploy.graph.size_rules import broadcast_shape
 from nndeploy.values.size import Dim, bounds, product
 from nndeploy.values.types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity

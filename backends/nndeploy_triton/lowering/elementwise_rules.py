@@ -11,8 +11,8 @@ from functools import partial
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.node_parameters import cast_target, clip_bounds
-from nndeploy.passes.operators import float_attribute, is_inference_batchnorm, text_attribute
+from nndeploy.graph.node_parameters import cast_target, clip_bounds
+from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, text_attribute
 from nndeploy_triton.lowering.context import FLOATS, WHOLE, Context
 from nndeploy_triton.program import ProgramBuilder
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.constants import constant_ints
-from nndeploy.passes.operators import int_attribute, ints_attribute, is_standard, only_user, operand
+from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.operators import int_attribute, ints_attribute, is_standard, only_user, operand
 from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.steps.reduction import Normalization, ScalePlaces

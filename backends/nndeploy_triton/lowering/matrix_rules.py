@@ -7,7 +7,7 @@ Source: ONNX MatMul, Gemm.
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import float_attribute, int_attribute, operand
+from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import Context
 from nndeploy_triton.program import Program, ProgramBuilder

@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.constants import constant_ints
-from nndeploy.passes.node_parameters import Padding, axes_of, padding_of, permutation_of, slice_bounds
-from nndeploy.passes.operators import int_attribute, is_inference_dropout, operand, text_attribute
+from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.node_parameters import Padding, axes_of, padding_of, permutation_of, slice_bounds
+from nndeploy.graph.operators import int_attribute, is_inference_dropout, operand, text_attribute
 from nndeploy.values.size import Dim, Size, ceil_div, fixed, is_fixed, least, most
 from nndeploy.values.types import numpy_dtype
 from nndeploy_triton.lowering.context import Array, Context

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import int_attribute, operand
+from nndeploy.graph.operators import int_attribute, operand
 from nndeploy_triton.lowering.context import FLOATS, Array, Context, as_image
 from nndeploy_triton.lowering.window_rules import emit_convolution, window_of
 from nndeploy_triton.program import Program, ProgramBuilder

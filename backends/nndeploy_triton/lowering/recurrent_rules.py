@@ -11,9 +11,9 @@ Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cel
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.lstm import lstm_form
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.lstm import lstm_form
-from nndeploy.passes.operators import operand
+from nndeploy.graph.operators import operand
 from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
 from nndeploy_triton.program import ProgramBuilder

@@ -8,8 +8,8 @@ RMSNormalization.
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.constants import constant_ints
-from nndeploy.passes.operators import float_attribute, int_attribute, ints_attribute, operand
+from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, operand
 from nndeploy.values.size import most, product
 from nndeploy_triton.lowering.context import Context
 from nndeploy_triton.steps.reduction import (

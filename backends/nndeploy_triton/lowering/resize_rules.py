@@ -4,9 +4,9 @@
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.resize_lines import resize_lines
+from nndeploy.backend_kit.kernels.resize_tables import resize_tables
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.resize_lines import resize_lines
-from nndeploy.own_operators.resize_tables import resize_tables
 from nndeploy.values.size import fixed, is_fixed
 from nndeploy_triton.lowering.context import Context, as_image
 from nndeploy_triton.steps.gathering import Interpolate, Resize

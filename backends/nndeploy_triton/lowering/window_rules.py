@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, fixed, most
 from nndeploy_triton.lowering.context import Array, Context, as_image
 from nndeploy_triton.program import ProgramBuilder

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy.own_operators.resize_lines import PlaceLine
+from nndeploy.backend_kit.kernels.resize_lines import PlaceLine
 from nndeploy.values.size import fixed
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.steps.reduction import Axis

@@ -16,11 +16,11 @@ from nndeploy.compiler.chains.chain_plan import Plan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle_planned
 from nndeploy.errors import BundleError, CheckError, ModelError, NndeployError, one_line
+from nndeploy.graph.nodes import node_name
+from nndeploy.graph.regions import Region
 from nndeploy.jobs.temporary import lacks_space
 from nndeploy.partition.cost import Costs
-from nndeploy.partition.graph import node_name
 from nndeploy.partition.placement import Placement
-from nndeploy.partition.regions import Region
 from nndeploy.plugin.interface import FALLBACK_TIER, TAKEN, Backend, Support
 
 _OF_A_PLACEMENT = ("build", "measure", "fallback", "targets", "partition")

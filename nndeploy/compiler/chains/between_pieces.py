@@ -12,7 +12,7 @@ import onnx_ir as ir
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import BuildRefusedError, ModelError, one_line
-from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.values.types import VALUE_TYPE, Value, ValueType, type_of_value
 
 NO_SAMPLE = "no sample that the reference can run"

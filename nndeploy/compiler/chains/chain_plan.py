@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nndeploy.compiler.chains.chain_setting import Setting, options_for
+from nndeploy.graph.nodes import node_name
+from nndeploy.graph.regions import Region
+from nndeploy.graph.submodels import region_inputs, region_outputs, submodel_of, values_between
 from nndeploy.partition.cost import Costs, estimate_costs
-from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
-from nndeploy.partition.graph import node_name
 from nndeploy.partition.islands import merge_islands
 from nndeploy.partition.placement import Banned, Placement, place
-from nndeploy.partition.regions import Region
 from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend, Support
 
 

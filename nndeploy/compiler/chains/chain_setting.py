@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.compiler.chains.assumed_sizes import AssumedRanges
+from nndeploy.graph.submodels import take_shapes_of
 from nndeploy.jobs.workers import Workers
 from nndeploy.partition.derived_ranges import derived_ranges
-from nndeploy.partition.extract import take_shapes_of
 from nndeploy.plugin import registry
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, BuildOptions, Support
 from nndeploy.target.target import Target, has_bf16

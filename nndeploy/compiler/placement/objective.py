@@ -46,8 +46,8 @@ from nndeploy.compiler.placement.candidates import (
     variations,
 )
 from nndeploy.errors import BuildRefusedError, DataError, ModelError, UsageError
+from nndeploy.graph.submodels import take_shapes_of
 from nndeploy.jobs.tasks import MeasureOptions
-from nndeploy.partition.extract import take_shapes_of
 from nndeploy.partition.speeds import prepares_for_sizes
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend
 from nndeploy.values.types import Value, shapes_text

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from nndeploy_openvino.plugin import Plugin
 from nndeploy_reference.session import EvaluatorSession
 
+from nndeploy.backend_kit.transforms.decompose_qlinear import DecomposeQLinear
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target.target import host_target
-from nndeploy.transforms.decompose_qlinear import DecomposeQLinear
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from nndeploy.transforms.expand_function import EXPANDED_DOMAIN, ExpandFunction
+from nndeploy.backend_kit.transforms.expand_function import EXPANDED_DOMAIN, ExpandFunction
 
 OPERATORS = {
     "Gelu": 'Gelu<approximate="tanh">(x)',

@@ -11,7 +11,13 @@ import onnx_ir as ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from nndeploy.transforms.operator_versions import GREW_ONLY, means_same, operator_newer_than, restamp, version_of
+from nndeploy.backend_kit.transforms.operator_versions import (
+    GREW_ONLY,
+    means_same,
+    operator_newer_than,
+    restamp,
+    version_of,
+)
 
 
 def model_of(text: str, opset: int = 28) -> ir.Model:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nndeploy.bundle import container, manifest_json, reader, strict_json
+from nndeploy.bundle import container, manifest_json, reader
+from nndeploy.files import strict_json
 from nndeploy.values.types import DTYPES
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,8 +14,8 @@ import pytest
 import nndeploy.bundle.manifest_json as manifest_json
 from nndeploy.bundle.manifest import FORMAT_MINOR, Limits, Manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.values.types import DimRange
 
 SCHEMA = json.loads((Path(manifest_json.__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))

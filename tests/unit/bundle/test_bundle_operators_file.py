@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nndeploy.bundle.operators_file import CountedOperators, operators_from_json, operators_to_json
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.pacing.operators import Operator, Operators
 
 COUNTED = CountedOperators(

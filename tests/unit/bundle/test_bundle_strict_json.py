@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.bundle.strict_json import MAX_DEPTH, canonical_json, parse_json
 from nndeploy.errors import BundleError
+from nndeploy.files.strict_json import MAX_DEPTH, canonical_json, parse_json
 
 LIMIT = 1 << 20
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

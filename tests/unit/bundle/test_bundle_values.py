@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nndeploy.bundle.strict_json import canonical_json
 from nndeploy.bundle.values import ALIGNMENT, decode_values, encode_values
 from nndeploy.errors import BundleError, DataError
+from nndeploy.files.strict_json import canonical_json
 from nndeploy.values.types import DTYPES, ML_DTYPES, NUMPY_DTYPES, Value, numpy_dtype
 
 NUMERIC = (*NUMPY_DTYPES, *ML_DTYPES)

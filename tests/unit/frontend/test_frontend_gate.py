@@ -13,8 +13,8 @@ from frontend_builders import HEADER, OPSET_17, block, model, model_bytes, node,
 from nndeploy.errors import InputOutputError, MissingInputError, ModelError, NndeployError, PolicyError
 from nndeploy.frontend.gate import check_bytes, check_file
 from nndeploy.frontend.limits import Limits
-from nndeploy.frontend.operator_rules import ANY_DOMAIN, IR_VERSIONS, OPSETS
 from nndeploy.frontend.tensor_rules import ELEMENT_TYPES
+from nndeploy.graph.operator_rules import ANY_DOMAIN, IR_VERSIONS, OPSETS
 
 RELU = "g (float[1] x) => (float[1] y) { y = Relu(x) }"
 IF = """g (float[1] x, bool c) => (float[1] y) {

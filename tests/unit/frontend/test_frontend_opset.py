@@ -4,7 +4,7 @@
 import onnx.checker
 from frontend_builders import model
 
-from nndeploy.frontend.opset import converted
+from nndeploy.backend_kit.opset import converted
 
 OLD = '<ir_version: 8, opset_import: ["ai.onnx" : 11]>\n'
 

@@ -5,9 +5,9 @@ import onnx_ir as ir
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nndeploy.partition.extract import region_inputs, region_outputs, submodel_of, values_between
-from nndeploy.partition.graph import node_name, values_read
-from nndeploy.partition.regions import Region, regions_of
+from nndeploy.graph.nodes import node_name, values_read
+from nndeploy.graph.regions import Region, regions_of
+from nndeploy.graph.submodels import region_inputs, region_outputs, submodel_of, values_between
 
 
 def graph_of(edges: list[list[int]]) -> ir.Graph:

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from nndeploy.graph.invariants import check_graph, check_signature, signature_of
 from nndeploy.passes import OPTIMISATIONS
-from nndeploy.passes.invariants import check_graph, check_signature, signature_of
 from nndeploy.passes.model_pass import ModelPass
 
 Feeds = Mapping[str, np.ndarray]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passes_harness import examples, graph
 
-from nndeploy.passes.constants import constant_array, constant_flag, constant_ints, per_channel, rounded
+from nndeploy.graph.constants import constant_array, constant_flag, constant_ints, per_channel, rounded
 
 FLOATS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
 

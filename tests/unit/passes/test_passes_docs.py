@@ -4,10 +4,10 @@
 import re
 from pathlib import Path
 
+from nndeploy.graph.linear_filter import MAX_COPIED_BYTES
 from nndeploy.passes import OPTIMISATIONS
 from nndeploy.passes.decompose_batchnorm import MAX_AMPLIFICATION
 from nndeploy.passes.fold_constants import MAX_GROWTH_BYTES, MAX_RESULT_BYTES
-from nndeploy.passes.linear_filter import MAX_COPIED_BYTES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "passes.md").read_text(encoding="utf-8")
 

@@ -6,8 +6,8 @@ import onnx_ir as ir
 import pytest
 from passes_harness import graph, nodes
 
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.invariants import BrokenGraphError, check_graph, check_signature, signature_of
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.invariants import BrokenGraphError, check_graph, check_signature, signature_of
 
 TWO = "(float[2] x) => (float[2] y) { a = Relu(x) y = Neg(a) }"
 BRANCHES = """(bool c, float[2] x) => (float[2] y) { a = Relu(x) y = If(c) <

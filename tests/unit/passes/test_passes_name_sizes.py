@@ -13,8 +13,8 @@ import onnxruntime
 import pytest
 
 from nndeploy.frontend.load import load_model
+from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.passes import optimise
-from nndeploy.passes.infer_sizes import known_sizes
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.values.size import evaluated
 from nndeploy.values.types import DimRange

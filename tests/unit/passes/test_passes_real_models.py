@@ -14,8 +14,8 @@ from passes_harness import assert_close, run_onnxruntime
 
 from nndeploy.errors import ModelError, NndeployError
 from nndeploy.frontend.load import load_model
+from nndeploy.graph.invariants import check_graph
 from nndeploy.passes import optimise
-from nndeploy.passes.invariants import check_graph
 
 MODELS = [
     "basic_pitch", "fastestdet", "fsmn_vad_online", "magika_standard_v3_3", "micro_kws_qdq", "mobilenet_v2_quant",

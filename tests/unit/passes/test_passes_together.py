@@ -13,8 +13,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from passes_harness import GraphBuilder, assert_close, examples, from_proto, nodes, random_feeds, run_onnxruntime
 
+from nndeploy.graph.invariants import check_graph, signature_of
 from nndeploy.passes import OPTIMISATIONS, optimise
-from nndeploy.passes.invariants import check_graph, signature_of
 
 CHANNELS = 4
 

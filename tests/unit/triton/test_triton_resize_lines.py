@@ -8,9 +8,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from nndeploy.backend_kit.kernels.resize_lines import PlaceLine, resize_lines
+from nndeploy.backend_kit.kernels.resize_tables import resize_tables
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.resize_lines import PlaceLine, resize_lines
-from nndeploy.own_operators.resize_tables import resize_tables
 from nndeploy.values.size import symbol
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")

@@ -9,7 +9,7 @@ from nndeploy_triton.plan import ALIGNMENT
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.views import View, collapsed, dense
 
-from nndeploy.own_operators.memory import Lifetime, aligned, piled, placed
+from nndeploy.backend_kit.kernels.memory import Lifetime, aligned, piled, placed
 
 shapes = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 

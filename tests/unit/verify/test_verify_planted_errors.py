@@ -17,7 +17,7 @@ from nndeploy.bundle.report import CheckReport
 from nndeploy.cli.main import run_command
 from nndeploy.comparison.judge import judge
 from nndeploy.compiler.flow import compile_model
-from nndeploy.frontend.onnx_types import value_type_from_onnx
+from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.passes.known_sizes import KnownSizes
-from nndeploy.passes.operators import graphs_entered_without_inputs, is_standard, opset_of
-from nndeploy.passes.size_rules import RULES
+from nndeploy.graph.known_sizes import KnownSizes
+from nndeploy.graph.operators import graphs_entered_without_inputs, is_standard, opset_of
+from nndeploy.graph.size_rules import RULES
 from nndeploy.values.size import UndecidedError
 from nndeploy.values.types import DimRange
 

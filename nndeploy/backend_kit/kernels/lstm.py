@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.constants import constant_array
-from nndeploy.passes.operators import float_attribute, int_attribute, operand, text_attribute
+from nndeploy.graph.constants import constant_array
+from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy.values.size import Dim
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.kernels.resize_tables import mode_of, scales_of
 from nndeploy.errors import BuildRefusedError
-from nndeploy.own_operators.resize_tables import mode_of, scales_of
 from nndeploy.values.size import MAX_SIZE, Dim, bounds, most
 
 KINDS = ("linear", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")

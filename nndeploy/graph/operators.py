@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_flag
+from nndeploy.graph.constants import constant_flag
 
 RANDOM_OPS = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_ints
+from nndeploy.graph.constants import constant_ints
 from nndeploy.values.size import Dim, symbol
 from nndeploy.values.size_text import size_from_text, symbol_in
 from nndeploy.values.types import DimRange

@@ -6,7 +6,7 @@ What follows such a node and treats each channel c alone, y * s[c] + t[c], can g
     (f(x, w) + b) * s + t = f(x, w * s) + (b * s + t)
 
 Law: the products are computed in float64 and rounded once to the type of the weights; when that loses them
-(`nndeploy.passes.constants.rounded`) there is no fold.
+(`nndeploy.graph.constants.rounded`) there is no fold.
 
 Source: ONNX Conv (weights (O, I/g, ...)), ConvTranspose (weights (I, O/g, ...)), Gemm from opset 7 (weights (K, N),
 or (N, K) with transB; alpha and beta).
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import (
+from nndeploy.graph.constants import (
     Array,
     Float64,
     constant_floats,
@@ -27,8 +27,8 @@ from nndeploy.passes.constants import (
     rounded,
     sizes_of,
 )
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.operators import FLOATS, float_attribute, int_attribute, operand, sole_producer
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.operators import FLOATS, float_attribute, int_attribute, operand, sole_producer
 
 FILTERS = frozenset({"Conv", "ConvTranspose", "Gemm"})
 MAX_COPIED_BYTES = 1 << 20

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_array, constant_ints
-from nndeploy.passes.known_sizes import KnownSizes, Shape
-from nndeploy.passes.node_parameters import axes_of, cast_target, padding_of, permutation_of, slice_bounds
-from nndeploy.passes.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.constants import constant_array, constant_ints
+from nndeploy.graph.known_sizes import KnownSizes, Shape
+from nndeploy.graph.node_parameters import axes_of, cast_target, padding_of, permutation_of, slice_bounds
+from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, least, most, product
 
 Rule = Callable[[ir.Node, KnownSizes], None]

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.operators import is_standard, opset_of
+from nndeploy.graph.operators import is_standard, opset_of
 from nndeploy.values.types import DimRange
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from nndeploy.backend_kit.transforms.operator_versions import version_of
 from nndeploy.plugin.interface import MayTouch
-from nndeploy.transforms.operator_versions import version_of
 
 DOMAIN = "com.microsoft"
 MATMUL = "QLinearMatMul"

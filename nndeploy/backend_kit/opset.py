@@ -11,7 +11,7 @@ import onnx.checker
 import onnx.version_converter
 
 from nndeploy.errors import one_line
-from nndeploy.frontend.operator_rules import OPSETS, normal_domain
+from nndeploy.graph.operator_rules import OPSETS, normal_domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from nndeploy.own_operators.step import Step
+from nndeploy.backend_kit.kernels.step import Step
 
 
 def readers_of(steps: Iterable[Step]) -> dict[str, list[int]]:

@@ -4,7 +4,7 @@
 from collections.abc import Set
 from typing import TypeVar
 
-from nndeploy.own_operators.step import Step
+from nndeploy.backend_kit.kernels.step import Step
 
 AnyStep = TypeVar("AnyStep", bound=Step)
 

@@ -4,8 +4,8 @@
 from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
-from nndeploy.own_operators.step import Step
-from nndeploy.own_operators.usage import only_writer, readers_of, writers_of
+from nndeploy.backend_kit.kernels.step import Step
+from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 
 AnyStep = TypeVar("AnyStep", bound=Step)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import Float64, constant_floats
-from nndeploy.passes.operators import float_attribute, is_inference_batchnorm
+from nndeploy.graph.constants import Float64, constant_floats
+from nndeploy.graph.operators import float_attribute, is_inference_batchnorm
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.passes.constants import Array, constant_array
-from nndeploy.passes.operators import float_attribute, int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.constants import Array, constant_array
+from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, operand, text_attribute
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.passes.constants import constant_array, constant_floats, constant_ints
-from nndeploy.passes.operators import (
+from nndeploy.graph.constants import constant_array, constant_floats, constant_ints
+from nndeploy.graph.operators import (
     float_attribute,
     int_attribute,
     ints_attribute,

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
-from nndeploy.partition.graph import is_constant, values_read
-from nndeploy.partition.regions import Region
+from nndeploy.graph.nodes import is_constant, values_read
+from nndeploy.graph.regions import Region
 
 
 def region_inputs(region: Region) -> list[ir.Value]:

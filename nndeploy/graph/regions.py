@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.partition.graph import is_constant, node_name, values_read
+from nndeploy.graph.nodes import is_constant, node_name, values_read
 
 
 @dataclass(frozen=True, slots=True)

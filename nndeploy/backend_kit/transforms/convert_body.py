@@ -14,7 +14,7 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 
-from nndeploy.frontend.opset import converted
+from nndeploy.backend_kit.opset import converted
 
 MODEL_IR_VERSION = 8
 

@@ -5,7 +5,7 @@
 
 For a backend without Gelu: y = Gelu(x)  ->  y = x/2 * (1 + Erf(x / sqrt(2))). A body is written in a version of the
 operator set, the model's or an older or a newer one. It is taken where each of its operators means the same in the
-model's version; else it is converted to that (see `nndeploy.transforms.convert_body`).
+model's version; else it is converted to that (see `nndeploy.backend_kit.transforms.convert_body`).
 
 Law: outputs do not change beyond rounding. Source: the function bodies of ONNX's operator schemas.
 """
@@ -18,10 +18,10 @@ import onnx.defs
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass, ShapeInferencePass
 
-from nndeploy.partition.graph import bodies, captured_values
+from nndeploy.backend_kit.transforms.convert_body import body_in_opset
+from nndeploy.backend_kit.transforms.operator_versions import means_same, version_of
+from nndeploy.graph.nodes import bodies, captured_values
 from nndeploy.plugin.interface import MayTouch
-from nndeploy.transforms.convert_body import body_in_opset
-from nndeploy.transforms.operator_versions import means_same, version_of
 
 EXPANDED_DOMAIN = "nndeploy.expanded"
 GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)

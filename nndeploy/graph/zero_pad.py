@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.passes.graph_edits import GraphEdits
-from nndeploy.passes.node_parameters import Ints, padding_of
-from nndeploy.passes.operators import operand
+from nndeploy.graph.edits import GraphEdits
+from nndeploy.graph.node_parameters import Ints, padding_of
+from nndeploy.graph.operators import operand
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What authors of backends may use besides `nndeploy.plugin`.
+
+query.py         the whole first, then node by node: which nodes a library takes
+transforms/      rewrites that a backend may ask for
+opset.py         a model in another version of ONNX's operator set
+kernels/         what backends with kernels of their own share
+fixed_layout.py  a process whose addresses are the same each time
+"""
