@@ -7,7 +7,8 @@ that an edge box that only runs bundles never loads onnx.
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from nndeploy.version import __version__
+
 __all__ = ["Program", "Report", "__version__", "compile_model", "load_bundle"]
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 
 import click
 
-from nndeploy import __version__
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
+from nndeploy.version import __version__
 
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nndeploy import __version__
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.load_options import load
@@ -24,6 +23,7 @@ from nndeploy.stream.resume import digest, digest_of_files
 from nndeploy.stream.sources import Source
 from nndeploy.target.target import host_target
 from nndeploy.values.types import ValueType
+from nndeploy.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from nndeploy import __version__
 from nndeploy.bundle.container import Buffer
 from nndeploy.bundle.units_file import SUFFIX, write_units
 from nndeploy.bundle.units_manifest import TABLES_NAME
@@ -17,6 +16,7 @@ from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.errors import BuildRefusedError, UnavailableError, UsageError
 from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import host_target
+from nndeploy.version import __version__
 
 EXAMPLES = """\b
 Examples:

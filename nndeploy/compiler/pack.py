@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-import nndeploy
 from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.report import (
@@ -42,6 +41,7 @@ from nndeploy.partition.count_operators import counted_operators
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
 from nndeploy.verify.original import Original
+from nndeploy.version import __version__
 
 MAX_GOLDEN_BYTES = 64 << 20
 MAX_LOG = 8192  # characters of a build log that travel in the report
@@ -282,7 +282,7 @@ def _check_to_json(check: CheckReport) -> dict[str, Any]:
 
 def _provenance(packing: Packing) -> dict[str, Any]:
     return {
-        "tools": {"nndeploy": nndeploy.__version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
+        "tools": {"nndeploy": __version__, "onnx": onnx.__version__, "onnx-ir": ir.__version__},
         "backends": _versions(packing),
         "options": options_to_json(packing.options),
         "passes": {report.name: report.count for report in packing.passes},

@@ -7,7 +7,7 @@ Submodels of backends that can stop between operators pass points of their own; 
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from nndeploy.pacing.pacer import CALM_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
+from nndeploy.runtime.opened_chain import OpenedChain
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
-
-if TYPE_CHECKING:
-    from nndeploy.runtime.program import OpenedChain, Program
 
 HINT = "compile it with --pace, and --target for this machine"
 
@@ -94,7 +92,7 @@ def counted_operators(bundle: Bundle) -> CountedOperators:
 
 
 def paced(
-    steps: Sequence[Runnable], opened: "OpenedChain", pacing: Pacing, sample: Mapping[str, Value] | None
+    steps: Sequence[Runnable], opened: OpenedChain, pacing: Pacing, sample: Mapping[str, Value] | None
 ) -> tuple[Pacer, list[Runnable], list[ProgramPoint]]:
     """Returns the pacer of a chain, its steps with their points, and these points.
 
@@ -154,7 +152,13 @@ def sample_of(bundle: Bundle) -> Mapping[str, Value]:
     return sample_inputs(bundle.manifest)
 
 
-def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
+def learns_amounts(
+    run: Callable[[Mapping[str, Value]], object],
+    pacer: Pacer | None,
+    points: Sequence[ProgramPoint],
+    bundle: Bundle,
+    pacing: Pacing,
+) -> None:
     """Takes how long each operator is from a plan, or runs a sample that the bundle carries as often as it takes.
 
     A bundle without samples learns it from the first runs.
@@ -163,18 +167,18 @@ def learns_amounts(program: "Program", bundle: Bundle, pacing: Pacing) -> None:
         UsageError: the time that was granted is less than a calm run takes.
         DataError: the plan is not for the operators that there are here.
     """
-    if program.pacer is None or pacing.goal.only_times:
+    if pacer is None or pacing.goal.only_times:
         return
     if pacing.plan is not None:
-        here = [(point.submodel, point.name) for point in program.points]
-        program.pacer.start(_learnt_here(here, pacing.plan))
+        here = [(point.submodel, point.name) for point in points]
+        pacer.start(_learnt_here(here, pacing.plan))
         return
     if not bundle.manifest.goldens:
         return
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + CALM_RUNS):  # the first of all also makes pages and caches
-        program.run(inputs)
-    program.pacer.goal.check(program.pacer.known()[0])
+        run(inputs)
+    pacer.goal.check(pacer.known()[0])
 
 
 def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:

@@ -10,8 +10,7 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,21 +18,20 @@ from typing import Self
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Manifest, NamedType, Submodel
+from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
-from nndeploy.plugin.interface import Session
 from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.input_checks import InputChecks
-from nndeploy.runtime.lane import Lane, LaneStep
-from nndeploy.runtime.other_sizes import NextVariant
+from nndeploy.runtime.lane import LaneStep
+from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
-from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
+from nndeploy.runtime.select import Choice, LoadOptions
 from nndeploy.values.types import Value
 
 CLOSING_SECONDS = 0.001
@@ -43,7 +41,7 @@ CLOSING_SECONDS = 0.001
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: "OpenedChain", pacing: Pacing | None = None) -> None:
+    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: Pacing | None = None) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -215,7 +213,7 @@ def load_bundle(
             options = replace(options, pace_library=pacing.library.path)
         program = _program(bundle, options, pacing)
         if pacing is not None:
-            learns_amounts(program, bundle, pacing)
+            learns_amounts(program.run, program.pacer, program.points, bundle, pacing)
         return program
     except BaseException as err:
         bundle.close()
@@ -224,40 +222,9 @@ def load_bundle(
         raise
 
 
-class OpenedChain:
-    """The sessions of a chain, in order, the choices behind them, and the stream that they share on a GPU, if any.
-
-    `next_variants` run what a session was not built for; None where a submodel has no variant behind the chosen one.
-    """
-
-    def __init__(
-        self,
-        lane: Lane | None,
-        opened: Sequence[tuple[Session, Choice]],
-        next_variants: Sequence[NextVariant | None] = (),
-    ) -> None:
-        """Takes the lane and the sessions over."""
-        self.lane = lane
-        self.sessions = tuple(session for session, _ in opened)
-        self.choices = tuple(choice for _, choice in opened)
-        self.next_variants = tuple(next_variants) or (None,) * len(opened)
-
-    def close(self) -> None:
-        """Closes the sessions and gives the stream back."""
-        with _inside(self.lane):
-            for session in (*self.sessions, *filter(None, self.next_variants)):
-                session.close()
-        if self.lane is not None:
-            self.lane.close()
-
-
-def _inside(lane: Lane | None) -> AbstractContextManager[object]:
-    return lane.entered() if lane is not None else nullcontext()
-
-
 def _program(bundle: Bundle, options: LoadOptions, pacing: Pacing | None) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
-        return _open_all(bundle, choice, options)
+        return open_sessions(bundle, choice, options)
 
     allowed = bundle.manifest if options.allow_native_code else without_code(bundle.manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
@@ -266,63 +233,6 @@ def _program(bundle: Bundle, options: LoadOptions, pacing: Pacing | None) -> Pro
     except BaseException:
         sessions.close()
         raise
-
-
-def _open_all(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> OpenedChain:
-    """Opens the sessions of a chain, several at once.
-
-    Raises:
-        UnavailableError: a submodel has no variant that opens, or the GPU cannot be used.
-        BundleError: a file of the chain is damaged.
-    """
-    lane = Lane(chain.place.gpu) if chain.place.gpu else None
-
-    def opened(submodel: Submodel) -> tuple[Session, Choice]:
-        with _inside(lane):
-            return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu, chain.values)
-
-    results = _all_of(opened, chain.submodels)
-    sessions = [result for result in results if not isinstance(result, BaseException)]
-    if error := next((result for result in results if isinstance(result, BaseException)), None):
-        OpenedChain(lane, sessions).close()
-        raise error
-    every = zip(chain.submodels, sessions, strict=True)
-    others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
-    return OpenedChain(lane, sessions, others)
-
-
-def _next_variant(
-    bundle: Bundle, chain: ChainChoice, submodel: Submodel, choice: Choice, options: LoadOptions
-) -> NextVariant | None:
-    """Returns the variants behind the one that was chosen, on the CPU, where there are some."""
-    number = next(i for i, variant in enumerate(submodel.variants) if variant.id == choice.variant)
-    rest = replace(submodel, variants=submodel.variants[number + 1 :])
-    if not rest.variants or choice.device != "cpu":
-        return None
-
-    def opened() -> Session:
-        return open_submodel(rest, files_in(bundle), options, chain.place.host, types=chain.values)[0]
-
-    return NextVariant(opened)
-
-
-def _all_of(
-    opened: Callable[[Submodel], tuple[Session, Choice]], submodels: Sequence[Submodel]
-) -> list[tuple[Session, Choice] | BaseException]:
-    """Returns what `opened` gives or raises for each submodel, in order."""
-
-    def attempt(submodel: Submodel) -> tuple[Session, Choice] | BaseException:
-        try:
-            return opened(submodel)
-        except BaseException as err:  # whatever it is, the sessions that did open are closed first
-            return err
-
-    if len(submodels) < 2:
-        return [attempt(submodel) for submodel in submodels]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(min(len(submodels), os.cpu_count() or 1)) as pool:
-        return list(pool.map(attempt, submodels))
 
 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:

@@ -12,8 +12,9 @@ from nndeploy.bundle.manifest import Manifest, NamedType, Submodel
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Probe
 from nndeploy.runtime import program as program_module
+from nndeploy.runtime.opened_chain import OpenedChain
 from nndeploy.runtime.places import ChainChoice, portable_place
-from nndeploy.runtime.program import OpenedChain, Program, load_bundle
+from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.runtime.select import Choice
 from nndeploy.values.types import TensorType
 
