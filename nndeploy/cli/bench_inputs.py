@@ -24,7 +24,7 @@ def bench_inputs(
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.runtime.sample_inputs import sample_inputs
-    from nndeploy.stream.sources import source_from_texts
+    from nndeploy.stream.sources.sources import source_from_texts
 
     if texts:
         source = source_from_texts(texts, program.manifest, binary_stdin)

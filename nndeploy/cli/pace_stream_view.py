@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 from nndeploy.pacing.achieved import Achieved, achieved
-from nndeploy.stream.pacing import CALM_ITEMS, StreamPacing
+from nndeploy.stream.engine.pacing import CALM_ITEMS, StreamPacing
 
 
 def pace_lines(pacing: StreamPacing) -> list[str]:

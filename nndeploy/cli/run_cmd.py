@@ -21,11 +21,11 @@ from nndeploy.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
     from nndeploy.cli.run_models import Loaded
-    from nndeploy.stream.engine import Stream, StreamOptions
-    from nndeploy.stream.resume import Progress
-    from nndeploy.stream.sinks import Sink
-    from nndeploy.stream.sources import Source
-    from nndeploy.stream.stopping import Stop
+    from nndeploy.stream.engine.engine import Stream, StreamOptions
+    from nndeploy.stream.engine.stopping import Stop
+    from nndeploy.stream.sinks.resume import Progress
+    from nndeploy.stream.sinks.sinks import Sink
+    from nndeploy.stream.sources.sources import Source
 
 EXAMPLES = """\b
 Examples:
@@ -95,7 +95,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.engine import StreamOptions, after
+    from nndeploy.stream.engine.engine import StreamOptions, after
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
@@ -130,7 +130,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
 def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "Loaded":
     """Returns what runs: a pipeline, or a bundle alone."""
     from nndeploy.cli.run_models import load_alone, load_pipeline
-    from nndeploy.stream.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
+    from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
 
     models, file = dict(map(_model, options["models"])), None
     if options["pipeline"] is not None:
@@ -159,8 +159,8 @@ def _stream(
     stack: ExitStack, loaded: "Loaded", how: "StreamOptions", options: dict[str, Any], stop: "Stop"
 ) -> "Stream":
     """Returns the stream, which those who want to watch it do until the stack ends."""
-    from nndeploy.stream.engine import Stream
-    from nndeploy.stream.trace import Trace
+    from nndeploy.stream.engine.engine import Stream
+    from nndeploy.stream.engine.trace import Trace
 
     trace = Trace(options["trace"]) if options["trace"] is not None else None
     if trace is not None:
@@ -168,7 +168,7 @@ def _stream(
     stream = Stream(loaded.plan, loaded.programs, how, stop, trace, loaded.pacing)
     if options["metrics"] is None and options["metrics_port"] is None:
         return stream
-    from nndeploy.stream.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
+    from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
 
     if options["metrics"] is not None:
         stack.enter_context(MetricsFile(options["metrics"], stream))
@@ -179,9 +179,9 @@ def _stream(
 
 def _source(loaded: "Loaded", inputs: tuple[str, ...], options: dict[str, Any], stop: "Stop") -> "Source":
     """Returns where the items come from."""
-    from nndeploy.stream.pipeline_sources import pipeline_source
-    from nndeploy.stream.sources import source_from_texts
-    from nndeploy.stream.stopping import stoppable
+    from nndeploy.stream.engine.stopping import stoppable
+    from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
+    from nndeploy.stream.sources.sources import source_from_texts
 
     def stdin() -> Any:
         return stoppable(binary_stdin(), stop)
@@ -204,10 +204,10 @@ def _sink(
 ) -> tuple["Sink", "Progress"]:
     """Returns where the outcomes go, and how far an earlier run had come."""
     from nndeploy.cli.run_models import fingerprint
-    from nndeploy.stream.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
-    from nndeploy.stream.resumable import Resumables
-    from nndeploy.stream.resume import Journal, Progress, ResumedSink, journal_path
-    from nndeploy.stream.sinks import sink_from_text
+    from nndeploy.stream.pipeline.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
+    from nndeploy.stream.sinks.resumable import Resumables
+    from nndeploy.stream.sinks.resume import Journal, Progress, ResumedSink, journal_path
+    from nndeploy.stream.sinks.sinks import sink_from_text
 
     if loaded.file is not None and output is not None:
         output = named_place(loaded.file.sinks, output)

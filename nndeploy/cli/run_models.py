@@ -15,12 +15,12 @@ from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, pace_g
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.program import Program
-from nndeploy.stream.checked_plan import checked_plan
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
-from nndeploy.stream.pacing import StreamPacing
-from nndeploy.stream.pipeline_file import PipelineFile, last_fields
-from nndeploy.stream.resume import digest, digest_of_files
-from nndeploy.stream.sources import Source
+from nndeploy.stream.engine.pacing import StreamPacing
+from nndeploy.stream.pipeline.checked_plan import checked_plan
+from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
+from nndeploy.stream.sinks.resume import digest, digest_of_files
+from nndeploy.stream.sources.sources import Source
 from nndeploy.target.target import host_target
 from nndeploy.values.types import ValueType
 from nndeploy.version import __version__

@@ -10,7 +10,7 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from nndeploy.stream.stopping import Stop
+from nndeploy.stream.engine.stopping import Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -22,12 +22,12 @@ from nndeploy.pacing.pacer import Pacer
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
-from nndeploy.stream.engine import Stream, Summary
-from nndeploy.stream.images import best_label
+from nndeploy.stream.engine.engine import Stream, Summary
+from nndeploy.stream.engine.workers import StageFigures
+from nndeploy.stream.formats.images import best_label
+from nndeploy.stream.formats.json_lines import error_record
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.json_lines import error_record
-from nndeploy.stream.sources import Source
-from nndeploy.stream.workers import StageFigures
+from nndeploy.stream.sources.sources import Source
 from nndeploy.values.types import Value, dtype_name
 
 PLAIN_SECONDS = 5.0

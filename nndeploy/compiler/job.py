@@ -98,7 +98,7 @@ def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keyword arguments of `compile_model` for a request."""
     from nndeploy.bundle.manifest import ImageInput
     from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
-    from nndeploy.stream.bundled_pipeline import carried_pipeline
+    from nndeploy.stream.pipeline.bundled_pipeline import carried_pipeline
     from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)

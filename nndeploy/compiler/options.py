@@ -17,7 +17,7 @@ MAX_CACHE_BUFFER = 1 << 30
 
 
 class Carried(Protocol):
-    """A pipeline for the bundle to carry, as `nndeploy.stream.bundled_pipeline` reads it."""
+    """A pipeline for the bundle to carry, as `nndeploy.stream.pipeline.bundled_pipeline` reads it."""
 
     @property
     def members(self) -> Mapping[str, bytes]:
@@ -40,7 +40,7 @@ class CompileOptions:
     and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
     travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
     `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
-    `pipeline` are the members that carry a default pipeline (`nndeploy.stream.bundled_pipeline`).
+    `pipeline` are the members that carry a default pipeline (`nndeploy.stream.pipeline.bundled_pipeline`).
     `precision` is the least in which backends may compute float32, on targets that have it. With `pace` runs of the
     bundle can be paced. With `allow_uncompared` a bundle is written of which nothing could be compared.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a stream is made of, as frozen values: levels of pipelines of stages of steps.
 
-A TOML file (`nndeploy.stream.pipeline_toml`) or a bundle alone (`only_the_model`) becomes a `StreamPlan`; the
-assembly (`nndeploy.stream.assembly`) makes queues and threads of it. Law: a plan has been checked as a whole, so each
+A TOML file (`nndeploy.stream.pipeline`) or a bundle alone (`only_the_model`) becomes a `StreamPlan`; the
+assembly (engine/assembly.py) makes queues and threads of it. Law: a plan has been checked as a whole, so each
 field that a step takes is there when it runs, and nothing here is checked again.
 """
 

@@ -31,7 +31,8 @@ def test_the_layers_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources", "nndeploy.loadgen.driver"]
+    "module",
+    ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources.sources", "nndeploy.loadgen.driver"],
 )
 def test_the_run_half_loads_numpy_and_nothing_else(module: str) -> None:
     script = (

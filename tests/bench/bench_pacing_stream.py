@@ -33,12 +33,12 @@ from real_models import MODELS
 
 import nndeploy
 from nndeploy.cli.run_models import load_pipeline
-from nndeploy.stream.bundled_pipeline import pipeline_of_path
-from nndeploy.stream.engine import Stream
+from nndeploy.stream.engine.engine import Stream
+from nndeploy.stream.engine.pacing import CALM_ITEMS
+from nndeploy.stream.formats.json_lines import line_from_outcome
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.stream.json_lines import line_from_outcome
-from nndeploy.stream.pacing import CALM_ITEMS
-from nndeploy.stream.pipeline_sources import pipeline_source
+from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
+from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
 
 WIDE_MS = 2000.0
 """A cap that no item comes near to, to learn what one takes calm."""

@@ -29,9 +29,9 @@ from interleaved import Array, Ready
 
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.stream.description import PipelinePlan, StreamPlan
-from nndeploy.stream.engine import Stream
+from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml, plan_of_file
+from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml, plan_of_file
 
 Fields = dict[str, Any]
 Inputs = Mapping[str, Array]

@@ -19,11 +19,11 @@ from interleaved import Array, Ready
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.runtime.program import load_bundle
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan
-from nndeploy.stream.engine import Stream
+from nndeploy.stream.engine.engine import Stream
+from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, SyncQueue
+from nndeploy.stream.engine.schedule import Schedule
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.stream.queues import BasicQueue, CopyQueue, SyncQueue
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import Schedule
 from nndeploy.values.types import TensorType
 
 Inputs = Mapping[str, Array]
@@ -178,8 +178,8 @@ SHAPES = tuple(_SHAPES)
 def same_calls(inputs: Inputs, count: int) -> Ready:
     """What every record costs without queues and threads: the same calls in one thread."""
     from nndeploy.runtime.batching import Proof
-    from nndeploy.stream.runner import Runner
-    from nndeploy.stream.workers import Stage, do_steps
+    from nndeploy.stream.engine.runner import Runner
+    from nndeploy.stream.engine.workers import Stage, do_steps
 
     plan, programs = _plain()
     ((pipeline,),) = plan.levels

@@ -11,7 +11,7 @@ from separable_model import needs_native
 import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.stream.pacing import CALM_ITEMS
+from nndeploy.stream.engine.pacing import CALM_ITEMS
 
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() a = Mul(x, two) y = Neg(a) }"""

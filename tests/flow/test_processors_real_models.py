@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from nndeploy.processors.registry import processor_from_table
-from nndeploy.stream.record_sources import record_source
+from nndeploy.stream.sources.record_sources import record_source
 
 PIPELINES = Path(__file__).resolve().parents[2] / "configs" / "pipelines"
 

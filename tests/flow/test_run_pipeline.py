@@ -108,9 +108,9 @@ def test_a_trace_has_a_row_for_each_worker(two_levels) -> None:
 
 def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> None:
     from nndeploy.stream.description import StreamPlan
-    from nndeploy.stream.engine import Stream
-    from nndeploy.stream.metrics import MetricsServer, metrics_of, prometheus_text
-    from nndeploy.stream.pipeline_file import PipelinePlan, RunnerPlan
+    from nndeploy.stream.engine.engine import Stream
+    from nndeploy.stream.engine.metrics import MetricsServer, metrics_of, prometheus_text
+    from nndeploy.stream.pipeline.pipeline_file import PipelinePlan, RunnerPlan
 
     run("m.nnd", "--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y.jsonl", "--metrics", "m.json")
     found = json.loads((two_levels / "m.json").read_text())

@@ -15,7 +15,7 @@ from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
 from nndeploy.errors import InputOutputError
-from nndeploy.stream import resume
+from nndeploy.stream.sinks import resume
 
 NUM_KILLS = 20
 

@@ -174,7 +174,7 @@ ALLOWED = {"nndeploy", "numpy"}
 def test_the_run_half_loads_numpy_alone() -> None:
     code = (
         "import sys; before = set(sys.modules); import nndeploy.runtime.program, nndeploy.bundle.reader;"
-        "import nndeploy.stream.engine;"
+        "import nndeploy.stream.engine.engine;"
         "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

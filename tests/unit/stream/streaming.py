@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan
-from nndeploy.stream.engine import Stream, StreamOptions
+from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.values.types import TensorType, ValueType
 

@@ -10,9 +10,9 @@ import pytest
 
 from nndeploy.errors import BundleError, DataError, InputError, InputOutputError
 from nndeploy.stream.description import only_the_model
-from nndeploy.stream.engine import Stream, StreamOptions
+from nndeploy.stream.engine.engine import Stream, StreamOptions
+from nndeploy.stream.engine.non_finite import non_finite_names
 from nndeploy.stream.items import Item
-from nndeploy.stream.non_finite import non_finite_names
 from nndeploy.values.types import TensorType
 
 

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from nndeploy.errors import CannotCreateError, DataError, InputError, UsageError
-from nndeploy.stream.csv_sink import CsvSink
-from nndeploy.stream.image_sink import ImageSink
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.statistics_sink import MAX_TEXTS, StatisticsSink
+from nndeploy.stream.sinks.csv_sink import CsvSink
+from nndeploy.stream.sinks.image_sink import ImageSink
+from nndeploy.stream.sinks.statistics_sink import MAX_TEXTS, StatisticsSink
 
 
 def done(index=0, **fields):

@@ -13,8 +13,8 @@ from PIL import Image
 
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.errors import InputError, UnavailableError
-from nndeploy.stream import images
-from nndeploy.stream.images import array_from_image, best_label, decoded, read_image, require_pillow
+from nndeploy.stream.formats import images
+from nndeploy.stream.formats.images import array_from_image, best_label, decoded, read_image, require_pillow
 from nndeploy.values.types import TensorType
 
 RGB = ImageInput("x", 2, 3, "RGB", "NHWC", (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import InputError
-from nndeploy.stream import json_lines
+from nndeploy.stream.formats import json_lines
+from nndeploy.stream.formats.json_lines import line_from_outcome, read_lines, values_from_line
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.json_lines import line_from_outcome, read_lines, values_from_line
 from nndeploy.values.types import OptionalType, SequenceType, TensorType
 
 TYPES = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nndeploy.errors import InputError
-from nndeploy.stream.npy import read_npy, write_npy
+from nndeploy.stream.formats.npy import read_npy, write_npy
 
 
 def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import DataError, InputError, MissingInputError
-from nndeploy.stream import npz
-from nndeploy.stream.npz import read_npy_file, read_npz_file, write_npz
+from nndeploy.stream.formats import npz
+from nndeploy.stream.formats.npz import read_npy_file, read_npz_file, write_npz
 from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType
 
 F32 = TensorType("float32", None)

@@ -8,7 +8,7 @@ import pytest
 from streaming import Make, Program, stream
 
 from nndeploy.errors import DataError, NndeployError
-from nndeploy.stream.pipeline_file import pipeline_from_toml, plan_of_file
+from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml, plan_of_file
 from nndeploy.values.types import TensorType
 
 

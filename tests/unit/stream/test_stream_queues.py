@@ -8,9 +8,9 @@ import pytest
 from streaming import within_limit
 
 from nndeploy.errors import InputError
-from nndeploy.stream.queues import BasicQueue, CopyQueue, Siblings, SyncQueue
+from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Siblings, SyncQueue
+from nndeploy.stream.engine.schedule import AbortedError, Schedule
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import AbortedError, Schedule
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from nndeploy.errors import InputError, MissingInputError, UsageError
-from nndeploy.stream.record_sources import FIELDS, record_source
+from nndeploy.stream.sources.record_sources import FIELDS, record_source
 
 
 def no_stdin():

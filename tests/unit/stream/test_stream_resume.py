@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import BusyError, DataError, InputError
-from nndeploy.stream import resume
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.pipeline_file import SinkTable
-from nndeploy.stream.pipeline_sinks import pipeline_sink
-from nndeploy.stream.resumable import GrowingFile
-from nndeploy.stream.resume import Journal, ResumedSink
-from nndeploy.stream.statistics_sink import MAX_TEXT_LENGTH, StatisticsSink
+from nndeploy.stream.pipeline.pipeline_file import SinkTable
+from nndeploy.stream.pipeline.pipeline_sinks import pipeline_sink
+from nndeploy.stream.sinks import resume
+from nndeploy.stream.sinks.resumable import GrowingFile
+from nndeploy.stream.sinks.resume import Journal, ResumedSink
+from nndeploy.stream.sinks.statistics_sink import MAX_TEXT_LENGTH, StatisticsSink
 
 TABLES = (
     SinkTable("json-lines", "json-lines", ("text", "number"), {}),

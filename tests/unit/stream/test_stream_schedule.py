@@ -8,13 +8,13 @@ from collections import Counter
 import pytest
 from streaming import within_limit
 
-from nndeploy.stream.ends import Exit, Source
-from nndeploy.stream.habits import Habits
+from nndeploy.stream.engine.ends import Exit, Source
+from nndeploy.stream.engine.habits import Habits
+from nndeploy.stream.engine.queues import BasicQueue
+from nndeploy.stream.engine.schedule import Schedule
+from nndeploy.stream.engine.stopping import Stop
+from nndeploy.stream.engine.workers import Stage
 from nndeploy.stream.items import Item
-from nndeploy.stream.queues import BasicQueue
-from nndeploy.stream.schedule import Schedule
-from nndeploy.stream.stopping import Stop
-from nndeploy.stream.workers import Stage
 
 
 class Line:

@@ -9,7 +9,7 @@ import pytest
 
 from nndeploy.errors import CannotCreateError, InputError, InputOutputError, UsageError
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.sinks import sink_from_text
+from nndeploy.stream.sinks.sinks import sink_from_text
 from nndeploy.values.types import TensorType
 
 
@@ -135,7 +135,7 @@ def test_a_full_disk_is_an_io_error(tmp_path, sink, monkeypatch) -> None:
     def full(file, values):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nndeploy.stream.sinks.write_npz", full)
+    monkeypatch.setattr("nndeploy.stream.sinks.sinks.write_npz", full)
     for text in (tmp_path / "y.npz", tmp_path / "folder"):
         out = sink(text)
         with pytest.raises(InputOutputError, match="No space left"):

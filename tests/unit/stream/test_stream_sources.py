@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from nndeploy.errors import InputError, MissingInputError, UnavailableError, UsageError
-from nndeploy.stream.input_paths import natural_key
-from nndeploy.stream.sources import source_from_texts
+from nndeploy.stream.sources.input_paths import natural_key
+from nndeploy.stream.sources.sources import source_from_texts
 from nndeploy.values.types import TensorType
 
 F32 = TensorType("float32", None)
@@ -123,7 +123,7 @@ def test_images_need_pillow_before_anything_runs(tmp_path, vision, monkeypatch) 
     def refuse():
         raise UnavailableError("no pillow")
 
-    monkeypatch.setattr("nndeploy.stream.sources.require_pillow", refuse)
+    monkeypatch.setattr("nndeploy.stream.sources.sources.require_pillow", refuse)
     save(tmp_path / "a.png")
     with pytest.raises(UnavailableError):
         source([tmp_path], vision)

@@ -6,9 +6,9 @@ import pytest
 
 from nndeploy.errors import CannotCreateError, DataError, InputError
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.record_sources import FIELDS, record_source
-from nndeploy.stream.video_sink import VideoSink
-from nndeploy.stream.video_source import frames_of
+from nndeploy.stream.sinks.video_sink import VideoSink
+from nndeploy.stream.sources.record_sources import FIELDS, record_source
+from nndeploy.stream.sources.video_source import frames_of
 
 av = pytest.importorskip("av", reason="the extra video is not installed")
 

@@ -13,7 +13,6 @@ this file reads backwards, as the records do not flow; the schedule prefers what
 from collections.abc import Mapping, Sequence
 
 from nndeploy.runtime.batching import Proof, Runs
-from nndeploy.stream.carry import Carry
 from nndeploy.stream.description import (
     PipelinePlan,
     RunnerPlan,
@@ -23,14 +22,15 @@ from nndeploy.stream.description import (
     runner_name,
     stage_names,
 )
+from nndeploy.stream.engine.carry import Carry
+from nndeploy.stream.engine.non_finite import NanPolicy
+from nndeploy.stream.engine.pacing import StreamPacing
+from nndeploy.stream.engine.parts import Gatherer, Keeper, Splitter
+from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
+from nndeploy.stream.engine.runner import Runner
+from nndeploy.stream.engine.schedule import Schedule, Worker
+from nndeploy.stream.engine.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
-from nndeploy.stream.non_finite import NanPolicy
-from nndeploy.stream.pacing import StreamPacing
-from nndeploy.stream.parts import Gatherer, Keeper, Splitter
-from nndeploy.stream.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
-from nndeploy.stream.runner import Runner
-from nndeploy.stream.schedule import Schedule, Worker
-from nndeploy.stream.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 
 Programs = Mapping[str, Sequence[Runs]]
 """The programs of each pipeline that has a runner, one for each of its devices."""

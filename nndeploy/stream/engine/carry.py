@@ -7,9 +7,9 @@ from threading import Lock
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.stream.description import RunnerPlan
+from nndeploy.stream.engine.runner import Runner, Values
 from nndeploy.stream.model_fit import zeros
 from nndeploy.stream.records import Record
-from nndeploy.stream.runner import Runner, Values
 
 
 @dataclass(slots=True)

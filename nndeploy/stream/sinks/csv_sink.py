@@ -20,7 +20,7 @@ import numpy as np
 from nndeploy.errors import DataError, UsageError
 from nndeploy.files.whole_files import wrapped_io
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.resumable import Resumables, output_file
+from nndeploy.stream.sinks.resumable import Resumables, output_file
 from nndeploy.values.types import Value
 
 

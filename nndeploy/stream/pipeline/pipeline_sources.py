@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The items of a pipeline: `[source] kind` and the texts of `run --input` become a source.
 
-Most kinds have fixed fields and are `nndeploy.stream.record_sources`'. Arrays and JSON lines have those that `fields`
+Most kinds have fixed fields and are those of `record_sources.py`. Arrays and JSON lines have those that `fields`
 names, else the inputs of the first models; values that go straight into a model are read as the model's type.
 """
 
@@ -12,14 +12,14 @@ from typing import BinaryIO
 
 from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
 from nndeploy.runtime.plain_data import value_from_plain
-from nndeploy.stream.input_paths import paths_from_texts
+from nndeploy.stream.formats.json_lines import object_from_line
+from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import object_from_line
-from nndeploy.stream.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
-from nndeploy.stream.npz import read_npy_file, read_npz_file
-from nndeploy.stream.pipeline_file import SourceTable
-from nndeploy.stream.record_sources import FIELDS, SUFFIXES, record_source
-from nndeploy.stream.sources import Source, source_of_files
+from nndeploy.stream.pipeline.pipeline_file import SourceTable
+from nndeploy.stream.sources.input_paths import paths_from_texts
+from nndeploy.stream.sources.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
+from nndeploy.stream.sources.record_sources import FIELDS, SUFFIXES, record_source
+from nndeploy.stream.sources.sources import Source, source_of_files
 from nndeploy.values.types import Value, ValueType
 
 Types = Mapping[str, ValueType]

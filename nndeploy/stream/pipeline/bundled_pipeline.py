@@ -17,8 +17,8 @@ from nndeploy.errors import BundleError, DataError, MissingInputError, PolicyErr
 from nndeploy.files.shipped_configs import config_files
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import read_regular
-from nndeploy.stream.checked_plan import check_carried
-from nndeploy.stream.pipeline_file import PipelineFile, pipeline_from_toml
+from nndeploy.stream.pipeline.checked_plan import check_carried
+from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml
 
 TOML = "pipeline/pipeline.toml"
 FILES = "pipeline/files.json"

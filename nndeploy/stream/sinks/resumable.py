@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `run --resume` cuts back to a checkpoint, and the file that grows; the protocol is in `nndeploy.stream.resume`.
+"""What `run --resume` cuts back to a checkpoint, and the file that grows; the protocol is in resume.py.
 
 A sink of one file takes it from `output_file`: one that is only there at the end, or one that grows and is resumed.
 """

@@ -18,13 +18,13 @@ from typing import BinaryIO
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, MissingInputError, UsageError, did_you_mean
 from nndeploy.runtime.plain_data import value_from_plain
-from nndeploy.stream.images import SUFFIXES as IMAGE_SUFFIXES
-from nndeploy.stream.images import read_image, require_pillow
-from nndeploy.stream.input_paths import paths_from_texts
+from nndeploy.stream.formats.images import SUFFIXES as IMAGE_SUFFIXES
+from nndeploy.stream.formats.images import read_image, require_pillow
+from nndeploy.stream.formats.json_lines import values_from_line
+from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import values_from_line
-from nndeploy.stream.line_items import items_of_each, items_of_line_file, items_of_lines
-from nndeploy.stream.npz import read_npy_file, read_npz_file
+from nndeploy.stream.sources.input_paths import paths_from_texts
+from nndeploy.stream.sources.line_items import items_of_each, items_of_line_file, items_of_lines
 from nndeploy.values.types import TensorType, Value, ValueType
 
 JSON_SUFFIXES = (".jsonl", ".ndjson")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from nndeploy.files.whole_files import open_regular, safe_stem
+from nndeploy.stream.formats.json_lines import read_lines
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import read_lines
 from nndeploy.values.types import Value
 
 ReadLine: TypeAlias = Callable[[bytes | None], dict[str, Value]]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.stream.description import StreamPlan
-from nndeploy.stream.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
-from nndeploy.stream.pipeline_sinks import check_sinks
-from nndeploy.stream.pipeline_sources import source_fields
+from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
+from nndeploy.stream.pipeline.pipeline_sinks import check_sinks
+from nndeploy.stream.pipeline.pipeline_sources import source_fields
 from nndeploy.values.types import ValueType
 
 

@@ -22,7 +22,7 @@ from nndeploy.errors import DataError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.processors.arrays import shape_text
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.resumable import GrowingFile, Resumables
+from nndeploy.stream.sinks.resumable import GrowingFile, Resumables
 from nndeploy.values.types import Value
 
 MAX_TEXTS = 10_000

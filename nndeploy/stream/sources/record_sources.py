@@ -18,14 +18,14 @@ from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.image_files import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.wav_files import mono, sound_from_bytes
-from nndeploy.stream.input_paths import paths_from_texts
+from nndeploy.stream.formats.json_lines import MAX_LINE_BYTES, object_from_line
+from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
-from nndeploy.stream.json_lines import MAX_LINE_BYTES, object_from_line
-from nndeploy.stream.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
-from nndeploy.stream.npz import read_npy_file, read_npz_file
-from nndeploy.stream.sources import JSON_SUFFIXES, Source, source_of_files
-from nndeploy.stream.video_source import SUFFIXES as VIDEO_SUFFIXES
-from nndeploy.stream.video_source import frames_of, require_av
+from nndeploy.stream.sources.input_paths import paths_from_texts
+from nndeploy.stream.sources.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
+from nndeploy.stream.sources.sources import JSON_SUFFIXES, Source, source_of_files
+from nndeploy.stream.sources.video_source import SUFFIXES as VIDEO_SUFFIXES
+from nndeploy.stream.sources.video_source import frames_of, require_av
 from nndeploy.values.types import TensorType, Value
 
 SourceKind = Literal["files", "images", "video", "wav", "arrays", "json-lines", "lines"]

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TextIO
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError
 from nndeploy.files.whole_files import OutputFolder, new_file, safe_stem, wrapped_io
-from nndeploy.stream.images import best_label
+from nndeploy.stream.formats.images import best_label
+from nndeploy.stream.formats.json_lines import error_record, line_from_outcome
+from nndeploy.stream.formats.npz import write_npz
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.json_lines import error_record, line_from_outcome
-from nndeploy.stream.npz import write_npz
-from nndeploy.stream.resumable import Resumables, output_file
+from nndeploy.stream.sinks.resumable import Resumables, output_file
 from nndeploy.values.types import Value
 
 

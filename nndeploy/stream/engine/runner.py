@@ -14,8 +14,8 @@ from typing import TypeAlias
 from nndeploy.errors import InputError, NndeployError, UsageError
 from nndeploy.runtime.batching import JoinedCalls, Proof, Runs, form_of
 from nndeploy.stream.description import RunnerPlan
-from nndeploy.stream.non_finite import NanPolicy, non_finite_names
-from nndeploy.stream.pacing import RunnerDue
+from nndeploy.stream.engine.non_finite import NanPolicy, non_finite_names
+from nndeploy.stream.engine.pacing import RunnerDue
 from nndeploy.stream.records import Record, is_of_one_record
 from nndeploy.values.types import Value
 

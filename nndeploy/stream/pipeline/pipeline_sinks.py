@@ -11,11 +11,12 @@ from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.files.whole_files import OutputFolder
-from nndeploy.stream.csv_sink import CsvSink
-from nndeploy.stream.image_sink import ImageSink
-from nndeploy.stream.pipeline_file import SinkTable
-from nndeploy.stream.resumable import Resumables
-from nndeploy.stream.sinks import (
+from nndeploy.stream.pipeline.pipeline_file import SinkTable
+from nndeploy.stream.pipeline.toml_table import TomlTable
+from nndeploy.stream.sinks.csv_sink import CsvSink
+from nndeploy.stream.sinks.image_sink import ImageSink
+from nndeploy.stream.sinks.resumable import Resumables
+from nndeploy.stream.sinks.sinks import (
     FolderSink,
     JsonFileSink,
     JsonLinesSink,
@@ -25,9 +26,8 @@ from nndeploy.stream.sinks import (
     Sink,
     sink_from_text,
 )
-from nndeploy.stream.statistics_sink import StatisticsSink
-from nndeploy.stream.toml_table import TomlTable
-from nndeploy.stream.video_sink import VideoSink
+from nndeploy.stream.sinks.statistics_sink import StatisticsSink
+from nndeploy.stream.sinks.video_sink import VideoSink
 
 MakeOne = Callable[[Resumables | None], Sink]
 

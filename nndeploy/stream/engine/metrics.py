@@ -19,7 +19,7 @@ from typing import Any
 
 from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
-from nndeploy.stream.engine import Stream
+from nndeploy.stream.engine.engine import Stream
 
 SECONDS = 1.0
 HOST = "127.0.0.1"

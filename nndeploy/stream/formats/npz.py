@@ -19,7 +19,7 @@ import numpy as np
 
 from nndeploy.errors import DataError, InputError
 from nndeploy.files.whole_files import open_regular
-from nndeploy.stream.npy import read_npy, write_npy
+from nndeploy.stream.formats.npy import read_npy, write_npy
 from nndeploy.values.types import (
     ML_DTYPES,
     MapType,

@@ -18,7 +18,7 @@ from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, Step, StreamPlan
 from nndeploy.stream.model_fit import check_fits
-from nndeploy.stream.toml_table import TomlTable
+from nndeploy.stream.pipeline.toml_table import TomlTable
 from nndeploy.values.types import OptionalType
 
 MAX_WORKERS = 256

@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nndeploy.runtime.latency import Latencies
-from nndeploy.stream.assembly import Assembly, Programs
 from nndeploy.stream.description import StreamPlan, default_in_flight
-from nndeploy.stream.ends import Exit, Source
+from nndeploy.stream.engine.assembly import Assembly, Programs
+from nndeploy.stream.engine.ends import Exit, Source
+from nndeploy.stream.engine.non_finite import NanPolicy
+from nndeploy.stream.engine.pacing import StreamPacing
+from nndeploy.stream.engine.queues import QueueFigures
+from nndeploy.stream.engine.schedule import Schedule
+from nndeploy.stream.engine.stopping import Stop
+from nndeploy.stream.engine.workers import Stage, StageFigures, Tracer
 from nndeploy.stream.items import Item, Outcome
-from nndeploy.stream.non_finite import NanPolicy
-from nndeploy.stream.pacing import StreamPacing
-from nndeploy.stream.queues import QueueFigures
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import Schedule
-from nndeploy.stream.sinks import Sink
-from nndeploy.stream.stopping import Stop
-from nndeploy.stream.workers import Stage, StageFigures, Tracer
+from nndeploy.stream.sinks.sinks import Sink
 from nndeploy.target.target import num_cores
 
 END_SECONDS = 0.3

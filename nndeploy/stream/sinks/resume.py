@@ -36,8 +36,8 @@ from typing import Any
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
 from nndeploy.files.whole_files import no_folder, sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.resumable import Resumable
-from nndeploy.stream.sinks import Sink
+from nndeploy.stream.sinks.resumable import Resumable
+from nndeploy.stream.sinks.sinks import Sink
 
 VERSION = 1
 CHECKPOINT_SECONDS = 1.0

@@ -14,8 +14,8 @@ from typing import BinaryIO, ClassVar
 from nndeploy.errors import DataError
 from nndeploy.processors.arrays import image_from_value
 from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels, require_pillow
-from nndeploy.stream.resumable import Resumables
-from nndeploy.stream.sinks import FolderSink
+from nndeploy.stream.sinks.resumable import Resumables
+from nndeploy.stream.sinks.sinks import FolderSink
 from nndeploy.values.types import Value
 
 SUFFIX_OF: Mapping[ImageFormat, str] = {"png": ".png", "jpeg": ".jpg"}

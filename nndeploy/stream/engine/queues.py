@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-from nndeploy.stream.habits import Habits
+from nndeploy.stream.engine.habits import Habits
+from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import AbortedError, Schedule, Worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nndeploy.errors import NndeployError
-from nndeploy.stream.carry import Carry
 from nndeploy.stream.description import Step
-from nndeploy.stream.queues import Outlet
+from nndeploy.stream.engine.carry import Carry
+from nndeploy.stream.engine.queues import Outlet
+from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.records import Record
-from nndeploy.stream.runner import Runner
 
 
 class Tracer(Protocol):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Protocol, TypeAlias
 
-from nndeploy.stream.habits import Habits
+from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.records import Record
 
 ROOM = 0.5

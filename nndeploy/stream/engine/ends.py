@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from nndeploy.stream.habits import Habits
+from nndeploy.stream.engine.habits import Habits
+from nndeploy.stream.engine.pacing import StreamPacing
+from nndeploy.stream.engine.queues import Outlet, QueueFigures
+from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
+from nndeploy.stream.engine.stopping import Stop
+from nndeploy.stream.engine.workers import Clock
 from nndeploy.stream.items import Item
-from nndeploy.stream.pacing import StreamPacing
-from nndeploy.stream.queues import Outlet, QueueFigures
 from nndeploy.stream.records import Record
-from nndeploy.stream.schedule import AbortedError, Schedule, Worker
-from nndeploy.stream.stopping import Stop
-from nndeploy.stream.workers import Clock
 
 
 class Source:

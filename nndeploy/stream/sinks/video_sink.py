@@ -18,7 +18,7 @@ from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.processors.arrays import Image, image_from_value
 from nndeploy.processors.builtin.letterbox import Letterbox
 from nndeploy.stream.items import Outcome
-from nndeploy.stream.video_source import require_av
+from nndeploy.stream.sources.video_source import require_av
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from nndeploy.errors import InputError
-from nndeploy.stream.queues import Outlet, Siblings
+from nndeploy.stream.engine.queues import Outlet, Siblings
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
