@@ -112,3 +112,24 @@ def test_nothing_is_sent_and_nothing_is_written_outside(tmp_path: Path) -> None:
         assert [line for line in lines if is_a_write(line) and not any(place in line for place in places)] == []
     assert list(home.iterdir()) == []
     assert list(temporary.iterdir()) == []
+
+
+def test_no_module_is_there_for_tests_alone() -> None:
+    """Every module outside nndeploy/testing is imported, started by its name, or an entry point."""
+    used = set[str]()
+    for _, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                used |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                used |= {node.value.partition(":")[0], f"nndeploy_triton.kernels.{node.value}"}
+    entry_points = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    names = [".".join(path.relative_to(package_root(path)).with_suffix("").parts) for path in SOURCES]
+    elsewhere = ("nndeploy.testing.", "nndeploy_native.units.")  # programs of users load libraries of units
+    ours = [name for name in names if "__" not in name and not name.startswith(elsewhere)]
+    assert [name for name in ours if name not in used and f'"{name}:' not in entry_points] == []
+
+
+def package_root(path: Path) -> Path:
+    backends = REPOSITORY / "backends"
+    return backends if path.is_relative_to(backends) else REPOSITORY

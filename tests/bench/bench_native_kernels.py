@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of the list (nndeploy_native/kernel_list.py): its time, and the rate of its multiply-adds or bytes.
+"""Every kernel of the list (tests/native_kernel_list.py): its time, and the rate of its multiply-adds or bytes.
 
     python tests/bench/bench_native_kernels.py [--precision fp32|bf16] [--isa x86-64-v3] [--threads N] [--runs N]
 
@@ -17,7 +17,6 @@ import numpy as np
 import onnx_ir as ir
 from nndeploy_native.build import build, machine_of
 from nndeploy_native.isa import ISAS
-from nndeploy_native.kernel_list import KERNELS, Kernel
 from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
 from onnx.reference import ReferenceEvaluator
@@ -25,6 +24,9 @@ from profile_native import Row, inputs_of, profile
 
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target.target import host_target
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from native_kernel_list import KERNELS, Kernel
 
 TOLERANCE = {"fp32": 2e-6, "bf16": 2e-2}
 """Of the largest value."""

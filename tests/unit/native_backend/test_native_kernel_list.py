@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from native_kernel_list import KERNELS, Kernel
 from native_models import built, needs_zig, run, runnable_isas
 from nndeploy_native.isa import Isa
-from nndeploy_native.kernel_list import KERNELS, Kernel
 from nndeploy_native.library import HEADERS
 from nndeploy_native.plan import PLAN_FILE
 from nndeploy_native.steps.step import Machine
