@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from nndeploy.version import __version__
 
-__all__ = ["Program", "Report", "__version__", "compile_model", "load_bundle"]
+__all__ = [
+    "Inspection", "Program", "Report", "Verification", "__version__", "compile_model", "inspect", "load_bundle", "verify",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
     from nndeploy.compiler.flow import compile_model
+    from nndeploy.runtime.inspect_bundle import Inspection, inspect
     from nndeploy.runtime.program import Program, load_bundle
+    from nndeploy.runtime.verify_bundle import Verification, verify
 
 _HOMES = {
     "compile_model": "nndeploy.compiler.flow",
     "Report": "nndeploy.bundle.report",
     "Program": "nndeploy.runtime.program",
     "load_bundle": "nndeploy.runtime.program",
+    "Inspection": "nndeploy.runtime.inspect_bundle",
+    "inspect": "nndeploy.runtime.inspect_bundle",
+    "Verification": "nndeploy.runtime.verify_bundle",
+    "verify": "nndeploy.runtime.verify_bundle",
 }
 
 

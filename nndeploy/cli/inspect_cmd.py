@@ -10,9 +10,8 @@ import click
 from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
-from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.bundle.report import CheckReport, Report, report_from_json
-from nndeploy.bundle.steps import Step, is_fused, steps_of
+from nndeploy.bundle.report import CheckReport, Report
+from nndeploy.bundle.steps import Step, is_fused
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
@@ -23,8 +22,10 @@ from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import UsageError
-from nndeploy.runtime.places import PORTABLE, ChainChoice, choose_chain
-from nndeploy.runtime.select import Choice, LoadOptions, choose
+from nndeploy.runtime.inspect_bundle import Inspection
+from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
+from nndeploy.runtime.places import PORTABLE, ChainChoice
+from nndeploy.runtime.select import Choice
 from nndeploy.target.target import X86_64_LEVELS
 
 EXAMPLES = """\b
@@ -63,21 +64,21 @@ def inspect(
             raise UsageError("--html, --here and --chain are for bundles")
         (show_tables if tables else show_units)(bundle, as_json)
         return
-    with open_bundle(bundle) as opened:
-        chains = _chains(report_from_json(opened.report()))
-        if chain_id is not None:
-            if chain_id not in chains:
-                raise UsageError(f"the bundle has no chain {chain_id!r:.80}", hint=f"it has {', '.join(chains)}")
-            chains = {chain_id: chains[chain_id]}
-        if page is not None:
-            from nndeploy.cli.inspect_page import inspect_page
+    found = inspect_bundle(bundle, here=here)
+    chains = _chains(found.report)
+    if chain_id is not None:
+        if chain_id not in chains:
+            raise UsageError(f"the bundle has no chain {chain_id!r:.80}", hint=f"it has {', '.join(chains)}")
+        chains = {chain_id: chains[chain_id]}
+    if page is not None:
+        from nndeploy.cli.inspect_page import inspect_page
 
-            report = next(iter(chains.values()))
-            write_page(page, inspect_page(opened.manifest, report, opened.size_bytes, _fused_of_best(opened)))
-        if as_json:
-            print_json(_to_json(opened, here))
-        else:
-            _print(opened, chains, here, verbose)
+        report = next(iter(chains.values()))
+        write_page(page, inspect_page(found.manifest, report, found.size_bytes, _fused_of_best(found)))
+    if as_json:
+        print_json(_to_json(found))
+    else:
+        _print(found, chains, verbose)
 
 
 def _chains(report: Report) -> dict[str, Report]:
@@ -85,69 +86,49 @@ def _chains(report: Report) -> dict[str, Report]:
     return {PORTABLE: report, **{chain.id: report.of_chain(chain) for chain in report.target_chains}}
 
 
-def _to_json(bundle: Bundle, here: bool) -> dict[str, Any]:
+def _to_json(found: Inspection) -> dict[str, Any]:
     data = {
-        "bundle": str(bundle.path),
-        "size_bytes": bundle.size_bytes,
-        "manifest": manifest_to_json(bundle.manifest),
-        "report": bundle.report(),
-        "steps": [
-            {"submodel": submodel, "variant": variant, "steps": steps} for submodel, variant, steps in _steps(bundle)
-        ],
+        "bundle": str(found.path),
+        "size_bytes": found.size_bytes,
+        "manifest": manifest_to_json(found.manifest),
+        "report": found.report_data,
+        "steps": [one._asdict() for one in found.steps],
     }
-    if here:
-        chain = choose_chain(bundle.manifest, LoadOptions())
-        data["here"] = {
-            "chain": chain_to_json(chain),
-            "choices": [choice_to_json(choice) for choice in _choices(chain)],
-        }
+    if found.chain is not None:
+        choices = [choice_to_json(choice) for choice in found.choices]
+        data["here"] = {"chain": chain_to_json(found.chain), "choices": choices}
     return data
 
 
-def _steps(bundle: Bundle) -> list[tuple[str, str, list[Step]]]:
-    """Returns (submodel, variant, steps) of every variant whose backend tells its steps."""
-    found = [
-        (submodel.id, variant.id, steps_of(bundle, variant))
-        for submodel in all_submodels(bundle.manifest)
-        for variant in submodel.variants
-    ]
-    return [(submodel, variant, steps) for submodel, variant, steps in found if steps]
-
-
-def _choices(chain: ChainChoice) -> list[Choice]:
-    """Returns what each submodel of a chain would get here; nothing is opened."""
-    return [choose(submodel, LoadOptions(), chain.place.host, chain.place.gpu) for submodel in chain.submodels]
-
-
-def _fused_of_best(bundle: Bundle) -> dict[str, list[str]]:
+def _fused_of_best(found: Inspection) -> dict[str, list[str]]:
     """Returns the fused steps of each submodel's best variant, a line each; those of others are other backends'."""
-    best = {submodel.id: submodel.variants[0].id for submodel in all_submodels(bundle.manifest)}
+    best = {submodel.id: submodel.variants[0].id for submodel in all_submodels(found.manifest)}
     return {
         submodel: [", ".join(filter(None, _step_cells(step))) for step in steps if is_fused(step)]
-        for submodel, variant, steps in _steps(bundle)
+        for submodel, variant, steps in found.steps
         if variant == best[submodel]
     }
 
 
-def _print(bundle: Bundle, chains: Mapping[str, Report], here: bool, verbose: bool) -> None:
-    manifest, report = bundle.manifest, next(iter(chains.values()))
-    print_line(f"{bundle.path}: {manifest.model_name}, {size_text(bundle.size_bytes)}, {len(report.nodes):,} nodes")
+def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> None:
+    manifest, report = found.manifest, next(iter(chains.values()))
+    print_line(f"{found.path}: {manifest.model_name}, {size_text(found.size_bytes)}, {len(report.nodes):,} nodes")
     print_line(f"model sha256 {manifest.model_sha256}")
     _print_values(manifest)
     for name, seen in chains.items():
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")
-    if here:
-        _print_here(manifest)
+    if found.chain is not None:
+        _print_here(manifest, found.chain, found.choices)
     shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
     print_targets(report)
     _print_variants(manifest, shown)
-    _print_steps(bundle, shown, verbose)
+    _print_steps(found, shown, verbose)
     _print_checks(chains, verbose)
     if verbose:
         for name, seen in chains.items():
             print_nodes(seen, "nodes" + (f" of the chain {name}" if manifest.target_chains else ""))
             _print_logs(seen)
-        _print_members(bundle)
+        _print_members(manifest)
     for line in candidate_lines(report):
         print_line(line)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
@@ -186,13 +167,12 @@ def _print_submodels(report: Report, of_chain: str) -> None:
     print_table(f"submodels{of_chain}", columns, rows, right=("nodes", "compute"))
 
 
-def _print_here(manifest: Manifest) -> None:
-    chain = choose_chain(manifest, LoadOptions())
+def _print_here(manifest: Manifest, chain: ChainChoice, choices: Sequence[Choice]) -> None:
     if manifest.target_chains:
         passed = [(other.chain, other.reason) for other in chain.passed_over]
         rows = [*passed, (chain.id, f"TAKEN, on {chain.place.gpu or 'the CPU'}")]
         print_table("on this machine", ("chain", ""), rows)
-    _print_choices(_choices(chain))
+    _print_choices(choices)
 
 
 def _print_choices(choices: Sequence[Choice]) -> None:
@@ -232,10 +212,10 @@ def _print_variants(manifest: Manifest, shown: Set[str]) -> None:
     print_table("variants, best first", columns, rows, right=("size",))
 
 
-def _print_steps(bundle: Bundle, shown: Set[str], verbose: bool) -> None:
+def _print_steps(found: Inspection, shown: Set[str], verbose: bool) -> None:
     """Prints the fused steps of variants, or with `verbose` all steps and all that is told of them."""
     columns = ("kernel", "what", "window", "buffer", "layout")
-    for submodel, variant, steps in _steps(bundle):
+    for submodel, variant, steps in found.steps:
         fused = [step for step in steps if is_fused(step)]
         name = f"{submodel}/{variant}"
         if submodel in shown and verbose:
@@ -317,8 +297,8 @@ def _print_logs(report: Report) -> None:
             print_line(f"  {line}")
 
 
-def _print_members(bundle: Bundle) -> None:
-    members = sorted(bundle.manifest.members.items(), key=lambda item: -item[1].size_bytes)
+def _print_members(manifest: Manifest) -> None:
+    members = sorted(manifest.members.items(), key=lambda item: -item[1].size_bytes)
     rows = [(name, size_text(member.size_bytes), member.sha256) for name, member in members]
     print_table("members", ("member", "size", "sha256"), rows, right=("size",))
 

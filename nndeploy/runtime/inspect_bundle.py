@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bundle holds, who runs what and why, and what this machine would take of it; nothing is run or loaded."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_check import all_submodels
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.report import Report, report_from_json
+from nndeploy.bundle.steps import Step, steps_of
+from nndeploy.runtime.places import ChainChoice, choose_chain
+from nndeploy.runtime.select import Choice, LoadOptions, choose
+
+
+class VariantSteps(NamedTuple):
+    """What a variant does step by step, where its backend tells."""
+
+    submodel: str
+    variant: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A bundle as its files say it is.
+
+    `report_data` is the report of the compile as plain data, which `report` gives typed. `chain` and `choices` are what
+    this machine would take, and why nothing better; None and empty where that was not asked for.
+    """
+
+    path: Path
+    size_bytes: int
+    manifest: Manifest
+    report_data: Mapping[str, Any]
+    steps: tuple[VariantSteps, ...]
+    chain: ChainChoice | None = None
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def report(self) -> Report:
+        """The report of the compile."""
+        return report_from_json(self.report_data)
+
+
+def inspect(path: str | os.PathLike[str], *, here: bool = False) -> Inspection:
+    """Returns what a bundle holds; with `here` also which chain and variants this machine would take.
+
+    Raises:
+        MissingInputError: there is no such file.
+        BundleError: the bundle is malformed, damaged or of a newer format.
+    """
+    with open_bundle(Path(path)) as bundle:
+        every = [(submodel.id, variant) for submodel in all_submodels(bundle.manifest) for variant in submodel.variants]
+        told = [VariantSteps(submodel, variant.id, tuple(steps_of(bundle, variant))) for submodel, variant in every]
+        steps = tuple(variant for variant in told if variant.steps)
+        chain = choose_chain(bundle.manifest, LoadOptions()) if here else None
+        choices = () if chain is None else tuple(_choices(chain))
+        return Inspection(Path(path), bundle.size_bytes, bundle.manifest, bundle.report(), steps, chain, choices)
+
+
+def _choices(chain: ChainChoice) -> list[Choice]:
+    return [choose(submodel, LoadOptions(), chain.place.host, chain.place.gpu) for submodel in chain.submodels]

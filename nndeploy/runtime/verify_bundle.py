@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks a bundle: every byte against its hashes, then its goldens run here and compared with the reference.
+
+bundle -> hashes, structure, what is code -> each golden's inputs through a program -> `OutputVerdict`s
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nndeploy.bundle.manifest import Manifest, Tolerance
+from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.comparison.compare import Comparison, tolerance_for
+from nndeploy.comparison.judge import judge
+from nndeploy.errors import UsageError
+from nndeploy.runtime.code_policy import check_code_flags, files_in
+from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.runtime.select import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class OutputVerdict:
+    """One output of one golden against the reference; `origin` is "sample" or "generated"."""
+
+    golden: int
+    origin: str
+    output: str
+    tolerance: Tolerance
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of checking a bundle whose bytes are what its manifest says.
+
+    `outputs` is empty where nothing was run or the bundle holds no goldens; `choices` says what ran.
+    """
+
+    path: Path
+    size_bytes: int
+    num_members: int
+    outputs: tuple[OutputVerdict, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def failed(self) -> tuple[OutputVerdict, ...]:
+        """The outputs that differ from the reference."""
+        return tuple(verdict for verdict in self.outputs if not verdict.comparison.ok)
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared, and nothing differs."""
+        return bool(self.outputs) and not self.failed
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    run: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    load: Callable[[Path], Program] = load_bundle,
+) -> Verification:
+    """Checks every byte of a bundle, and with `run` its results on this machine.
+
+    `rtol` and `atol` stand in place of the bundle's tolerances for floats, and of its limits; `load` opens its program.
+
+    Raises:
+        MissingInputError: there is no such file.
+        BundleError: the bundle is malformed, damaged or of a newer format.
+        PolicyError: the manifest says of a file that it is no code, which it is, or the other way round.
+        UnavailableError: a submodel has no variant that can run here.
+        UsageError: tolerances were given and nothing is run.
+    """
+    if not run and (rtol, atol) != (None, None):
+        raise UsageError("tolerances have no meaning where nothing is run")
+    path = Path(path)
+    with open_bundle(path) as bundle:
+        bundle.verify()
+        check_code_flags(bundle.manifest, files_in(bundle))
+        checked = Verification(path, bundle.size_bytes, len(bundle.manifest.members))
+        if not run or not bundle.manifest.goldens:
+            return checked
+        tolerances = _tolerances(bundle.manifest, rtol, atol)
+        with load(path) as program:
+            outputs = tuple(_verdicts(program, bundle, tolerances, by_limits=rtol is None and atol is None))
+            return replace(checked, outputs=outputs, choices=program.choices)
+
+
+def _tolerances(manifest: Manifest, rtol: float | None, atol: float | None) -> dict[str, Tolerance]:
+    """Returns the bundle's tolerances, with those that were given for every floating type."""
+    floats = [dtype for dtype in manifest.tolerances if "float" in dtype or "complex" in dtype]
+    changes = {name: value for name, value in (("rtol", rtol), ("atol", atol)) if value is not None}
+    return {**manifest.tolerances, **{dtype: replace(manifest.tolerances[dtype], **changes) for dtype in floats}}
+
+
+def _verdicts(
+    program: Program, bundle: Bundle, tolerances: Mapping[str, Tolerance], *, by_limits: bool
+) -> Iterator[OutputVerdict]:
+    for i, golden in enumerate(bundle.manifest.goldens):
+        want = bundle.values(golden.outputs)
+        got = program.run(bundle.values(golden.inputs))
+        types = {output.name: output.type for output in program.outputs if output.name in want}
+        found = judge(got, want, types, tolerances, lambda golden=golden: golden.limits if by_limits else {})  # type: ignore[misc]
+        for name, kind in types.items():
+            yield OutputVerdict(i, golden.origin, name, tolerance_for(kind, tolerances), found[name])
