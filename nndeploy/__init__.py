@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.version import __version__
 
 __all__ = [
-    "Inspection", "Program", "Report", "Verification", "__version__", "compile_model", "inspect", "load_bundle", "verify",
+    "Inspection", "Program", "Report", "Verification", "__version__", "compile_model", "inspect", "load_bundle",
+    "verify",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

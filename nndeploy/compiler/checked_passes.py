@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from nndeploy.bundle.report import PassReport
+from nndeploy.checking.check import describe_failure, not_compared
+from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.as_it_is import described
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
@@ -20,8 +22,6 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.verify.check import describe_failure, not_compared
-from nndeploy.verify.original import Original
 
 DROPPED = PassReport("none: the optimised model gave other numbers than the original", 0)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nndeploy.bundle.report import Report
+from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.chains.chain_plan import Plan
 from nndeploy.compiler.chains.chain_setting import Setting
@@ -18,7 +19,6 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.pack import Packing, report_of
 from nndeploy.compiler.placement_choice import packed_as_chosen, planned_placement
 from nndeploy.compiler.share_gates import check_plans
-from nndeploy.verify.original import Original
 
 
 def dry_report(

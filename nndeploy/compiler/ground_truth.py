@@ -11,6 +11,20 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from nndeploy.bundle.report import CheckReport
+from nndeploy.checking.check import (
+    MIN_BF16_COSINE,
+    SampleLimits,
+    compare_outputs,
+    in_precision,
+    is_quantised,
+    tolerances,
+)
+from nndeploy.checking.drawn_sizes import Drawn, affordable_sizes
+from nndeploy.checking.incomparable import incomparable_values
+from nndeploy.checking.original import Original, original_outputs
+from nndeploy.checking.reference import Reference, reference_engines
+from nndeploy.checking.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
+from nndeploy.checking.samples import has_free_size
 from nndeploy.compiler.chains.assumed_sizes import assumed_ranges
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
@@ -20,20 +34,6 @@ from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.plugin.interface import PRECISIONS, BuildOptions, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import Value
-from nndeploy.verify.check import (
-    MIN_BF16_COSINE,
-    SampleLimits,
-    compare_outputs,
-    in_precision,
-    is_quantised,
-    tolerances,
-)
-from nndeploy.verify.drawn_sizes import Drawn, affordable_sizes
-from nndeploy.verify.incomparable import incomparable_values
-from nndeploy.verify.original import Original, original_outputs
-from nndeploy.verify.reference import Reference, reference_engines
-from nndeploy.verify.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
-from nndeploy.verify.samples import has_free_size
 
 
 def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting, Original]:

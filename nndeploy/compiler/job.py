@@ -97,9 +97,9 @@ def _run(folder: Path, on_event: Callable[[str, str], None], limits: Limits) -> 
 def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keyword arguments of `compile_model` for a request."""
     from nndeploy.bundle.manifest import ImageInput
+    from nndeploy.checking.samples import samples_from_folder
     from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
     from nndeploy.stream.pipeline.bundled_pipeline import carried_pipeline
-    from nndeploy.verify.samples import samples_from_folder
 
     keywords = dict(arguments)
     for elsewhere in ("source", "out", "jobs", "shape_texts", "trtexec_shapes", *LIMITS):

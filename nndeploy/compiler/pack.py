@@ -29,6 +29,7 @@ from nndeploy.bundle.report import (
     TargetReport,
 )
 from nndeploy.bundle.values import encode_values
+from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, precision_of
 from nndeploy.compiler.chains.chain_plan import Plan
@@ -40,7 +41,6 @@ from nndeploy.graph.nodes import node_name, operator, values_read
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
-from nndeploy.verify.original import Original
 from nndeploy.version import __version__
 
 MAX_GOLDEN_BYTES = 64 << 20

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nndeploy.bundle.report import PassReport
+from nndeploy.checking.original import samples_of_other_sizes
+from nndeploy.checking.samples import has_free_size
 from nndeploy.compiler.chains.backend_order import pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_setting import Setting
@@ -50,8 +52,6 @@ from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
-from nndeploy.verify.original import samples_of_other_sizes
-from nndeploy.verify.samples import has_free_size
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
 MAX_SECONDS_AT_OTHER_SIZES = 0.02

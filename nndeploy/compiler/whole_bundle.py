@@ -12,6 +12,8 @@ from pathlib import Path
 from nndeploy.bundle.manifest import Limits
 from nndeploy.bundle.report import CheckReport, Report, report_for_bundle
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.checking.check import describe_failure, is_quantised
+from nndeploy.checking.widened import has_short_floats
 from nndeploy.compiler.chains.built_chain import Settled, precision_of
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.ground_truth import compared_with_original, limits_of_original
@@ -19,8 +21,6 @@ from nndeploy.compiler.pack import Packing, pack, report_of
 from nndeploy.errors import BuildRefusedError, CheckError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.verify.check import describe_failure, is_quantised
-from nndeploy.verify.widened import has_short_floats
 
 
 def write_whole(

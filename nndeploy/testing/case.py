@@ -12,8 +12,8 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 
+from nndeploy.checking.tolerances import OperatorClass
 from nndeploy.values.types import Value
-from nndeploy.verify.tolerances import OperatorClass
 
 _HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "local" : 1]>'
 

@@ -19,6 +19,7 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.values import decode_values, encode_values
+from nndeploy.checking.tolerances import OperatorClass, tolerance_for
 from nndeploy.comparison.compare import compare_values
 from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.plugin.interface import (
@@ -36,7 +37,6 @@ from nndeploy.target.target import Target, host_target
 from nndeploy.testing.case import Case
 from nndeploy.testing.models import CASES, Array
 from nndeploy.values.types import Value, dtype_name
-from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
 FILE_NAME = re.compile(r"(?:[a-z0-9_-][a-z0-9_.-]*/)?[a-z0-9_-][a-z0-9_.-]*")
 REQUIREMENTS = {

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from nndeploy.checking.tolerances import OperatorClass
 from nndeploy.testing.case import Case
 from nndeploy.values.types import Value
-from nndeploy.verify.tolerances import OperatorClass
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

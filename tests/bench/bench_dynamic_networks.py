@@ -33,10 +33,10 @@ from native_engines import machine_line
 from real_models import MODELS, real_model
 
 import nndeploy
+from nndeploy.checking.drawn_sizes import Sizes, drawn_sizes
 from nndeploy.errors import NndeployError
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.workers import ChildWorkers
-from nndeploy.verify.drawn_sizes import Sizes, drawn_sizes
 
 SHAPES: Mapping[str, Mapping[str, str]] = {
     "ppocr_det_mobile_v2": {"x": "1,3,32..640:32,32..640:32"},

@@ -13,9 +13,9 @@ import pytest
 
 import nndeploy
 from nndeploy.bundle.report import Report
+from nndeploy.checking.reference import SMALL_NODES
 from nndeploy.errors import CheckError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.verify.reference import SMALL_NODES
 
 FEW, MANY = 1, SMALL_NODES + 1
 """Of so many nodes ONNX's evaluator, or the library, is the first reference."""

@@ -21,14 +21,14 @@ import onnx_ir as ir
 
 import nndeploy
 from nndeploy.bundle.report import CheckReport
+from nndeploy.checking.check import compare_outputs, describe_failure, is_quantised, tolerances
+from nndeploy.checking.reference import Reference
+from nndeploy.checking.right_engines import RightEngines
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
-from nndeploy.verify.check import compare_outputs, describe_failure, is_quantised, tolerances
-from nndeploy.verify.reference import Reference
-from nndeploy.verify.right_engines import RightEngines
 
 LIBRARY = "onnxruntime"
 Feed = Mapping[str, Value]

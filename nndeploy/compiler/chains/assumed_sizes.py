@@ -11,8 +11,8 @@ built so is never a submodel's only variant; calls with other sizes run on the n
 from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.likely_sizes import BATCH, IMAGE, LENGTH, WAVE, kind_of
 from nndeploy.values.types import DimRange, TensorType, Value
-from nndeploy.verify.likely_sizes import BATCH, IMAGE, LENGTH, WAVE, kind_of
 
 STEPS = (1, 32)
 """Of the sizes of images, in the order in which they are tried: arms of a U-net are only equal at multiples."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nndeploy.bundle.report import CheckReport
+from nndeploy.checking.check import compare_outputs, describe_failure, in_precision, not_compared
+from nndeploy.checking.cuts import model_before_cuts
 from nndeploy.comparison.judge import BY_ROWS
 from nndeploy.compiler.chains.between_pieces import NO_SAMPLE, types_between_pieces
 from nndeploy.compiler.chains.built_chain import Settled
@@ -19,8 +21,6 @@ from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import Built
 from nndeploy.values.types import Value, shapes_text
-from nndeploy.verify.check import compare_outputs, describe_failure, in_precision, not_compared
-from nndeploy.verify.cuts import model_before_cuts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Tolerance
+from nndeploy.checking.check import SampleLimits
+from nndeploy.checking.reference import Reference
 from nndeploy.compiler.chains.assumed_sizes import AssumedRanges
 from nndeploy.graph.submodels import take_shapes_of
 from nndeploy.jobs.workers import Workers
@@ -19,8 +21,6 @@ from nndeploy.plugin import registry
 from nndeploy.plugin.interface import OWN_KERNELS_TIER, BuildOptions, Support
 from nndeploy.target.target import Target, has_bf16
 from nndeploy.values.types import DimRange, Value, ValueType
-from nndeploy.verify.check import SampleLimits
-from nndeploy.verify.reference import Reference
 
 Events = Callable[[str, str], None]
 """(stage, what is being done): for progress."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nndeploy.checking.check import compare_outputs, describe_failure, tolerances
 from nndeploy.values.types import type_of_value
-from nndeploy.verify.check import compare_outputs, describe_failure, tolerances
 
 
 @dataclass(frozen=True, slots=True)

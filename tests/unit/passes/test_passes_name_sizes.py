@@ -12,13 +12,13 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from nndeploy.checking.drawn_sizes import drawn_sizes
 from nndeploy.frontend.load import load_model
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.passes import optimise
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.values.size import evaluated
 from nndeploy.values.types import DimRange
-from nndeploy.verify.drawn_sizes import drawn_sizes
 
 MODELS = Path(__file__).resolve().parents[3].parent / "shared" / "models"
 RANGES = {"n": DimRange(1, 8, 2), "h": DimRange(32, 640, 320, 32), "w": DimRange(9, 99, 20)}

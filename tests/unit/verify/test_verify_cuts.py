@@ -8,10 +8,10 @@ import pytest
 from planted_errors import model_of
 
 from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.checking.cuts import behind_cuts, listing_axes, model_before_cuts
 from nndeploy.comparison.judge import judge
 from nndeploy.comparison.result_rows import rows_of, unmatched_share
 from nndeploy.values.types import TensorType
-from nndeploy.verify.cuts import behind_cuts, listing_axes, model_before_cuts
 
 TEXT = (
     '<ir_version: 8, opset_import: ["": 18]> g (float[1, 9] x) => (float[1, 3] best, int64[1, 3] place, float[1, 9] r)'

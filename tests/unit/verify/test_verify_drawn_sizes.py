@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nndeploy.checking.drawn_sizes import MAX_SECONDS, affordable_sizes, drawn_sizes, seconds_at, within
 from nndeploy.values.types import DimRange
-from nndeploy.verify.drawn_sizes import MAX_SECONDS, affordable_sizes, drawn_sizes, seconds_at, within
 
 ranges = st.dictionaries(
     st.sampled_from("NHW"),

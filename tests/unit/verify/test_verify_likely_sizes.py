@@ -10,13 +10,13 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.likely_sizes import LENGTH, WAVE, enlarged, kind_of, sizes_from_weights, terms_of
+from nndeploy.checking.samples import generated_samples
 from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import load_model
 from nndeploy.jobs.tasks import evaluate
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.values.types import TensorType
-from nndeploy.verify.likely_sizes import LENGTH, WAVE, enlarged, kind_of, sizes_from_weights, terms_of
-from nndeploy.verify.samples import generated_samples
 
 
 def graph_of(text: str) -> ir.Graph:

@@ -4,8 +4,8 @@
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.values.types import TensorType
-from nndeploy.verify.other_sizes import other_sizes
 
 
 def sizes_around(*inputs: tuple[str, tuple[int | str, ...], tuple[int, ...]]) -> list[dict[str, int]]:

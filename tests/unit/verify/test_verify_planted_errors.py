@@ -14,6 +14,9 @@ from planted_errors import ERRORS, KINDS, model_of, sample, with_error
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport
+from nndeploy.checking.check import compare_outputs, is_quantised, tolerances
+from nndeploy.checking.reference import Reference
+from nndeploy.checking.right_engines import RightEngines
 from nndeploy.cli.main import run_command
 from nndeploy.comparison.judge import judge
 from nndeploy.compiler.flow import compile_model
@@ -23,9 +26,6 @@ from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.target.target import host_target
 from nndeploy.values.types import ValueType
-from nndeploy.verify.check import compare_outputs, is_quantised, tolerances
-from nndeploy.verify.reference import Reference
-from nndeploy.verify.right_engines import RightEngines
 
 WORKERS, OPTIONS = InProcessWorkers(), BuildOptions(threads=1)
 SAMPLES = [sample(100)]

@@ -11,11 +11,7 @@ import pytest
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.bundle.report import CheckReport
-from nndeploy.errors import BuildRefusedError
-from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.plugin.interface import BuildOptions
-from nndeploy.values.types import TensorType
-from nndeploy.verify.check import (
+from nndeploy.checking.check import (
     compare_outputs,
     describe_failure,
     in_precision,
@@ -23,8 +19,12 @@ from nndeploy.verify.check import (
     not_compared,
     tolerances,
 )
-from nndeploy.verify.incomparable import incomparable_values
-from nndeploy.verify.reference import Reference, reference_engines
+from nndeploy.checking.incomparable import incomparable_values
+from nndeploy.checking.reference import Reference, reference_engines
+from nndeploy.errors import BuildRefusedError
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.values.types import TensorType
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 NEG = '<ir_version: 8, opset_import: ["": 18]> g (float[3] y) => (float[3] z) { z = Neg(y) }'

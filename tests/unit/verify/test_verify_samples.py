@@ -9,6 +9,12 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.samples import (
+    MAX_ELEMENTS,
+    generated_samples,
+    given_samples,
+    samples_from_folder,
+)
 from nndeploy.errors import InputError, MissingInputError
 from nndeploy.values.types import (
     DTYPES,
@@ -19,12 +25,6 @@ from nndeploy.values.types import (
     TensorType,
     dtype_name,
     shapes_text,
-)
-from nndeploy.verify.samples import (
-    MAX_ELEMENTS,
-    generated_samples,
-    given_samples,
-    samples_from_folder,
 )
 
 NO_NODES = ir.Graph([], [], nodes=[], name="g")

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from nndeploy.bundle.manifest import Tolerance
+from nndeploy.checking.tolerances import OperatorClass, tolerance_for
 from nndeploy.comparison.compare import compare_values
 from nndeploy.values.types import DTYPES, numpy_dtype
-from nndeploy.verify.tolerances import OperatorClass, tolerance_for
 
 EXACT = Tolerance(0.0, 0.0)
 

@@ -6,7 +6,7 @@ import onnx
 import onnx.reference
 import onnx_ir as ir
 
-from nndeploy.verify.widened import has_short_floats, widened
+from nndeploy.checking.widened import has_short_floats, widened
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 network (float16[2,3] x) => (float16[2,3] y) {

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.checking.shifted_rounding import shifted
+from nndeploy.checking.widened import has_short_floats, widened
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
-from nndeploy.verify.shifted_rounding import shifted
-from nndeploy.verify.widened import has_short_floats, widened
 
 NUM_SHIFTED = 3
 EVALUATOR = "reference"

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.likely_sizes import IMAGE, LENGTH, WAVE, kind_of, terms_of
 from nndeploy.values.types import TensorType, Value
-from nndeploy.verify.likely_sizes import IMAGE, LENGTH, WAVE, kind_of, terms_of
 
 FACTORS = (0.25, 4.0)
 """Of the elements of a sequence, or of a picture: a fourth, and four times as many."""

@@ -16,6 +16,16 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.likely_sizes import (
+    ATTEMPTS,
+    BATCH,
+    LENGTH,
+    PAST,
+    enlarged,
+    kind_of,
+    sizes_from_weights,
+    terms_of,
+)
 from nndeploy.errors import InputError, MissingInputError
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.values.types import (
@@ -28,16 +38,6 @@ from nndeploy.values.types import (
     Value,
     ValueType,
     numpy_dtype,
-)
-from nndeploy.verify.likely_sizes import (
-    ATTEMPTS,
-    BATCH,
-    LENGTH,
-    PAST,
-    enlarged,
-    kind_of,
-    sizes_from_weights,
-    terms_of,
 )
 
 Sample = dict[str, Value]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.drawn_sizes import Drawn, Sizes, text_of
+from nndeploy.checking.other_sizes import other_sizes
+from nndeploy.checking.reference import Reference
+from nndeploy.checking.samples import Sample, generated_samples, given_samples, has_free_size
 from nndeploy.errors import BuildRefusedError, ModelError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.values.types import TensorType, Value, shapes_text
-from nndeploy.verify.drawn_sizes import Drawn, Sizes, text_of
-from nndeploy.verify.other_sizes import other_sizes
-from nndeploy.verify.reference import Reference
-from nndeploy.verify.samples import Sample, generated_samples, given_samples, has_free_size
 
 NUM_GENERATED = 2
 MAX_SECONDS = 120.0  # for all attempts at one sample

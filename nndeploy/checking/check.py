@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.bundle.report import CheckReport
+from nndeploy.checking.tolerances import tolerance_for as default_tolerance
 from nndeploy.comparison.compare import EXACT, Comparison
 from nndeploy.comparison.judge import judge
 from nndeploy.values.types import DTYPES, Value, ValueType
-from nndeploy.verify.tolerances import tolerance_for as default_tolerance
 
 SIGNIFICANT_DIGITS = 3
 """Figures in a report are rounded: further digits differ from machine to machine and say nothing."""

@@ -16,14 +16,14 @@ import onnx
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.checking.cuts import behind_cuts, listing_axes
+from nndeploy.checking.right_engines import EVALUATOR, RightEngines
+from nndeploy.checking.spread import limits_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.values.types import Value, ValueType
-from nndeploy.verify.cuts import behind_cuts, listing_axes
-from nndeploy.verify.right_engines import EVALUATOR, RightEngines
-from nndeploy.verify.spread import limits_of
 
 SMALL_SECONDS = 100e-6
 """Models estimated below this (about 10 million operations) go to ONNX's evaluator first."""
