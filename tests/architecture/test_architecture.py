@@ -133,3 +133,19 @@ def test_no_module_is_there_for_tests_alone() -> None:
 def package_root(path: Path) -> Path:
     backends = REPOSITORY / "backends"
     return backends if path.is_relative_to(backends) else REPOSITORY
+
+
+def test_unit_tests_stand_where_what_they_test_stands() -> None:
+    """tests/unit has a folder for each room, and for each backend; a file's name begins with its folder's."""
+    rooms = {path.name for path in (REPOSITORY / "nndeploy").iterdir() if path.is_dir()}
+    kernels = {path.name.removeprefix("nndeploy_") for path in (REPOSITORY / "backends").iterdir()}
+    others = {"native_backend", "backends", "gpu_check"}  # the backend native, small ones together, tests/gpu
+    unit = REPOSITORY / "tests" / "unit"
+    assert {path.name for path in unit.iterdir() if any(path.glob("test_*.py"))} <= rooms | kernels | others
+    beginnings = {"native_backend": "test_native_"}
+    strangers = [
+        path.relative_to(unit).as_posix()
+        for path in unit.glob("*/test_*.py")
+        if not path.name.startswith(beginnings.get(path.parent.name, f"test_{path.parent.name}_"))
+    ]
+    assert strangers == []
