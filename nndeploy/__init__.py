@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.version import __version__
 
 __all__ = [
-    "Inspection", "Program", "Report", "Verification", "__version__", "compile_model", "inspect", "load_bundle",
-    "verify",
+    "Inspection", "Program", "Report", "RunOptions", "Verification", "__version__", "compile_model", "inspect",
+    "load_bundle", "run_pipeline", "verify",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nndeploy.runtime.inspect_bundle import Inspection, inspect
     from nndeploy.runtime.program import Program, load_bundle
     from nndeploy.runtime.verify_bundle import Verification, verify
+    from nndeploy.stream.run.options import RunOptions
+    from nndeploy.stream.run.run_pipeline import run_pipeline
 
 _HOMES = {
     "compile_model": "nndeploy.compiler.flow",
@@ -30,6 +32,8 @@ _HOMES = {
     "inspect": "nndeploy.runtime.inspect_bundle",
     "Verification": "nndeploy.runtime.verify_bundle",
     "verify": "nndeploy.runtime.verify_bundle",
+    "RunOptions": "nndeploy.stream.run.options",
+    "run_pipeline": "nndeploy.stream.run.run_pipeline",
 }
 
 

@@ -11,10 +11,11 @@ import click
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, goal_of, goal_options
+from nndeploy.cli.pace_options import goal_of, goal_options
 from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 
 EXAMPLES = """\b
 Examples:

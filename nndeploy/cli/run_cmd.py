@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy run`: a source of items -> a bundle, or a pipeline of several -> sinks, with progress and figures.
 
-This page says what happens in which order; the stream itself is in `nndeploy.stream.engine`, what a person sees of it
-in `run_view`, what is opened in `run_models`.
+This page says what happens in which order; what is opened and run is in `nndeploy.stream.run`, what a person sees of it
+in `run_view`.
 """
 
 import sys
@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.console import print_json, warn
-from nndeploy.cli.load_options import load_options
+from nndeploy.cli.load_options import load, load_options
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_options import pace_options
+from nndeploy.cli.pace_options import pace_goal, pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
-    from nndeploy.cli.run_models import Loaded
-    from nndeploy.stream.engine.engine import Stream, StreamOptions
-    from nndeploy.stream.engine.stopping import Stop
-    from nndeploy.stream.sinks.resume import Progress
-    from nndeploy.stream.sinks.sinks import Sink
-    from nndeploy.stream.sources.sources import Source
+    from nndeploy.runtime.program import Program
+    from nndeploy.stream.engine.engine import Stream
+    from nndeploy.stream.engine.trace import Trace
+    from nndeploy.stream.run.options import Load, Pace, RunOptions
 
 EXAMPLES = """\b
 Examples:
@@ -95,57 +93,59 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
-    from nndeploy.stream.engine.engine import StreamOptions, after
+    from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
+    how = _run_options(options)
     with ExitStack() as stack:
-        loaded = _loaded(stack, bundle, options)
-        signals = stack.enter_context(StopSignals())
-        source = _source(loaded, inputs, options, signals.stop)
-        sink, before = _sink(loaded, source, inputs, output, options)
-        how = StreamOptions(
-            options["nan"],
-            stop_on_error=options["on_error"] == "stop" or source.is_one,
-            is_ordered=not options["unordered"],
-            first_index=before.num_records,
+        loaded = opened_models(
+            stack, bundle, options["pipeline"], how, _load(options), takes_bundled_pipeline=not options["no_pipeline"]
         )
+        signals = stack.enter_context(StopSignals())
+        ends = Ends(binary_stdin, sys.stdout, signals.stop)
+        run = open_run(loaded, inputs, output, how, ends, _trace(stack, options["trace"]))
+        _serve_metrics(stack, run.stream, options)
         shows_items = output is None and not options["as_json"]
-        stream = _stream(stack, loaded, how, options, signals.stop)
-        with RunView(loaded, stream, source, shows_items=shows_items, verbose=options["verbose"]) as view:
-            if before.num_records:
-                warn(f"goes on after {before.num_records:,} items of an earlier run")
+        with RunView(loaded, run.stream, run.source, shows_items=shows_items, verbose=options["verbose"]) as view:
+            if run.before.num_records:
+                warn(f"goes on after {run.before.num_records:,} items of an earlier run")
             with view.heartbeat:
-                summary = stream.run(after(source.items, before.num_records), sink, view.outcome)
-    if source.is_one and view.first_error is not None:
+                summary = run.run(view.outcome)
+    if run.source.is_one and view.first_error is not None:
         raise view.first_error
     view.finish(summary)
     if options["as_json"]:
         print_json(view.to_json(summary))
     signals.raise_if_stopped()
-    if num_failed := summary.num_failed + before.num_failed:
-        raise CheckError(f"{num_failed} of {summary.num_items + before.num_records} items failed")
+    if num_failed := summary.num_failed + run.before.num_failed:
+        raise CheckError(f"{num_failed} of {summary.num_items + run.before.num_records} items failed")
 
 
-def _loaded(stack: ExitStack, bundle: Path | None, options: dict[str, Any]) -> "Loaded":
-    """Returns what runs: a pipeline, or a bundle alone."""
-    from nndeploy.cli.run_models import load_alone, load_pipeline
-    from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
+def _run_options(options: dict[str, Any]) -> "RunOptions":
+    from nndeploy.stream.run.options import RunOptions
 
-    models, file = dict(map(_model, options["models"])), None
-    if options["pipeline"] is not None:
-        file = pipeline_of_path(options["pipeline"])
-    elif bundle is not None and not options["no_pipeline"]:
-        file = pipeline_of_bundle(bundle)
-    if file is not None:
-        if options["batch"] > 1:
-            raise UsageError("--batch is for a bundle alone", hint="write batch = N into the pipeline")
-        return load_pipeline(stack, file, bundle, models, options)
-    if bundle is None:
-        raise UsageError("Missing argument 'BUNDLE'", hint="see nndeploy run --help")
-    if models:
-        raise UsageError("--model names a bundle of a pipeline, and there is no pipeline")
-    return load_alone(stack, bundle, options["batch"], options["batch_delay_ms"], options)
+    return RunOptions(
+        models=dict(map(_model, options["models"])),
+        batch=options["batch"],
+        batch_delay_ms=options["batch_delay_ms"],
+        nan=options["nan"],
+        on_error=options["on_error"],
+        is_ordered=not options["unordered"],
+        resume=options["resume"],
+        threads=options["threads"],
+        device=options["device"],
+        pace=pace_goal(options),
+    )
+
+
+def _load(options: dict[str, Any]) -> "Load":
+    """Returns what opens each bundle, with the options of the command."""
+
+    def opened(path: Path, *, threads: int | None, device: str, pace: "Pace") -> "Program":
+        return load(path, {**options, "threads": threads, "device": device}, pace)
+
+    return opened
 
 
 def _model(text: str) -> tuple[str, Path]:
@@ -155,84 +155,23 @@ def _model(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _stream(
-    stack: ExitStack, loaded: "Loaded", how: "StreamOptions", options: dict[str, Any], stop: "Stop"
-) -> "Stream":
-    """Returns the stream, which those who want to watch it do until the stack ends."""
-    from nndeploy.stream.engine.engine import Stream
+def _trace(stack: ExitStack, path: Path | None) -> "Trace | None":
     from nndeploy.stream.engine.trace import Trace
 
-    trace = Trace(options["trace"]) if options["trace"] is not None else None
-    if trace is not None:
-        stack.callback(trace.discard)
-    stream = Stream(loaded.plan, loaded.programs, how, stop, trace, loaded.pacing)
+    if path is None:
+        return None
+    trace = Trace(path)
+    stack.callback(trace.discard)
+    return trace
+
+
+def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) -> None:
+    """Lets those who want to watch the stream do so until the stack ends."""
     if options["metrics"] is None and options["metrics_port"] is None:
-        return stream
+        return
     from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
 
     if options["metrics"] is not None:
         stack.enter_context(MetricsFile(options["metrics"], stream))
     if options["metrics_port"] is not None:
         stack.enter_context(MetricsServer(options["metrics_port"], lambda: prometheus_text(metrics_of(stream))))
-    return stream
-
-
-def _source(loaded: "Loaded", inputs: tuple[str, ...], options: dict[str, Any], stop: "Stop") -> "Source":
-    """Returns where the items come from."""
-    from nndeploy.stream.engine.stopping import stoppable
-    from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
-    from nndeploy.stream.sources.sources import source_from_texts
-
-    def stdin() -> Any:
-        return stoppable(binary_stdin(), stop)
-
-    allow_nan = options["nan"] == "pass"
-    if loaded.file is not None:
-        if not inputs:
-            raise UsageError("no input was named", hint="for example --input photos/")
-        return pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
-    assert loaded.first is not None
-    manifest = loaded.first.manifest
-    if not inputs:
-        name = manifest.inputs[0].name if manifest.inputs else "x"
-        raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
-    return source_from_texts(inputs, manifest, stdin, allow_nan=allow_nan)
-
-
-def _sink(
-    loaded: "Loaded", source: "Source", inputs: tuple[str, ...], output: str | None, options: dict[str, Any]
-) -> tuple["Sink", "Progress"]:
-    """Returns where the outcomes go, and how far an earlier run had come."""
-    from nndeploy.cli.run_models import fingerprint
-    from nndeploy.stream.pipeline.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
-    from nndeploy.stream.sinks.resumable import Resumables
-    from nndeploy.stream.sinks.resume import Journal, Progress, ResumedSink, journal_path
-    from nndeploy.stream.sinks.sinks import sink_from_text
-
-    if loaded.file is not None and output is not None:
-        output = named_place(loaded.file.sinks, output)
-
-    def made(resumables: Resumables | None) -> "Sink":
-        if loaded.file is None:
-            manifest = loaded.first.manifest if loaded.first is not None else None
-            return sink_from_text(output, manifest, sys.stdout, resumables)
-        file = loaded.file
-        return pipeline_sink(file.sinks, loaded.last_fields, file.where, output, sys.stdout, resumables)
-
-    if not options["resume"]:
-        return made(None), Progress()
-    if options["unordered"]:
-        raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
-    if source.paths is None:
-        raise UsageError("--resume needs inputs that can be read again, not standard input")
-    tables, where = (loaded.file.sinks, loaded.file.where) if loaded.file is not None else ((), "")
-    output = check_resumable(tables, where, output)
-    path = journal_path(Path(output), is_file=is_one_file(tables, output))
-    journal = Journal(path, fingerprint(loaded, source, inputs, output, options))
-    resumables: Resumables = []
-    try:
-        sink = made(resumables)
-        return ResumedSink(journal, resumables, sink), journal.progress
-    except BaseException:
-        journal.give_up()
-        raise

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from nndeploy.cli.console import err, may_escape, ms_text, print_line
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
-from nndeploy.cli.run_models import Loaded
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.load_curve import WINDOW_NS
@@ -27,6 +26,7 @@ from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
 from nndeploy.stream.formats.json_lines import error_record
 from nndeploy.stream.items import Outcome
+from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.sources import Source
 from nndeploy.values.types import Value, dtype_name
 

@@ -26,19 +26,23 @@ from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
+from functools import partial
+
 import numpy as np
 from bench_stream import CASES, REPOSITORY
 from native_engines import machine_line
 from real_models import MODELS
 
 import nndeploy
-from nndeploy.cli.run_models import load_pipeline
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.engine.pacing import CALM_ITEMS
 from nndeploy.stream.formats.json_lines import line_from_outcome
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
 from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
+from nndeploy.stream.run.loaded import load_pipeline
+from nndeploy.stream.run.options import RunOptions
 
 WIDE_MS = 2000.0
 """A cap that no item comes near to, to learn what one takes calm."""
@@ -128,16 +132,13 @@ class _Outcomes:
 def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
     """One stream: its figures as JSON on standard output."""
     case, cap, began = CASES[name], float(cap_ms), dict[int, float]()
-    options = {
-        "threads": case.threads(), "device": "cpu", "strict": False, "custom_ops": (), "no_native_code": False,
-        "cache": "", "pace": cap > 0, "max_latency": f"{cap:.3f}ms" if cap else None, "cpu_limit": None,
-        "policy": None, "pace_plan": None,
-    }  # fmt: skip
+    goal = PaceGoal(max_latency_ns=round(cap * 1e6)) if cap else None
     paths = [path for _ in range(-(-int(count) // len(case.paths))) for path in case.paths]
     with ExitStack() as stack:
         file = pipeline_of_path(REPOSITORY / "configs" / "pipelines" / f"{case.toml}.toml")
         models = {pipeline: Path(folder) / f"{model}.nnd" for pipeline, model in case.models.items()}
-        loaded = load_pipeline(stack, file, None, models, options)
+        options = RunOptions(models=models, threads=case.threads(), device="cpu", pace=goal)
+        loaded = load_pipeline(stack, file, None, options, partial(nndeploy.load_bundle, cache_dir=""))
         items = pipeline_source(file.source, paths, loaded.types, lambda: sys.stdin.buffer, allow_nan=False).items
 
         def noted() -> Iterator[Item]:

@@ -95,7 +95,7 @@ def built(block: Block, machine: Machine, head: str = step_clock.HEAD) -> Artifa
         return library_from_source(head + source, *rest, **named)
 
     model: ir.Model = load_model(block.model()).model
-    inside = mock.patch("nndeploy_native.build.fuse_layout", lambda steps, *_: steps)  # conversions stay steps
+    inside = mock.patch("nndeploy_native.fusion.fuse_layout", lambda steps, *_: steps)  # conversions stay steps
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch("nndeploy_native.build.library_from_source", edited),

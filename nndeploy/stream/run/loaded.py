@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `nndeploy run` runs: the pipeline, if there is one, and the programs that its runners need."""
+"""What a run runs: the pipeline, if there is one, and the programs that its runners need."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.pace_plan_file import PacePlanFile
-from nndeploy.cli.load_options import load
-from nndeploy.cli.pace_options import check_pace, check_policy_of_bundle, pace_goal
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.pacing.goal import PaceGoal
+from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
+from nndeploy.stream.run.options import Load, RunOptions
 from nndeploy.stream.sinks.resume import digest, digest_of_files
 from nndeploy.stream.sources.sources import Source
 from nndeploy.target.target import host_target
@@ -49,39 +48,42 @@ class Loaded:
         return next((program for programs in self.programs.values() for program in programs), None)
 
 
-def load_alone(stack: ExitStack, bundle: Path, batch: int, delay_ms: float, options: Mapping[str, Any]) -> Loaded:
+def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:
     """Returns a bundle that runs by itself."""
-    goal = pace_goal(options)
-    check_policy_of_bundle(goal)
-    program = stack.enter_context(load(bundle, dict(options), goal))
+    check_policy_of_bundle(options.pace)
+    program = stack.enter_context(load(bundle, threads=options.threads, device=options.device, pace=options.pace))
     check_pace(program, bundle)
     plan = only_the_model(program.manifest)
-    if batch > 1:
+    if options.batch > 1:
         (one,) = plan.pipelines
         assert one.runner is not None
-        runner = replace(one.runner, batch=batch, batch_delay_ns=round(delay_ms * 1e6))
+        runner = replace(one.runner, batch=options.batch, batch_delay_ns=round(options.batch_delay_ms * 1e6))
         plan = replace(plan, levels=((replace(one, runner=runner),),))
     return Loaded(plan, {one.name: [program] for one in plan.pipelines}, None, {})
 
 
-def load_pipeline(
-    stack: ExitStack, file: PipelineFile, bundle: Path | None, models: Mapping[str, Path], options: Mapping[str, Any]
-) -> Loaded:
-    """Returns a pipeline with its programs open, one for each runner; `models` overrides bundles by pipeline.
+def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, options: RunOptions, load: Load) -> Loaded:
+    """Returns a pipeline with its programs open, one for each runner; `options.models` overrides bundles by pipeline.
 
     Raises:
-        UsageError: a pipeline has no bundle, `models` names no pipeline, or it cannot be paced as is asked.
+        UsageError: a pipeline has no bundle, `options.models` names no pipeline, or it cannot be paced as is asked.
         DataError: the pipeline does not fit its models.
         MissingInputError, UnavailableError, BundleError: a bundle cannot be loaded.
     """
     with_runner = {one.name: one.runner for one in file.pipelines if one.runner is not None}
-    for name in models:
+    for name in options.models:
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
     goal = _item_goal(with_runner, options)
-    options = {**options, "threads": options["threads"] or _threads_of_each(list(with_runner.values()))}
+    options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
+    paths = {
+        name: options.models.get(name) or _path_of(file, name, runner, bundle) for name, runner in with_runner.items()
+    }
     programs = {
-        name: _opened(stack, runner, models.get(name) or _path_of(file, name, runner, bundle), options, goal)
+        name: [
+            stack.enter_context(load(paths[name], threads=options.threads, device=device or options.device, pace=goal))
+            for device in runner.devices
+        ]
         for name, runner in with_runner.items()
     }
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
@@ -92,9 +94,9 @@ def load_pipeline(
     return Loaded(plan, programs, file, types, StreamPacing(plan, pacers, goal))
 
 
-def _item_goal(runners: Mapping[str, RunnerPlan], options: Mapping[str, Any]) -> PaceGoal | None:
+def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGoal | None:
     """Returns what the user grants to each item of a pipeline, None where nothing is paced."""
-    goal = pace_goal(options)
+    goal = options.pace
     if isinstance(goal, PacePlanFile):
         raise UsageError(
             "--pace-plan is for a bundle alone: a pipeline learns the plan of its stages by itself",
@@ -121,15 +123,6 @@ def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:
     return max(1, host_target().num_cores // count) if count > 1 else None
 
 
-def _opened(
-    stack: ExitStack, runner: RunnerPlan, path: Path, options: Mapping[str, Any], goal: PaceGoal | None
-) -> list[Program]:
-    return [
-        stack.enter_context(load(path, {**options, "device": device or options["device"]}, goal))
-        for device in runner.devices
-    ]
-
-
 def _path_of(file: PipelineFile, name: str, runner: RunnerPlan, bundle: Path | None) -> Path:
     if runner.model:
         path = Path(file.where).parent / runner.model
@@ -145,7 +138,7 @@ def _path_of(file: PipelineFile, name: str, runner: RunnerPlan, bundle: Path | N
 
 
 def fingerprint(
-    loaded: Loaded, source: Source, inputs: Sequence[str], output: str, options: Mapping[str, Any]
+    loaded: Loaded, source: Source, inputs: Sequence[str], output: str, options: RunOptions
 ) -> dict[str, str]:
     """Returns what must be the same for a run to go on where another one ended."""
     manifests = {name: manifest_to_json(opened[0].manifest) for name, opened in loaded.programs.items()}
@@ -153,7 +146,7 @@ def fingerprint(
     if loaded.file is not None:
         named = sorted(loaded.file.named.items())
         pipeline = [hashlib.sha256(data).hexdigest() for data in (loaded.file.data, *(data for _, data in named))]
-    settings = {name: options[name] for name in ("nan", "on_error", "batch", "device", "threads")}
+    settings = {name: getattr(options, name) for name in ("nan", "on_error", "batch", "device", "threads")}
     return {
         "inputs": digest([list(inputs), digest_of_files(source.paths or ())]),
         "bundles": digest(manifests),

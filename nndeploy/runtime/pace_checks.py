@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether pacing means anything for a bundle that runs alone."""
+
+from pathlib import Path
+
+from nndeploy.bundle.pace_plan_file import PacePlanFile
+from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.policy import PacePolicy
+from nndeploy.runtime.program import Program
+
+
+def check_pace(program: Program, bundle: Path) -> None:
+    """Checks that runs of a bundle that was loaded to be paced can sleep inside.
+
+    Raises:
+        UnavailableError: they cannot.
+    """
+    if program.pacer is None or program.pacer.can_sleep:
+        return
+    backends = ", ".join(dict.fromkeys(choice.backend for choice in program.choices))
+    raise UnavailableError(
+        f"cannot be paced here: it runs as one piece ({backends}), with no point to sleep at inside",
+        where=str(bundle),
+        hint="compile it with --pace and without --backends: own kernels and ONNX Runtime have points",
+    )
+
+
+def check_policy_of_bundle(goal: PaceGoal | PacePlanFile | None) -> None:
+    """Checks that the policy means something where a bundle runs alone: its operators run one after another.
+
+    Raises:
+        UsageError: it is `solved`, which shares the time that branches have left; there are none.
+    """
+    if isinstance(goal, PaceGoal) and goal.policy is PacePolicy.SOLVED:
+        raise UsageError(
+            "--policy solved is for pipelines: operators of one bundle run one after another, no branch has time left",
+            hint="--policy proportional is the same there",
+        )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs items through a bundle or a pipeline in one call, with the defaults of `nndeploy run`."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from nndeploy.runtime.program import load_bundle
+from nndeploy.stream.engine.engine import Summary
+from nndeploy.stream.engine.stopping import Stop
+from nndeploy.stream.items import Outcome
+from nndeploy.stream.run.open_run import Ends, open_run, opened_models
+from nndeploy.stream.run.options import RunOptions
+
+_DEFAULTS = RunOptions()
+
+
+def run_pipeline(
+    bundle: str | os.PathLike[str] | None,
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    pipeline: str | os.PathLike[str] | None = None,
+    models: Mapping[str, str | os.PathLike[str]] | None = None,
+    options: RunOptions = _DEFAULTS,
+    strict: bool = False,
+    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
+    allow_native_code: bool = True,
+    cache_dir: str | os.PathLike[str] | None = None,
+    on_outcome: Callable[[Outcome], None] | None = None,
+) -> Summary:
+    """Runs the items of `inputs` through a bundle, or a pipeline of several, into `output`; returns what was done.
+
+    `inputs` and `output` are what `nndeploy run` takes behind --input and --output: files, folders, globs, NAME=@FILE,
+    or "-"; with no output `on_outcome` alone sees the outcomes, one for each item and in order. `pipeline` is a TOML
+    file (default: the one that the bundle carries, if it does), `models` name bundles of its stages, in place of those
+    in `options`. The rest is `load_bundle`'s. Items that failed are counted in the summary and are error records in the
+    output; where a single item was named, its error is raised.
+
+    Raises:
+        UsageError: an argument has no meaning.
+        MissingInputError: a bundle or an input is missing.
+        DataError: the pipeline does not fit its models, or the single item does not fit the bundle.
+        UnavailableError: a submodel has no variant that can run here.
+        CannotCreateError, InputOutputError: the output cannot be created or written.
+    """
+    if models is not None:
+        options = replace(options, models={name: Path(path) for name, path in models.items()})
+    load = partial(
+        load_bundle,
+        strict=strict,
+        custom_op_libraries=custom_op_libraries,
+        allow_native_code=allow_native_code,
+        cache_dir=cache_dir,
+    )
+    errors: list[Exception] = []
+
+    def seen(outcome: Outcome) -> None:
+        if outcome.error is not None:
+            errors.append(outcome.error)
+        if on_outcome is not None:
+            on_outcome(outcome)
+
+    with ExitStack() as stack:
+        file = None if pipeline is None else Path(pipeline)
+        loaded = opened_models(stack, None if bundle is None else Path(bundle), file, options, load)
+        stop = Stop()
+        stack.callback(stop.close)
+        ends = Ends(lambda: sys.stdin.buffer, sys.stdout, stop)
+        texts = [os.fspath(text) for text in inputs]
+        run = open_run(loaded, texts, None if output is None else os.fspath(output), options, ends)
+        summary = run.run(seen)
+    if run.source.is_one and errors:
+        raise errors[0]
+    return summary
