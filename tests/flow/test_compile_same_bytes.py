@@ -40,7 +40,7 @@ def test_the_digit_reader_compiles_to_the_same_bytes(tmp_path: Path, forget_libr
     assert_same_bytes(DIGITS, tmp_path, forget_libraries)
 
 
-@pytest.mark.parametrize("name", ["fastestdet", "mobilenet_v2_quant", "random_forest_iris", "silero_vad_v5"])
+@pytest.mark.parametrize("name", ["mobilenet_v2_quant", "random_forest_iris", "silero_vad_v5"])
 def test_a_real_model_compiles_to_the_same_bytes(
     name: str, models_folder: Path, tmp_path: Path, forget_libraries: Callable[[], None]
 ) -> None:

@@ -70,7 +70,7 @@ def test_nothing_outside_an_array_is_touched(driver: str, isa: Isa, tmp_path: Pa
         [gcc, "-fsanitize=address", "empty.c"], cwd=tmp_path, capture_output=True, check=False
     ).returncode:
         pytest.skip("gcc has no libasan here")
-    address = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined")
+    address = ("-O0", "-g", "-fsanitize=address", "-fno-sanitize=undefined")
     run_command(zig(isa, *address, "-c", driver, "-o", "driver.o", without=NOT_SHARED), tmp_path)
     run_command([gcc, "-fsanitize=address", "driver.o", "-o", "driver", "-pthread", "-lm"], tmp_path)
     run_command(["./driver"], tmp_path)
