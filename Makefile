@@ -12,10 +12,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance bench-stream bench-stream-kills bench-native-blocks bench-native-kernels bench-spine zoo zoo-cut bench-zoo bench-objective bench-native-networks bench-native-models bench-dynamic-networks bench-native-window fuzz-native-networks fuzz-native-plans bench-units bench-units-ready bench-units-elementwise bench-units-images bench-pacing bench-pacing-stream pictures-pacing bench-pace-points bench-pace-solver bench-loadgen bench-targets gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock lowest digits clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/ready ## make .venv and install the project into it
 
@@ -55,8 +55,12 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
 	$(BIN)/python tests/conformance/onnx_suite.py --shown $(ARGS)
 
-bench-spine: setup ## what a call, a load and a start cost beside ONNX Runtime
-	$(BIN)/python tests/bench/bench_spine.py
+bench-%: setup ## measure, check the numbers, print a table: `make benches` lists them; ARGS="..."
+	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
+
+benches: ## list the benchmarks and what each measures
+	@for file in tests/bench/bench_*.py; do \
+		name=$$(basename $$file .py | tr _ -); printf '  make %-30s %s\n' $$name "$$(sed -n '2s/"""//gp' $$file)"; done
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."
 	build/zoo-env/bin/python -W ignore tests/zoo/export.py --out build/zoo $(ARGS)
@@ -72,71 +76,14 @@ build/zoo-env/ready: tests/zoo/requirements.txt
 bench-zoo: setup ## default bundles of the exported graphs and the real models: right, how fast; docs/zoo-results.md; ARGS="NAME ..."
 	$(BIN)/python tests/bench/bench_zoo.py --page docs/zoo-results.md $(ARGS)
 
-bench-objective: setup ## measured placement against every single backend, on the real models
-	$(BIN)/python tests/bench/bench_objective.py
-
-bench-native-networks: setup ## MobileNetV1 and V2 in our own CPU kernels against ONNX Runtime and OpenVINO; ARGS="..."
-	$(BIN)/python tests/bench/bench_native_networks.py $(ARGS)
-
-bench-native-models: setup ## real networks: the chosen bundle, our own CPU kernels, ONNX Runtime, OpenVINO; ARGS="..."
-	$(BIN)/python tests/bench/bench_native_models.py $(ARGS)
-
-bench-dynamic-networks: setup ## networks with dynamic inputs at 50 drawn shapes: bundles, ONNX Runtime, OpenVINO; ARGS="..."
-	$(BIN)/python tests/bench/bench_dynamic_networks.py $(ARGS)
-
-bench-native-kernels: setup ## every kernel of our own on its row of the list: time, rate, right numbers; ARGS="..."
-	$(BIN)/python tests/bench/bench_native_kernels.py $(ARGS)
-
-bench-native-blocks: setup ## separable blocks and inverted residuals against ONNX Runtime, one thread; ARGS="..."
-	$(BIN)/python tests/bench/bench_native_blocks.py $(ARGS)
-
 fuzz-native-networks: setup ## random networks of our own CPU kernels against float64, every array watched; ARGS="--count 5000 --sanitize"
 	$(BIN)/python tests/unit/native_backend/fuzz_networks.py $(ARGS)
 
 fuzz-native-plans: setup ## mutants of a bundle of our own CPU kernels, hashes made right; ARGS="BUNDLE FIRST COUNT"
 	$(BIN)/python tests/fuzz/native_plan_mutants.py $(ARGS)
 
-bench-native-window: setup ## fused against unfused over the capacity of the buffer: time, bytes, a picture; ARGS="..."
-	$(BIN)/python tests/bench/bench_native_window.py $(ARGS)
-
-bench-units: setup ## products of any first shape by static units against ONNX Runtime, OpenVINO, special builds; ARGS="..."
-	$(BIN)/python tests/bench/bench_units.py $(ARGS)
-
-bench-units-ready: setup ## a shape never seen to its first result: units, ONNX Runtime, OpenVINO, builds for it; ARGS="..."
-	$(BIN)/python tests/bench/bench_units_ready.py $(ARGS)
-
-bench-units-elementwise: setup ## element-wise chains, softmax, layer-norm at random shapes against ONNX Runtime and OpenVINO; ARGS="--quick"
-	$(BIN)/python tests/bench/bench_units_elementwise.py $(ARGS)
-
-bench-units-images: setup ## convolution, separable pairs, pooling of any first shape against ONNX Runtime, OpenVINO, own builds; ARGS="--only NAME"
-	$(BIN)/python tests/bench/bench_units_images.py $(ARGS)
-
-bench-pacing: setup ## paced runs beside nice, SCHED_IDLE, quota and SIGSTOP: load, latency, a neighbour's latency
-	$(BIN)/python tests/bench/bench_pacing.py $(ARGS)
-
-bench-pacing-stream: setup ## pipelines with and without pacing: latency of items against the cap, load, same outputs; ARGS="..."
-	$(BIN)/python tests/bench/bench_pacing_stream.py $(ARGS)
-
-bench-pace-solver: setup ## delays of 2,000 pairs: seconds of every policy on serial, inception, residual and crossed graphs; ARGS="..."
-	$(BIN)/python tests/bench/bench_pace_solver.py $(ARGS)
-
-bench-pace-points: setup ## what pace points cost in ONNX Runtime, and segments in their place, with no delay; ARGS="MODEL ..."
-	$(BIN)/python tests/bench/bench_pace_points.py $(ARGS)
-
 pictures-pacing: setup ## docs/pacing-MODEL.svg: the load of real models before and after pacing; ARGS="MODEL ..."
 	$(BIN)/python tests/bench/pacing_pictures.py $(ARGS)
-
-bench-loadgen: setup ## real models under MLPerf's LoadGen, every scenario: its verdicts; ARGS="..."
-	$(BIN)/python tests/bench/bench_loadgen.py $(ARGS)
-
-bench-targets: setup ## one bundle for an RTX 4090, a T4 and x86-64-v3, built without them: shares, seconds, bytes, twice
-	$(BIN)/python tests/bench/bench_targets.py $(ARGS)
-
-bench-stream: setup ## streams: against their slowest stage, ONNX Runtime and OpenVINO by hand, per record; ARGS="--quick"
-	$(BIN)/python tests/bench/bench_stream.py $(ARGS)
-
-bench-stream-kills: setup ## run --resume: so many kill -9 at random moments, against a run never killed; ARGS="--kills N"
-	$(BIN)/python tests/bench/bench_stream_kills.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
