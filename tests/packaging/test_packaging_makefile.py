@@ -74,7 +74,7 @@ def test_setup_checks_hashes_and_asks_no_index_for_the_project_s_own_needs(fresh
 
 
 def test_help_is_the_default_and_lists_every_target(fresh: Path) -> None:
-    targets = set(re.findall(r"^([.a-zA-Z][\w./-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([.a-zA-Z][\w./%-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     listed = {line.split()[1] for line in make(fresh).stdout.splitlines()}
     assert listed == targets - TARGETS_WITHOUT_HELP
     assert {"setup", "demo", "test", "check", "lint", "type", "layers", "fix", "wheel", "lock", "clean"} <= listed
@@ -92,3 +92,10 @@ def test_check_is_the_sum_of_what_ci_runs() -> None:
     (check,) = re.findall(r"^check: ([a-z ]*) ##", text, re.MULTILINE)
     steps = re.findall(r"^step ([a-z ]+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert " ".join(steps).split() == ["setup", *check.split()]
+
+
+def test_every_benchmark_is_listed_with_what_it_measures() -> None:
+    lines = [line.split(maxsplit=2) for line in make(ROOT, "benches").stdout.splitlines()]
+    files = sorted(path.stem.replace("_", "-") for path in (ROOT / "tests" / "bench").glob("bench_*.py"))
+    assert sorted(name for _, name, _ in lines) == files
+    assert all(len(what) > 20 for _, _, what in lines)
