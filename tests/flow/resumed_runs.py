@@ -24,7 +24,7 @@ kind = "npz"
 COMMAND = [
     sys.executable,
     "-c",
-    "from nndeploy.stream.sinks import resume; resume.CHECKPOINT_SECONDS = 0.05; from nndeploy.cli.main import main; main()",
+    "from nndeploy.stream.sinks import resume; resume.CHECKPOINT_SECONDS = 0.05\nfrom nndeploy.cli.main import main\nmain()",
     "run",
     "m.nnd",
     "--threads",
