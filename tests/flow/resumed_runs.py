@@ -24,7 +24,8 @@ kind = "npz"
 COMMAND = [
     sys.executable,
     "-c",
-    "from nndeploy.stream.sinks import resume; resume.CHECKPOINT_SECONDS = 0.05\nfrom nndeploy.cli.main import main\nmain()",
+    "from nndeploy.stream.sinks import resume; resume.CHECKPOINT_SECONDS = 0.05;"
+    "from nndeploy.cli.main import main; main()",
     "run",
     "m.nnd",
     "--threads",
