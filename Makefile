@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a fresh machine (Linux, Python >= 3.11, make) two commands do everything: `make demo` and `make test`.
-# Everything is installed into .venv, from requirements.lock, whose hashes pip checks. No root, no GPU.
+# Everything is installed into .venv, from requirements.lock, whose hashes pip checks (the demo alone into
+# build/demo-env, from requirements-demo.lock). No root, no GPU.
 
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 DEMO := demo-out/digits.nnd
+DEMO_BIN = $(if $(wildcard .venv/ready),.venv,build/demo-env)/bin
 export ORT_DISABLE_TELEMETRY := 1# onnxruntime's Linux wheels report home unless this is set
 
 # The first interpreter that really runs, is new enough and can make an environment: a name on PATH may be an empty shim.
@@ -25,12 +27,18 @@ setup: .venv/ready ## make .venv and install the project into it
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed
+demo: $(if $(wildcard .venv/ready),,build/demo-env/ready) ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed
 	@mkdir -p demo-out
-	$(BIN)/nndeploy compile examples/digits/digits.onnx --image examples/digits/image.toml -o $(DEMO)
-	$(BIN)/nndeploy run $(DEMO) --input examples/digits/png --output -
-	$(BIN)/nndeploy inspect $(DEMO)
-	$(BIN)/nndeploy bench $(DEMO)
+	$(DEMO_BIN)/nndeploy compile examples/digits/digits.onnx --image examples/digits/image.toml -o $(DEMO)
+	$(DEMO_BIN)/nndeploy run $(DEMO) --input examples/digits/png
+	$(DEMO_BIN)/nndeploy inspect $(DEMO)
+	$(DEMO_BIN)/nndeploy bench $(DEMO) --duration 1
+
+build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo needs: a sixth of .venv
+	$(FOUND_PYTHON) -m venv build/demo-env
+	build/demo-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
+	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
 
 test: setup ## run the tests
 	$(BIN)/pytest -n 2
@@ -94,10 +102,12 @@ golden: setup ## write the golden bundle again; for a new format only, an old on
 wheel: setup ## build dist/*.whl and the source archive, offline
 	$(BIN)/hatchling build -d dist
 
-lock: ## write requirements.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
+lock: ## write requirements.lock and requirements-demo.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra pacing --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision -c requirements.lock \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
 
 lowest: ## run the tests with the oldest versions that pyproject.toml allows
 	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv
