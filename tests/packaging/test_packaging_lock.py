@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`requirements.lock` pins what `make setup` installs: exact versions with hashes, and nothing of any machine."""
+"""The locks pin what `make setup` and `make demo` install: exact versions with hashes, and nothing of any machine."""
 
 import re
 import tomllib
@@ -9,52 +9,57 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = (ROOT / "requirements.lock").read_text()
+LOCKS = {name: (ROOT / name).read_text() for name in ("requirements.lock", "requirements-demo.lock")}
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
-EXTRAS_INSTALLED = (
-    "cpu",
-    "openvino",
-    "tensorrt-rtx",
-    "cudnn",
-    "triton",
-    "native",
-    "vision",
-    "video",
-    "loadgen",
-    "pacing",
-    "dev",
-)
+EXTRAS = {
+    "requirements.lock": (
+        "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "native", "vision", "video", "loadgen", "pacing", "dev",
+    ),
+    "requirements-demo.lock": ("cpu", "native", "vision"),
+}  # fmt: skip
+EACH_LOCK = pytest.mark.parametrize("lock", LOCKS)
 
 
-def pinned_versions() -> dict[str, str]:
-    return {name: version for name, version, _ in PINNED.findall(LOCK)}
+def pinned_versions(lock: str) -> dict[str, str]:
+    return {name: version for name, version, _ in PINNED.findall(LOCKS[lock])}
 
 
-def wanted() -> list[Requirement]:
-    """Returns what pyproject.toml asks for and `make setup` installs."""
+def wanted() -> list[tuple[str, Requirement]]:
+    """Returns what pyproject.toml asks for and each lock installs."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = pyproject["project"]
-    texts = [*project["dependencies"], *pyproject["build-system"]["requires"]]
-    for extra in EXTRAS_INSTALLED:
-        texts += project["optional-dependencies"][extra]
-    return [Requirement(text) for text in texts]
+    always = [*project["dependencies"], *pyproject["build-system"]["requires"]]
+    of_extras = project["optional-dependencies"]
+    return [
+        (lock, Requirement(text))
+        for lock, extras in EXTRAS.items()
+        for text in (*always, *(text for extra in extras for text in of_extras[extra]))
+    ]
 
 
-def test_lock_holds_only_comments_and_exact_versions_with_hashes() -> None:
-    without_comments = re.sub(r"^ *#.*\n", "", LOCK, flags=re.MULTILINE)
+@EACH_LOCK
+def test_lock_holds_only_comments_and_exact_versions_with_hashes(lock: str) -> None:
+    without_comments = re.sub(r"^ *#.*\n", "", LOCKS[lock], flags=re.MULTILINE)
     assert re.sub(r"\s", "", PINNED.sub("", without_comments)) == ""
-    assert len(pinned_versions()) == len(PINNED.findall(LOCK)) > 20
+    assert len(pinned_versions(lock)) == len(PINNED.findall(LOCKS[lock])) > 20
 
 
-def test_lock_has_no_address_and_no_index_option() -> None:
-    assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host", LOCK)
+@EACH_LOCK
+def test_lock_has_no_address_and_no_index_option(lock: str) -> None:
+    assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host", LOCKS[lock])
 
 
-@pytest.mark.parametrize("requirement", wanted(), ids=str)
-def test_lock_pins_what_the_project_asks_for(requirement: Requirement) -> None:
-    version = pinned_versions()[requirement.name]
+@pytest.mark.parametrize(("lock", "requirement"), wanted(), ids=str)
+def test_lock_pins_what_the_project_asks_for(lock: str, requirement: Requirement) -> None:
+    version = pinned_versions(lock)[requirement.name]
     assert requirement.specifier.contains(version), f"{requirement} is pinned to {version}: run `make lock`"
 
 
 def test_lock_leaves_out_what_only_the_training_script_needs() -> None:
-    assert not {"torch", "scikit-learn"} & set(pinned_versions())
+    assert not {"torch", "scikit-learn"} & set(pinned_versions("requirements.lock"))
+
+
+def test_the_demo_has_the_versions_that_are_tested_and_no_toolchain_for_gpus() -> None:
+    demo, tested = pinned_versions("requirements-demo.lock"), pinned_versions("requirements.lock")
+    assert demo.items() <= tested.items()
+    assert not [name for name in demo if name.startswith(("nvidia", "triton", "tensorrt", "cuda"))]
