@@ -14,6 +14,7 @@ import click
 
 from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_line
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import NndeployError, UsageError
@@ -51,41 +52,67 @@ MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", 
 """What has no meaning with --accuracy, which asks every sample once."""
 
 
-@click.command("bench", epilog=EXAMPLES)
+SECTIONS = {
+    "What is measured": ("inputs", "iterations", "duration", "warmup", "operators"),
+    "MLPerf's LoadGen": (
+        "scenario", "accuracy", "min_queries", "percentile", "samples_per_query", "target_latency_ms", "target_qps",
+        "inflight", "batch", "output",
+    ),
+    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
+}  # fmt: skip
+
+
+@click.command("bench", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="WHAT",
     help="What to run, as for `nndeploy run`. Default: the bundle's goldens, or made-up inputs.",
 )  # fmt: skip
-@click.option("--iterations", type=click.IntRange(min=1), help="Calls to measure. Default: as many as --duration.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    help="How many calls are measured. Default: as many as fit into --duration.",
+)
 @click.option(
     "--duration", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
     help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or with --iterations until they are done; "
          "with --scenario at least this long, default: 10 (MLPerf wants 600 of a submission).",
 )  # fmt: skip
-@click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Calls before measuring.")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="How many calls run before measuring."
+)
 @click.option("--operators", is_flag=True, help="Time each operator instead, in a bundle compiled with --pace.")
 @click.option(
     "--scenario", type=click.Choice(SCENARIOS),
-    help="Let MLPerf's LoadGen ask (extra `loadgen`); the options below go with it.",
+    help="Let MLPerf's LoadGen ask, by this scenario (extra `loadgen`).",
 )  # fmt: skip
 @click.option("--accuracy", is_flag=True, help="Ask every sample once and compare with the bundle called directly.")
 @click.option(
     "--min-queries", type=click.IntRange(min=1),
-    help="Ask at least so many (offline: samples). Default: what early stopping needs.",
+    help="How many queries are asked at least (offline: samples). Default: what early stopping needs.",
 )  # fmt: skip
 @click.option(
     "--percentile", type=click.FloatRange(50, 99.99), metavar="PERCENT",
-    help="Of the latencies, that counts. Default: single-stream 90, others 99.",
+    help="The percentile of latencies that the verdict is based on. Default: single-stream 90, others 99.",
 )  # fmt: skip
-@click.option("--samples-per-query", type=click.IntRange(1, 4096), help="Of multi-stream. Default: 8.")
-@click.option("--target-latency-ms", type=click.FloatRange(min=0, min_open=True), help="Bound of server. Default: 100.")
+@click.option(
+    "--samples-per-query",
+    type=click.IntRange(1, 4096),
+    help="How many samples a query of multi-stream asks for. Default: 8.",
+)
+@click.option(
+    "--target-latency-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The latency that server must keep. Default: 100.",
+)
 @click.option(
     "--target-qps", type=click.FloatRange(min=0, min_open=True),
     help="Queries a second of server, samples a second expected of offline. Default: from a rehearsal.",
 )  # fmt: skip
 @click.option(
-    "--inflight", type=click.IntRange(1, 1024), help="Calls at once. Default: multi-stream 1, offline and server 2."
+    "--inflight",
+    type=click.IntRange(1, 1024),
+    help="How many calls run at once. Default: multi-stream 1, offline and server 2.",
 )
 @click.option(
     "--batch", type=click.IntRange(1, 65536),

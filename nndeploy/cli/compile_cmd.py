@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.compiler.options import OBJECTIVES
 from nndeploy.errors import BundleError, CheckError, DataError, MissingInputError, UsageError, did_you_mean
@@ -61,19 +62,42 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
     return values
 
 
-@click.command("compile", epilog=EXAMPLES)
+SECTIONS = {
+    "Model and inputs": (
+        "shape", "min_shapes", "opt_shapes", "max_shapes", "samples", "image", "pipeline", "custom_ops", "optimise",
+    ),
+    "Backends and placement": (
+        "backends", "without", "pin", "objective", "precision", "threads", "cache_buffer", "pace", "decisions",
+    ),
+    "Targets": ("target", "fallback"),
+    "Checks and gates": ("rtol", "atol", "require", "max_fallback", "goldens", "allow_uncompared"),
+    "Output": ("output", "as_json", "dry_run", "verbose"),
+    "Limits": ("jobs", "time_limit", "total_time_limit", "memory_limit"),
+    "Configuration": ("config", "dump_config"),
+}  # fmt: skip
+
+
+@click.command("compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write (.nnd).")
-@click.option("--backends", help="Backends in order of priority, separated by commas; default: all, by tier.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write, *.nnd.")
+@click.option(
+    "--backends",
+    help="The backends in order of priority, separated by commas. Default: all that are installed, by tier.",
+)
 @click.option("--without", multiple=True, metavar="BACKEND", help="Leave a backend out (repeatable).")
 @click.option("--pin", multiple=True, metavar="GLOB=BACKEND", help="Give the nodes whose names match to a backend.")
-@click.option("--target", multiple=True, metavar="BOX", help="A box by name or file; see nndeploy targets.")
+@click.option(
+    "--target",
+    multiple=True,
+    metavar="BOX",
+    help="A box that the bundle is for, by name (nndeploy targets) or file (repeatable). Default: this machine.",
+)
 @click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
     default=OBJECTIVES[0],
     show_default=True,
-    help="What is to be fast; or as tiers say.",
+    help="What placements are raced for here: latency, or calls a second; priority takes the order of backends as it is.",
 )
 @click.option(
     "--shape",
@@ -81,36 +105,67 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
     metavar="INPUT=SIZES",
     help="Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224 (range:best), x=1,3,224..1280:32,640 (in steps), N=1..8.",
 )
-@click.option("--min-shapes", metavar="IN:1x3x..", help="Least sizes, as trtexec writes them.")
-@click.option("--opt-shapes", metavar="IN:4x3x..", help="Best sizes.")
-@click.option("--max-shapes", metavar="IN:8x3x..", help="Largest sizes.")
+@click.option("--min-shapes", metavar="IN:1x3x..", help="The least sizes of inputs, as trtexec writes them.")
+@click.option("--opt-shapes", metavar="IN:4x3x..", help="The sizes to be fastest at.")
+@click.option("--max-shapes", metavar="IN:8x3x..", help="The largest sizes.")
 @click.option(
     "--samples", type=click.Path(path_type=Path), help="Folder of .npz files: inputs to check and measure with."
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Threads each backend will be run with.")
 @click.option(
-    "--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Least precision of float32."
+    "--threads",
+    type=click.IntRange(min=1),
+    help="How many threads each backend is built for and run with. Default: its library's.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default="fp32",
+    show_default=True,
+    help="The least precision in which float32 may be computed.",
 )
 @click.option(
     "--cache-buffer",
     metavar="SIZE",
     help="Sliding-window buffer of fused convolutions, e.g. 256KiB; default: from each target's caches.",
 )
-@click.option("--custom-ops", multiple=True, type=click.Path(path_type=Path), help="Library of operators (repeatable).")
+@click.option(
+    "--custom-ops",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A shared library with custom operators; it is code that will be run (repeatable).",
+)
 @click.option(
     "--pipeline", type=click.Path(path_type=Path), metavar="FILE.toml",
     help="Pipeline that the bundle carries, for `run`; files that it names (labels) travel too.",
 )  # fmt: skip
 @click.option("--image", type=click.Path(path_type=Path), help="TOML file that says how an image becomes the input.")
-@click.option("--rtol", type=float, help="Relative tolerance of the check, for floating types.")
-@click.option("--atol", type=float, help="Absolute tolerance of the check, for floating types.")
+@click.option(
+    "--rtol",
+    type=float,
+    help="Relative tolerance of every comparison of floats. Default: by type, and by how far right engines differ.",
+)
+@click.option("--atol", type=float, help="Absolute tolerance of every comparison of floats. Default: likewise.")
 @click.option(
     "--require", multiple=True, metavar="BACKEND=95%", help="Fail unless a backend takes this share of compute."
 )
-@click.option("--max-fallback", metavar="5%", help="Fail if fallback backends take more of the compute.")
-@click.option("--goldens", type=click.IntRange(min=0), default=1, show_default=True, help="Samples kept in the bundle.")
-@click.option("--fallback/--no-fallback", default=True, help="Also build each submodel for the next backend below.")
-@click.option("--optimise/--no-optimise", default=True, help="Run the backend-independent passes.")
+@click.option(
+    "--max-fallback",
+    metavar="5%",
+    help="Fail if fallback backends take more than this share of compute. Default: no limit.",
+)
+@click.option(
+    "--goldens",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="How many samples the bundle keeps with their results, for nndeploy verify.",
+)
+@click.option(
+    "--fallback/--no-fallback",
+    default=True,
+    help="Also build each submodel for the next backend below, for boxes that lack the first.",
+)
+@click.option("--optimise/--no-optimise", default=True, help="Run the passes that rewrite the graph for any backend.")
 @click.option("--pace", is_flag=True, help="Let `nndeploy run --pace` sleep between the operators of this bundle.")
 @click.option(
     "--allow-uncompared", is_flag=True, help="Write the bundle although no input could be made to compare it."
@@ -120,11 +175,13 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
     help="Decide as this file says, without measuring; where there is none, write what was decided to it.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show who would take which node and why; build nothing.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Builds at once; default: the number of cores.")
-@click.option("--time-limit", type=float, default=600.0, show_default=True, help="Seconds for each build or check.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many builds run at once. Default: the number of cores.")
+@click.option(
+    "--time-limit", type=float, default=600.0, show_default=True, help="How many seconds each build or check may take."
+)
 @click.option(
     "--total-time-limit", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True,
-    help="Seconds for the whole compile.",
+    help="How many seconds the whole compile may take.",
 )  # fmt: skip
 @click.option(
     "--memory-limit", metavar="SIZE",

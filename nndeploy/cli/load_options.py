@@ -19,10 +19,21 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 BUNDLE = click.argument("bundle", type=click.Path(path_type=Path))
 
 _OPTIONS = (
-    click.option("--threads", type=click.IntRange(min=1), help="Threads for each submodel; default: its library's."),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, or cuda:N: that GPU or an error."),
+    click.option(
+        "--threads", type=click.IntRange(min=1), help="How many threads each submodel may use. Default: its library's."
+    ),
+    click.option(
+        "--device",
+        default="auto",
+        show_default=True,
+        help="Where to run: auto (a GPU where a chain is for it), cpu, or cuda:N (that GPU or an error).",
+    ),
     click.option("--strict", is_flag=True, help="Fail where this machine cannot take the best chain or variant."),
-    click.option("--cache", metavar="FOLDER", help="For what a GPU compiles; default: BUNDLE.cache; '' for none."),
+    click.option(
+        "--cache",
+        metavar="FOLDER",
+        help="The folder for what is compiled for this GPU; '' for none. Default: BUNDLE.cache.",
+    ),
     click.option(
         "--custom-ops",
         multiple=True,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.load_options import BUNDLE, load, load_options
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import goal_of, goal_options
@@ -28,10 +29,20 @@ Examples:
 SHOWN = 12
 
 
-@click.command("pace", epilog=EXAMPLES)
+SECTIONS = {
+    "What is granted": ("max_latency", "cpu_limit", "policy"),
+    "What is measured": ("runs", "estimate", "target"),
+    "Output": ("output", "shows_all", "page", "as_json"),
+    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
+}
+
+
+@click.command("pace", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @goal_options
-@click.option("--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Paced runs to measure.")
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="How many paced runs are measured."
+)
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE.json", help="Write the plan to a file.")
 @click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
 @click.option("--target", metavar="NAME|FILE.toml", help="Of --estimate: the box that will run it. Default: this one.")

@@ -20,8 +20,8 @@ _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
 _GOAL = (
-    click.option("--max-latency", metavar="40ms", help="To pace by: how long a run of the bundle may take."),
-    click.option("--cpu-limit", metavar="50%", help="To pace by: how much of its time a run's thread may work."),
+    click.option("--max-latency", metavar="40ms", help="How long a run of the bundle may take, which it is paced by."),
+    click.option("--cpu-limit", metavar="50%", help="What share of its time a run's thread may work, to be paced by."),
     click.option(
         "--policy", type=click.Choice([policy.value for policy in PacePolicy]),
         help="How to share what is slept: the same behind each operator, proportional to how long it takes "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.console import print_json, warn
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.load_options import load, load_options
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import pace_goal, pace_options
@@ -36,7 +37,16 @@ Examples:
 """
 
 
-@click.command("run", epilog=EXAMPLES)
+SECTIONS = {
+    "Inputs and outputs": ("inputs", "output", "resume", "unordered", "on_error", "nan"),
+    "Pipelines and batches": ("pipeline", "no_pipeline", "models", "batch", "batch_delay_ms"),
+    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
+    "Pacing": ("pace", "max_latency", "cpu_limit", "policy", "pace_plan"),
+    "Figures": ("metrics", "metrics_port", "trace", "as_json", "verbose"),
+}
+
+
+@click.command("run", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @click.argument("bundle", type=click.Path(path_type=Path), required=False)
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="WHAT",
@@ -53,7 +63,13 @@ Examples:
 @click.option(
     "--model", "models", multiple=True, metavar="NAME=BUNDLE", help="Bundle of one of the pipelines (repeatable)."
 )
-@click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Items to run at once.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    help="How many items of a bundle go into one call.",
+)
 @click.option(
     "--batch-delay-ms", type=click.FloatRange(0, 60_000), default=0.0, show_default=True,
     help="How long an item waits for others of its batch.",

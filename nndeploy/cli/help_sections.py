@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help in which options stand under headings, by purpose: for commands with many of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+
+class SectionedCommand(click.Command):
+    """A command whose `sections` say under which heading each option stands; what is in none comes last."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **options: Any) -> None:
+        """`sections` maps headings to names of parameters, both in the order of the help."""
+        super().__init__(*args, **options)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options, a section for each heading."""
+        records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        placed = {name for names in self.sections.values() for name in names}
+        rest = [name for name in records if name not in placed]
+        for heading, names in {**self.sections, "Other options": rest}.items():
+            if rows := [record for name in names if (record := records.get(name)) is not None]:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
