@@ -97,7 +97,7 @@ SECTIONS = {
     type=click.Choice(OBJECTIVES),
     default=OBJECTIVES[0],
     show_default=True,
-    help="What placements are raced for here: latency, or calls a second; priority takes the order of backends as it is.",
+    help="What placements are raced for; priority takes the order of backends as it is, without a race.",
 )
 @click.option(
     "--shape",
