@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from count_rooms import circles_of, imports_of, modules_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = sorted((REPOSITORY / "nndeploy").rglob("*.py")) + sorted((REPOSITORY / "backends").rglob("*.py"))
@@ -149,3 +150,10 @@ def test_unit_tests_stand_where_what_they_test_stands() -> None:
         if not path.name.startswith(beginnings.get(path.parent.name, f"test_{path.parent.name}_"))
     ]
     assert strangers == []
+
+
+def test_modules_and_rooms_form_no_circles_and_no_file_lies_loose() -> None:
+    modules = modules_of(REPOSITORY)
+    assert circles_of(imports_of(modules)) == []
+    loose = {name for name, path in modules.items() if name.count(".") == 1 and path.name != "__init__.py"}
+    assert loose == {"nndeploy.__main__", "nndeploy.errors", "nndeploy.version"}
