@@ -62,13 +62,14 @@ def test_options_are_those_of_the_command(bundle: Path, lines: Path, tmp_path: P
     summary = nndeploy.run_pipeline(bundle, [lines], tmp_path / "y.jsonl", options=stopping)
     assert (summary.num_items, summary.num_failed) == (2, 1)
     with pytest.raises(UsageError, match="there is no pipeline"):
-        nndeploy.run_pipeline(bundle, [lines], models={"faces": bundle})
+        nndeploy.run_pipeline(bundle, [lines], options=nndeploy.RunOptions(models={"faces": bundle}))
 
 
 def test_a_pipeline_in_a_file_runs(bundle: Path, lines: Path, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(PIPELINE)
+    with_model = nndeploy.RunOptions(models={"one": bundle})
     summary = nndeploy.run_pipeline(
-        None, [lines], tmp_path / "y.jsonl", pipeline=tmp_path / "p.toml", models={"one": bundle}
+        None, [lines], tmp_path / "y.jsonl", pipeline=tmp_path / "p.toml", options=with_model
     )
     assert (summary.num_items, summary.num_failed) == (3, 1)
 

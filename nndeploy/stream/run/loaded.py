@@ -77,7 +77,8 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     goal = _item_goal(with_runner, options)
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {
-        name: options.models.get(name) or _path_of(file, name, runner, bundle) for name, runner in with_runner.items()
+        name: Path(options.models.get(name) or _path_of(file, name, runner, bundle))
+        for name, runner in with_runner.items()
     }
     programs = {
         name: [

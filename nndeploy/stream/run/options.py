@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run may be told, with the defaults that the command has too."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +31,10 @@ class RunOptions:
     the first of them waiting `batch_delay_ms` for others. `nan` says what becomes of NaN and infinity in inputs,
     `on_error` what comes after an item that failed. With `resume` a run goes on after the last durable output of the
     same call. `threads` is what each session may use (None: its library's default, of a pipeline a share of the cores),
-    `device` "auto", "cpu" or "cuda:N"; `pace` lets runs sleep between their operators.
+    `device` "auto", "cpu" or "cuda:N"; `pace` lets runs sleep between their operators. The rest is as in `load_bundle`.
     """
 
-    models: Mapping[str, Path] = field(default_factory=dict)
+    models: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
     batch: int = 1
     batch_delay_ms: float = 0.0
     nan: NanPolicy = "flag"
@@ -43,3 +44,7 @@ class RunOptions:
     threads: int | None = None
     device: str = "auto"
     pace: Pace = None
+    strict: bool = False
+    custom_op_libraries: tuple[str | os.PathLike[str], ...] = ()
+    allow_native_code: bool = True
+    cache_dir: str | os.PathLike[str] | None = None

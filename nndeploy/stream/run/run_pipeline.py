@@ -3,9 +3,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,21 +24,15 @@ def run_pipeline(
     output: str | os.PathLike[str] | None = None,
     *,
     pipeline: str | os.PathLike[str] | None = None,
-    models: Mapping[str, str | os.PathLike[str]] | None = None,
     options: RunOptions = _DEFAULTS,
-    strict: bool = False,
-    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
-    allow_native_code: bool = True,
-    cache_dir: str | os.PathLike[str] | None = None,
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Summary:
     """Runs the items of `inputs` through a bundle, or a pipeline of several, into `output`; returns what was done.
 
     `inputs` and `output` are what `nndeploy run` takes behind --input and --output: files, folders, globs, NAME=@FILE,
     or "-"; with no output `on_outcome` alone sees the outcomes, one for each item and in order. `pipeline` is a TOML
-    file (default: the one that the bundle carries, if it does), `models` name bundles of its stages, in place of those
-    in `options`. The rest is `load_bundle`'s. Items that failed are counted in the summary and are error records in the
-    output; where a single item was named, its error is raised.
+    file (default: the one that the bundle carries, if it does). Items that failed are counted in the summary and are
+    error records in the output; where a single item was named, its error is raised.
 
     Raises:
         UsageError: an argument has no meaning.
@@ -48,19 +41,17 @@ def run_pipeline(
         UnavailableError: a submodel has no variant that can run here.
         CannotCreateError, InputOutputError: the output cannot be created or written.
     """
-    if models is not None:
-        options = replace(options, models={name: Path(path) for name, path in models.items()})
     load = partial(
         load_bundle,
-        strict=strict,
-        custom_op_libraries=custom_op_libraries,
-        allow_native_code=allow_native_code,
-        cache_dir=cache_dir,
+        strict=options.strict,
+        custom_op_libraries=options.custom_op_libraries,
+        allow_native_code=options.allow_native_code,
+        cache_dir=options.cache_dir,
     )
     errors: list[Exception] = []
 
     def seen(outcome: Outcome) -> None:
-        if outcome.error is not None:
+        if outcome.error is not None and not errors:  # the first alone: a stream may be long
             errors.append(outcome.error)
         if on_outcome is not None:
             on_outcome(outcome)
