@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests share: no telemetry, the real models where they are, the command as a user calls it."""
 
+import ctypes
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,16 @@ MODELS = REPOSITORY.parent / "shared" / "models"
 
 pytest_plugins = ["serial_tests"]
 
+PR_SET_TIMERSLACK, USUAL_SLACK_NS = 29, 50_000  # prctl(2), and what Linux gives a process
+
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def _usual_timers() -> Iterator[None]:
+    """Gives a thread that was paced its usual timers back: with exact ones, threads that wait for the GIL spin."""
+    yield
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, USUAL_SLACK_NS, 0, 0, 0)
 
 
 @pytest.fixture
