@@ -140,10 +140,11 @@ def test_unit_tests_stand_where_what_they_test_stands() -> None:
     """tests/unit has a folder for each room, and for each backend; a file's name begins with its folder's."""
     rooms = {path.name for path in (REPOSITORY / "nndeploy").iterdir() if path.is_dir()}
     kernels = {path.name.removeprefix("nndeploy_") for path in (REPOSITORY / "backends").iterdir()}
-    others = {"native_backend", "backends", "gpu_check"}  # the backend native, small ones together, tests/gpu
+    others = {"native_backend", "backends", "gpu_check", "errors"}  # the first is native, the second small ones
     unit = REPOSITORY / "tests" / "unit"
+    assert list(unit.glob("test_*.py")) == []  # one would put the folder on sys.path: "import tensorrt" would find it
     assert {path.name for path in unit.iterdir() if any(path.glob("test_*.py"))} <= rooms | kernels | others
-    beginnings = {"native_backend": "test_native_"}
+    beginnings = {"native_backend": "test_native_", "errors": "test_errors"}
     strangers = [
         path.relative_to(unit).as_posix()
         for path in unit.glob("*/test_*.py")

@@ -7,18 +7,21 @@ gpu-check's own processes inherit PYTHONPATH, so the whole check runs without a 
 import os
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 os.environ["TRITON_INTERPRET"] = "1"
 TESTS = Path(__file__).resolve().parents[2]
 sys.path.append(str(TESTS / "triton" / "interpreted"))
 
+_whole_process = ExitStack()  # never closed: the GPU is there as long as the process
+
 
 def _pretend() -> None:
     from gpu_on_numpy import Interpreter
     from nndeploy_triton import autotune
 
-    from nndeploy.cuda import driver
+    from nndeploy.cuda.current_driver import injected_driver
     from nndeploy.testing.host_driver import HostDriver, HostGpu, Launch
 
     interpreter = Interpreter()
@@ -39,7 +42,8 @@ def _pretend() -> None:
         with one_at_a_time:
             interpreter.run(launch)
 
-    driver._injected.append(HostDriver([HostGpu("Pretended H200", 4 << 30, attributes)], run))
+    gpu = HostGpu("Pretended H200", 4 << 30, attributes)
+    _whole_process.enter_context(injected_driver(HostDriver([gpu], run)))
 
 
 def _add_one(launch: object) -> None:
