@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.version import __version__
 
 __all__ = [
-    "Inspection", "Program", "Report", "RunOptions", "Verification", "__version__", "compile_model", "inspect",
-    "load_bundle", "run_pipeline", "verify",
+    "CompileOptions", "Inspection", "LoadOptions", "Program", "Report", "RunOptions", "Target", "Verification",
+    "__version__", "compile_model", "inspect", "load_bundle", "run_pipeline", "target_of", "verify",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
     from nndeploy.compiler.flow import compile_model
+    from nndeploy.compiler.options import CompileOptions
     from nndeploy.runtime.inspect_bundle import Inspection, inspect
+    from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import Program, load_bundle
     from nndeploy.runtime.verify_bundle import Verification, verify
     from nndeploy.stream.run.options import RunOptions
     from nndeploy.stream.run.run_pipeline import run_pipeline
+    from nndeploy.target.known_targets import target_of
+    from nndeploy.target.target import Target
 
 _HOMES = {
     "compile_model": "nndeploy.compiler.flow",
+    "CompileOptions": "nndeploy.compiler.options",
     "Report": "nndeploy.bundle.report",
     "Program": "nndeploy.runtime.program",
     "load_bundle": "nndeploy.runtime.program",
@@ -32,8 +37,11 @@ _HOMES = {
     "inspect": "nndeploy.runtime.inspect_bundle",
     "Verification": "nndeploy.runtime.verify_bundle",
     "verify": "nndeploy.runtime.verify_bundle",
+    "LoadOptions": "nndeploy.runtime.load_options",
     "RunOptions": "nndeploy.stream.run.options",
     "run_pipeline": "nndeploy.stream.run.run_pipeline",
+    "Target": "nndeploy.target.target",
+    "target_of": "nndeploy.target.known_targets",
 }
 
 

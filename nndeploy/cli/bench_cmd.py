@@ -15,11 +15,15 @@ import click
 from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.help_sections import SectionedCommand
-from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.loading import BUNDLE, load
+from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.loadgen.samples import NamedSample
+from nndeploy.loadgen.settings import Request
+from nndeploy.options.described import options_from
 from nndeploy.runtime.latency import Latencies
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 
 MAX_INPUTS = 64
@@ -54,12 +58,9 @@ MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", 
 
 SECTIONS = {
     "What is measured": ("inputs", "iterations", "duration", "warmup", "operators"),
-    "MLPerf's LoadGen": (
-        "scenario", "accuracy", "min_queries", "percentile", "samples_per_query", "target_latency_ms", "target_qps",
-        "inflight", "batch", "output",
-    ),
-    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
-}  # fmt: skip
+    "MLPerf's LoadGen": ("scenario", *sections_of(Request)["MLPerf's LoadGen"], "output"),
+    **sections_of(LoadOptions),
+}
 
 
 @click.command("bench", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -86,40 +87,9 @@ SECTIONS = {
     "--scenario", type=click.Choice(SCENARIOS),
     help="Let MLPerf's LoadGen ask, by this scenario (extra `loadgen`).",
 )  # fmt: skip
-@click.option("--accuracy", is_flag=True, help="Ask every sample once and compare with the bundle called directly.")
-@click.option(
-    "--min-queries", type=click.IntRange(min=1),
-    help="How many queries are asked at least (offline: samples). Default: what early stopping needs.",
-)  # fmt: skip
-@click.option(
-    "--percentile", type=click.FloatRange(50, 99.99), metavar="PERCENT",
-    help="The percentile of latencies that the verdict is based on. Default: single-stream 90, others 99.",
-)  # fmt: skip
-@click.option(
-    "--samples-per-query",
-    type=click.IntRange(1, 4096),
-    help="How many samples a query of multi-stream asks for. Default: 8.",
-)
-@click.option(
-    "--target-latency-ms",
-    type=click.FloatRange(min=0, min_open=True),
-    help="The latency that server must keep. Default: 100.",
-)
-@click.option(
-    "--target-qps", type=click.FloatRange(min=0, min_open=True),
-    help="Queries a second of server, samples a second expected of offline. Default: from a rehearsal.",
-)  # fmt: skip
-@click.option(
-    "--inflight",
-    type=click.IntRange(1, 1024),
-    help="How many calls run at once. Default: multi-stream 1, offline and server 2.",
-)
-@click.option(
-    "--batch", type=click.IntRange(1, 65536),
-    help="Rows of one call at most, where the bundle allows. Default: offline 8, server 1, multi-stream a whole query.",
-)  # fmt: skip
+@options_of(Request)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep LoadGen's logs here.")
-@load_options
+@options_of(LoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures and every duration as JSON.")
 def bench(
     bundle: Path,
@@ -138,23 +108,22 @@ def bench(
     first input is run, and the time of each operator is told with its rate. With --scenario LoadGen asks as MLPerf's
     rules say, and the exit code is 1 where its log does not say VALID.
     """
+    how = options_from(LoadOptions, given(LoadOptions, options))
     _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration, "operators": operators})
     if scenario is not None:
         from nndeploy.cli.bench_scenario import bench_scenario
 
-        bench_scenario(bundle, inputs, scenario, options, seconds=duration, warmup=warmup, as_json=as_json)
+        bench_scenario(bundle, inputs, scenario, how, options, seconds=duration, warmup=warmup, as_json=as_json)
         return
     if iterations is None and duration is None:
         duration = DEFAULT_SECONDS
     if operators:
         from nndeploy.cli.bench_operators import bench_operators
 
-        bench_operators(
-            bundle, inputs, options, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json
-        )
+        bench_operators(bundle, inputs, how, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json)
         return
     began_ns = time.perf_counter_ns()
-    with load(bundle, options) as program:
+    with load(bundle, how) as program:
         load_ms = (time.perf_counter_ns() - began_ns) / 1e6
         samples, origin = bench_inputs(program, inputs, most=MAX_INPUTS)
         first_ms = _timed_ns(program, samples[0]) / 1e6
@@ -164,7 +133,7 @@ def bench(
             "bundle": str(bundle),
             "chain": chain_to_json(program.chain),
             "choices": [choice_to_json(choice) for choice in program.choices],
-            "threads": options["threads"],
+            "threads": how.threads,
             "inputs": origin,
             "load_ms": load_ms,
             "first_ms": first_ms,

@@ -10,11 +10,12 @@ import numpy as np
 
 from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.load_options import load
+from nndeploy.cli.loading import load
 from nndeploy.errors import NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.pacing.estimate import estimated_ns, explained
 from nndeploy.pacing.goal import ONLY_TIMES
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.paced import ProgramPoint, shapes_of
 from nndeploy.runtime.program import Program
 
@@ -24,7 +25,7 @@ FIGURES = ("us", "share", "MFLOP", "GFLOP/s", "GB/s")
 def bench_operators(
     bundle: Path,
     inputs: Sequence[str],
-    options: dict[str, Any],
+    options: LoadOptions,
     *,
     iterations: int | None,
     seconds: float | None,
@@ -36,7 +37,7 @@ def bench_operators(
     Raises:
         UnavailableError: the bundle has no pace points for this machine.
     """
-    with load(bundle, options, ONLY_TIMES) as program:
+    with load(bundle, options, pace=ONLY_TIMES) as program:
         samples, origin = bench_inputs(program, inputs, most=1)
         assert program.pacer is not None
         for _ in range(1 + warmup):

@@ -10,7 +10,8 @@ from typing import Any
 
 from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.console import print_json, print_table, warn
-from nndeploy.cli.load_options import load
+from nndeploy.cli.loading import load
+from nndeploy.cli.option_fields import given
 from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import CheckError
 from nndeploy.loadgen.accuracy import Accuracy, accuracy_from_log
@@ -28,6 +29,7 @@ from nndeploy.loadgen.settings import (
 )
 from nndeploy.loadgen.verdict import Verdict, verdict_from_log, version_from_log
 from nndeploy.runtime.batching import JoinedCalls
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 
 MAX_SAMPLES = 1024
@@ -39,6 +41,7 @@ def bench_scenario(
     bundle: Path,
     inputs: Sequence[str],
     scenario: str,
+    how: LoadOptions,
     options: dict[str, Any],
     *,
     seconds: float | None,
@@ -47,13 +50,16 @@ def bench_scenario(
 ) -> None:
     """Runs one test of LoadGen and prints what it says.
 
+    `how` is how the bundle is loaded, `options` what else the command was told.
+
     Raises:
         CheckError: LoadGen does not call the result valid, or outputs differ.
         NndeployError: the options, the bundle, an input or LoadGen do not allow it.
     """
     loadgen()  # if it is missing, that is said before anything takes time
-    request = _request(Scenario(scenario), options, seconds)
-    with load(bundle, options) as program, log_folder(options["output"]) as folder:
+    asked = given(Request, options)
+    request = Request(Scenario(scenario), seconds=seconds or DEFAULT_SECONDS, **asked)
+    with load(bundle, how) as program, log_folder(options["output"]) as folder:
         samples, origin = bench_inputs(
             program, inputs, most=MAX_SAMPLES, most_bytes=MAX_SAMPLE_BYTES, num_made_up=NUM_MADE_UP
         )
@@ -70,7 +76,7 @@ def bench_scenario(
             tell=lambda count: _say(f"{count:,} samples answered in {time.monotonic() - began:.0f} s"),
         )
         report = _report(program, settings, request, calls) | {
-            "threads": options["threads"],
+            "threads": how.threads,
             "inputs": origin,
             "samples": len(samples),
             "log_folder": None if options["output"] is None else str(options["output"]),
@@ -85,12 +91,6 @@ def bench_scenario(
         _finish_accuracy(report, accuracy, title, as_json)
     else:
         _finish_performance(report, verdict, settings, title, as_json)
-
-
-def _request(scenario: Scenario, options: dict[str, Any], seconds: float | None) -> Request:
-    names = [field.name for field in dataclasses.fields(Request)]
-    given = {name: options[name] for name in names if name in options}
-    return Request(scenario=scenario, seconds=seconds or DEFAULT_SECONDS, **given)
 
 
 def _joined(program: Program, request: Request, samples: Sequence[NamedSample]) -> JoinedCalls:

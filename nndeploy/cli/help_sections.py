@@ -17,7 +17,8 @@ class SectionedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options, a section for each heading."""
-        records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
+        records = {option.name: option.get_help_record(ctx) for option in options}
         placed = {name for names in self.sections.values() for name in names}
         rest = [name for name in records if name not in placed]
         for heading, names in {**self.sections, "Other options": rest}.items():

@@ -15,7 +15,7 @@ from nndeploy.bundle.steps import Step, is_fused
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
-from nndeploy.cli.load_options import BUNDLE
+from nndeploy.cli.loading import BUNDLE
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines

@@ -10,12 +10,15 @@ import click
 
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
-from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.loading import BUNDLE, load
+from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_options import goal_of, goal_options
+from nndeploy.cli.pace_options import goal_of
 from nndeploy.cli.pace_pairs import pairs, write_plan
+from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 
 EXAMPLES = """\b
@@ -30,16 +33,16 @@ SHOWN = 12
 
 
 SECTIONS = {
-    "What is granted": ("max_latency", "cpu_limit", "policy"),
+    **sections_of(PaceGoal),
     "What is measured": ("runs", "estimate", "target"),
     "Output": ("output", "shows_all", "page", "as_json"),
-    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
+    **sections_of(LoadOptions),
 }
 
 
 @click.command("pace", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
-@goal_options
+@options_of(PaceGoal)
 @click.option(
     "--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="How many paced runs are measured."
 )
@@ -47,7 +50,7 @@ SECTIONS = {
 @click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
 @click.option("--target", metavar="NAME|FILE.toml", help="Of --estimate: the box that will run it. Default: this one.")
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
-@load_options
+@options_of(LoadOptions)
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
 def pace(
@@ -75,7 +78,7 @@ def pace(
     from nndeploy.errors import UsageError
     from nndeploy.pacing.achieved import achieved
 
-    goal = goal_of(options)
+    goal, how = goal_of(options), options_from(LoadOptions, given(LoadOptions, options))
     check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
@@ -91,7 +94,7 @@ def pace(
         inputs = opened.values(goldens[0].inputs) if goldens else None
     if inputs is None:
         raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
-    with load(bundle, options, goal) as program:
+    with load(bundle, how, pace=goal) as program:
         check_pace(program, bundle)
         assert program.pacer is not None
         for _ in range(runs):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that say how much pacing is granted, and what they mean."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,40 +9,26 @@ from typing import Any, TypeVar
 import click
 
 from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
+from nndeploy.cli.option_fields import given, options_of
 from nndeploy.errors import DataError, UsageError
+from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.policy import PacePolicy
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+PACING = ("pace", "max_latency", "cpu_limit", "policy", "pace_plan")
+"""The parameters of `run` that have to do with pacing."""
 _GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
-_GOAL = (
-    click.option("--max-latency", metavar="40ms", help="How long a run of the bundle may take, which it is paced by."),
-    click.option("--cpu-limit", metavar="50%", help="What share of its time a run's thread may work, to be paced by."),
-    click.option(
-        "--policy", type=click.Choice([policy.value for policy in PacePolicy]),
-        help="How to share what is slept: the same behind each operator, proportional to how long it takes "
-        "(the default), or solved: of a pipeline, that and in branches all that they have left.",
-    ),
-)  # fmt: skip
 _PLAN = click.option(
     "--pace-plan", type=click.Path(path_type=Path), metavar="FILE.json",
     help="To pace by: a plan of `nndeploy pace -o`; nothing is timed first. A latency or limit goes before its goal.",
 )  # fmt: skip
 
 
-def goal_options(command: _Command) -> _Command:
-    """Adds the options that say how much is granted."""
-    for option in reversed(_GOAL):
-        command = option(command)
-    return command
-
-
 def pace_options(command: _Command) -> _Command:
-    """Adds those, the one that asks for pacing, and the one that names a plan."""
-    return _PACE(goal_options(_PLAN(command)))
+    """Adds the options that ask for pacing, say how much is granted, and name a plan."""
+    return _PACE(options_of(PaceGoal)(_PLAN(command)))
 
 
 def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
@@ -82,27 +67,5 @@ def goal_of(options: Mapping[str, Any]) -> PaceGoal | None:
     Raises:
         UsageError: the options contradict each other or have no meaning.
     """
-    latency, limit = options["max_latency"], options["cpu_limit"]
-    if latency is None and limit is None:
-        return None
-    if latency is not None and limit is not None:
-        raise UsageError("--max-latency and --cpu-limit exclude each other: either follows from the other")
-    policy = PacePolicy(options["policy"] or PacePolicy.PROPORTIONAL)
-    if latency is not None:
-        return PaceGoal(max_latency_ns=nanoseconds(latency), policy=policy)
-    found = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*", limit)
-    if not found or not 0 < float(found[1]) < 100:
-        raise UsageError(f"--cpu-limit: {limit!r:.80} is not a share between 0% and 100%", hint="for example 50%")
-    return PaceGoal(cpu_limit=float(found[1]) / 100, policy=policy)
-
-
-def nanoseconds(text: str) -> int:
-    """Returns the time that a text means.
-
-    Raises:
-        UsageError: it is no time.
-    """
-    found = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(us|ms|s)\s*", text)
-    if not found or float(found[1]) == 0:
-        raise UsageError(f"--max-latency: {text!r:.80} is not a time", hint="for example 40ms, 500us or 0.2s")
-    return round(float(found[1]) * _NS[found[2]])
+    granted = given(PaceGoal, options)
+    return options_from(PaceGoal, granted) if granted.keys() - {"policy"} else None

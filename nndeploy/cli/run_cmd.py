@@ -7,6 +7,7 @@ in `run_view`.
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,19 @@ import click
 
 from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.help_sections import SectionedCommand
-from nndeploy.cli.load_options import load, load_options
+from nndeploy.cli.loading import load
+from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_options import pace_goal, pace_options
+from nndeploy.cli.pace_options import PACING, pace_goal, pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
+from nndeploy.options.described import options_from
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.stream.run.options import RunOptions
 
 if TYPE_CHECKING:
-    from nndeploy.runtime.program import Program
     from nndeploy.stream.engine.engine import Stream
     from nndeploy.stream.engine.trace import Trace
-    from nndeploy.stream.run.options import Load, Pace, RunOptions
 
 EXAMPLES = """\b
 Examples:
@@ -39,9 +42,9 @@ Examples:
 
 SECTIONS = {
     "Inputs and outputs": ("inputs", "output", "resume", "unordered", "on_error", "nan"),
-    "Pipelines and batches": ("pipeline", "no_pipeline", "models", "batch", "batch_delay_ms"),
-    "Machine": ("threads", "device", "strict", "cache", "custom_ops", "no_native_code"),
-    "Pacing": ("pace", "max_latency", "cpu_limit", "policy", "pace_plan"),
+    "Pipelines and batches": ("pipeline", "no_pipeline", "model", "batch", "batch_delay_ms"),
+    **sections_of(LoadOptions),
+    "Pacing": PACING,
     "Figures": ("metrics", "metrics_port", "trace", "as_json", "verbose"),
 }
 
@@ -60,34 +63,7 @@ SECTIONS = {
     help="Several models, and what stands before and behind them. Default: the bundle's own pipeline, if it has one.",
 )  # fmt: skip
 @click.option("--no-pipeline", is_flag=True, help="Run the bundle alone, even if it has a pipeline.")
-@click.option(
-    "--model", "models", multiple=True, metavar="NAME=BUNDLE", help="Bundle of one of the pipelines (repeatable)."
-)
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 4096),
-    default=1,
-    show_default=True,
-    help="How many items of a bundle go into one call.",
-)
-@click.option(
-    "--batch-delay-ms", type=click.FloatRange(0, 60_000), default=0.0, show_default=True,
-    help="How long an item waits for others of its batch.",
-)  # fmt: skip
-@click.option(
-    "--resume", is_flag=True,
-    help="Go on after the last durable output of the same call, if it was killed or stopped; so may this one be.",
-)  # fmt: skip
-@click.option("--unordered", is_flag=True, help="Write results as they come, not in the order of the items.")
-@click.option(
-    "--on-error", type=click.Choice(["continue", "stop"]), default="continue", show_default=True,
-    help="What to do after an item that failed.",
-)  # fmt: skip
-@click.option(
-    "--nan", type=click.Choice(["pass", "flag", "reject"]), default="flag", show_default=True,
-    help="What to do with NaN and infinity in inputs.",
-)  # fmt: skip
-@load_options
+@options_of(RunOptions)
 @pace_options
 @click.option("--metrics", type=OUTPUT_FILE, metavar="FILE.json", help="Keep figures of the stream in a file.")
 @click.option(
@@ -113,10 +89,10 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
-    how = _run_options(options)
+    how = replace(options_from(RunOptions, given(RunOptions, options)), pace=pace_goal(options))
     with ExitStack() as stack:
         loaded = opened_models(
-            stack, bundle, options["pipeline"], how, _load(options), takes_bundled_pipeline=not options["no_pipeline"]
+            stack, bundle, options["pipeline"], how, load, takes_bundled_pipeline=not options["no_pipeline"]
         )
         signals = stack.enter_context(StopSignals())
         ends = Ends(binary_stdin, sys.stdout, signals.stop)
@@ -136,39 +112,6 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     signals.raise_if_stopped()
     if num_failed := summary.num_failed + run.before.num_failed:
         raise CheckError(f"{num_failed} of {summary.num_items + run.before.num_records} items failed")
-
-
-def _run_options(options: dict[str, Any]) -> "RunOptions":
-    from nndeploy.stream.run.options import RunOptions
-
-    return RunOptions(
-        models=dict(map(_model, options["models"])),
-        batch=options["batch"],
-        batch_delay_ms=options["batch_delay_ms"],
-        nan=options["nan"],
-        on_error=options["on_error"],
-        is_ordered=not options["unordered"],
-        resume=options["resume"],
-        threads=options["threads"],
-        device=options["device"],
-        pace=pace_goal(options),
-    )
-
-
-def _load(options: dict[str, Any]) -> "Load":
-    """Returns what opens each bundle, with the options of the command."""
-
-    def opened(path: Path, *, threads: int | None, device: str, pace: "Pace") -> "Program":
-        return load(path, {**options, "threads": threads, "device": device}, pace)
-
-    return opened
-
-
-def _model(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
-        raise UsageError(f"--model is NAME=BUNDLE, not {text!r}")
-    return name, Path(path)
 
 
 def _trace(stack: ExitStack, path: Path | None) -> "Trace | None":

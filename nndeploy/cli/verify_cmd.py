@@ -9,9 +9,12 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.load_options import BUNDLE, load, load_options
+from nndeploy.cli.loading import BUNDLE, load
+from nndeploy.cli.option_fields import given, options_of
 from nndeploy.cli.run_view import choice_to_json
 from nndeploy.errors import CheckError, UsageError
+from nndeploy.options.described import options_from
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
 
@@ -28,7 +31,7 @@ Examples:
 @click.option("--run/--no-run", default=True, help="Re-run the goldens on this machine.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance in place of the bundle's, for floats.")
 @click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
-@load_options
+@options_of(LoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
 def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_json: bool, **options: Any) -> None:
     """Check a BUNDLE: every byte, then its results on this machine.
@@ -37,7 +40,8 @@ def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_j
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")
-    found = verify_bundle(bundle, run=run, rtol=rtol, atol=atol, load=lambda path: load(path, options))
+    how = options_from(LoadOptions, given(LoadOptions, options))
+    found = verify_bundle(bundle, run=run, rtol=rtol, atol=atol, load=lambda path: load(path, how))
     if as_json:
         head = {"bundle": str(bundle), "size_bytes": found.size_bytes, "members": found.num_members}
         choices = [choice_to_json(choice) for choice in found.choices]

@@ -6,7 +6,7 @@ Law: a stage is known by its name from the moment it begins, so that who fails c
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,12 +15,11 @@ from typing import TypeVar
 from nndeploy.bundle.report import CheckReport
 from nndeploy.compiler.chains.as_it_is import described
 from nndeploy.compiler.chains.chain_setting import Events
-from nndeploy.compiler.options import Carried, CompileOptions
+from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pack import Findings
 from nndeploy.errors import NndeployError
 from nndeploy.jobs.workers import Workers
 from nndeploy.target.target import Target
-from nndeploy.values.types import Value
 
 T = TypeVar("T")
 
@@ -29,8 +28,7 @@ T = TypeVar("T")
 class Compilation:
     """What every step of one compile may use, on the machine `here`; `stage` is the one that runs or that failed.
 
-    `out` is None where nothing is to be written. `samples` are the user's, None where there are none. `decisions` names
-    a file to decide by, or to write where it is not there yet. `pipeline` is one for the bundle to carry.
+    `out` is None where nothing is to be written.
     """
 
     options: CompileOptions
@@ -38,9 +36,6 @@ class Compilation:
     events: Events
     here: Target
     out: Path | None
-    samples: Sequence[Mapping[str, Value]] | None
-    decisions: Path | None
-    pipeline: Carried | None
     stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

@@ -6,14 +6,13 @@ submodel and the whole gave the original model's outputs within tolerance (or th
 compared), and then in one step: the old file or the new one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.report import PassReport, Report
 from nndeploy.bundle.writer import check_can_create
 from nndeploy.compiler import compile_warnings
@@ -28,7 +27,7 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.dry_run import dry_report, planned_report
 from nndeploy.compiler.ground_truth import ground_truth
 from nndeploy.compiler.model_loading import model_to_compile
-from nndeploy.compiler.options import OBJECTIVES, Carried, CompileOptions
+from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pace_libraries import pace_libraries
 from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
@@ -37,14 +36,13 @@ from nndeploy.compiler.wanted_chains import wanted_chains
 from nndeploy.compiler.whole_bundle import check_and_write, finished
 from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import LoadedModel
+from nndeploy.frontend.shapes import parse_trtexec_shapes
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
-from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import Target, host_target, with_window_buffer
-from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
     import onnx
@@ -56,43 +54,17 @@ AS_IT_IS = PassReport("none: the model is as it was loaded", 0)
 def compile_model(
     source: "str | PathLike[str] | bytes | onnx.ModelProto",
     out: str | PathLike[str] | None,
+    options: CompileOptions = CompileOptions(),
     *,
-    backends: str | Sequence[str] | None = None,
-    targets: Sequence[Target | str | PathLike[str]] | None = None,
-    objective: str = OBJECTIVES[0],
-    samples: Sequence[Mapping[str, Value]] | None = None,
-    shapes: Mapping[str, Any] | None = None,
-    threads: int | None = None,
-    cache_buffer: int | None = None,
-    precision: str = "fp32",
-    without: Sequence[str] = (),
-    pins: Sequence[tuple[str, str]] = (),
-    custom_op_libraries: Sequence[str | PathLike[str]] = (),
-    image_input: ImageInput | None = None,
-    pipeline: Carried | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    require: Mapping[str, float] | None = None,
-    max_fallback: float | None = None,
-    num_goldens: int = 1,
-    keep_fallback: bool = True,
-    optimise: bool = True,
-    pace: bool = False,
-    allow_uncompared: bool = False,
-    dry_run: bool = False,
-    decisions: str | PathLike[str] | None = None,
     workers: Workers | None = None,
     events: Events | None = None,
 ) -> Report:
-    """Compiles a model into the bundle `out` and returns the report; the options are those of `CompileOptions`.
+    """Compiles a model into the bundle `out` and returns the report.
 
-    `source` is a path, an `onnx.ModelProto` or its bytes. `backends` is a list or text as on the command line
-    ("openvino,onnxruntime"). `samples` is a list of {input name: array}; without it inputs are generated. `shapes`
-    maps an input to its sizes, as text ("1..8,3,224,224:4,3,224,224") or a sequence. `workers` decides where the
-    backends' libraries run: in children that all calls of this process share by default, so that a library that crashes
-    is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()` runs them here. With `dry_run` nothing is built
-    or written and `out` may be None. `decisions` names a file: where it exists what it holds is decided, and nothing is
-    measured; else what was decided is written to it. `pipeline` is one for the bundle to carry.
+    `source` is a path, an `onnx.ModelProto` or its bytes. With the option `dry_run` nothing is built or written and
+    `out` may be None. `workers` decides where the backends' libraries run: in children that all calls of this process
+    share by default, so that a library that crashes is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()`
+    runs them here.
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
@@ -102,39 +74,19 @@ def compile_model(
         DataError: the pipeline does not fit the model.
         CannotCreateError: `out` cannot be created.
     """
-    options = CompileOptions(
-        backends=_names(backends),
-        without=tuple(without),
-        pins=tuple(pins),
-        targets=tuple(_target(target, cache_buffer) for target in targets or ()),
-        objective=objective,
-        threads=threads,
-        cache_buffer=cache_buffer,
-        precision=precision,
-        shapes=dict(shapes or {}),
-        custom_op_libraries=tuple(fspath(path) for path in custom_op_libraries),
-        image_input=image_input,
-        pipeline=dict(pipeline.members) if pipeline is not None else {},
-        rtol=rtol,
-        atol=atol,
-        require=dict(require or {}),
-        max_fallback=max_fallback,
-        num_goldens=num_goldens,
-        keep_fallback=keep_fallback,
-        optimise=optimise,
-        pace=pace,
-        allow_uncompared=allow_uncompared,
-        dry_run=dry_run,
-    )
     compilation = Compilation(
-        options=options,
+        options=replace(
+            options,
+            shapes={
+                **parse_trtexec_shapes(options.min_shapes, options.opt_shapes, options.max_shapes),
+                **options.shapes,
+            },
+            targets=tuple(_with_buffer(target, options.cache_buffer) for target in options.targets),
+        ),
         workers=workers or shared_workers(),
         events=events or (lambda _stage, _detail: None),
-        here=_target(host_target(), cache_buffer),
+        here=_with_buffer(host_target(), options.cache_buffer),
         out=None if out is None else Path(out),
-        samples=samples,
-        decisions=None if decisions is None else Path(decisions),
-        pipeline=pipeline,
     )
     _check_places(compilation)  # before the work, not after it
     return _compiled(compilation, source)
@@ -147,8 +99,8 @@ def _check_places(compilation: Compilation) -> None:
     if compilation.out is None:
         raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
     check_can_create(compilation.out)
-    if compilation.decisions is not None and not compilation.decisions.exists():
-        check_can_create(compilation.decisions)
+    if (decisions := compilation.options.decisions) is not None and not decisions.exists():
+        check_can_create(decisions)
 
 
 def _compiled(compilation: Compilation, source: Any) -> Report:
@@ -248,13 +200,5 @@ def _flow_as_it_is(compilation: Compilation, loaded: LoadedModel, portable: Targ
     return finished(compilation, report)
 
 
-def _names(backends: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if backends is None:
-        return None
-    names = backends.split(",") if isinstance(backends, str) else backends
-    return tuple(name.strip() for name in names if name.strip())
-
-
-def _target(target: Target | str | PathLike[str], cache_buffer: int | None) -> Target:
-    found = target if isinstance(target, Target) else target_of(fspath(target))
-    return found if cache_buffer is None else with_window_buffer(found, cache_buffer)
+def _with_buffer(target: Target, cache_buffer: int | None) -> Target:
+    return target if cache_buffer is None else with_window_buffer(target, cache_buffer)

@@ -53,7 +53,7 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
     reference = _reference(compilation, loaded, drawn, build_options, quantised)
     original = compilation.or_else(
         "outputs were not compared: no input could be made up",
-        lambda: original_outputs(loaded, reference, compilation.samples, drawn),
+        lambda: original_outputs(loaded, reference, compilation.options.samples, drawn),
         Original((), (), "generated"),
     )
     compilation.warnings += original.warnings

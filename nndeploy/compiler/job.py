@@ -18,30 +18,43 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
+from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
-from nndeploy.jobs.memory import limit_memory
+from nndeploy.jobs.memory import default_memory_limit, limit_memory
 from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
 from nndeploy.jobs.watch import Limits, Watch
+from nndeploy.options.described import options_from
 
 GRACE_SECONDS = 5.0
-LIMITS = ("time_limit", "total_time_limit", "memory_limit")
-"""The arguments that say how much a compile may take."""
 
 
-def compile_in_child(arguments: Mapping[str, Any], on_event: Callable[[str, str], None]) -> Report:
-    """Returns the report of a compile whose `arguments` are plain data (see `_keywords`).
+def compile_in_child(
+    source: str,
+    out: str | None,
+    given: Mapping[str, Any],
+    limits: CompileLimits,
+    on_event: Callable[[str, str], None],
+) -> Report:
+    """Returns the report of a compile; paths are absolute.
+
+    `given` is what the user gave of `CompileOptions`, as `nndeploy.options.described.options_from` takes it, in JSON.
 
     Raises:
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
+    memory_limit = limits.memory_limit or default_memory_limit()
+    request = {
+        "source": source, "out": out, "given": given, "jobs": limits.jobs or os.cpu_count() or 1,
+        "time_limit": limits.time_limit, "memory_limit": memory_limit,
+    }  # fmt: skip
     with temporary_folder("compile") as folder:
-        (folder / "request.json").write_text(json.dumps(arguments), encoding="utf-8")
-        stage = _run(folder, on_event, Limits(arguments["total_time_limit"], arguments["memory_limit"]))
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        stage = _run(folder, on_event, Limits(limits.total_time_limit, memory_limit))
         response = folder / "response.json"
         if not response.exists():
-            raise ModelError(stage, where=str(arguments["source"]))
+            raise ModelError(stage, where=source)
         data = json.loads(response.read_text(encoding="utf-8"))
         if "error" in data:
             raise _with_report(error_from_json(data["error"]), data.get("report"))
@@ -94,45 +107,15 @@ def _run(folder: Path, on_event: Callable[[str, str], None], limits: Limits) -> 
     return f"a library {describe_exit(returncode)} in stage {stage!r} on this model"
 
 
-def _keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keyword arguments of `compile_model` for a request."""
-    from nndeploy.bundle.manifest import ImageInput
-    from nndeploy.checking.samples import samples_from_folder
-    from nndeploy.frontend.shapes import parse_shape_options, parse_trtexec_shapes
-    from nndeploy.stream.pipeline.bundled_pipeline import carried_pipeline
-
-    keywords = dict(arguments)
-    for elsewhere in ("source", "out", "jobs", "shape_texts", "trtexec_shapes", *LIMITS):
-        del keywords[elsewhere]
-    keywords["shapes"] = {
-        **parse_trtexec_shapes(*arguments["trtexec_shapes"]),
-        **parse_shape_options(arguments["shape_texts"]),
-    }
-    if keywords["samples"] is not None:
-        keywords["samples"] = samples_from_folder(Path(keywords["samples"]))
-    if keywords["image_input"] is not None:
-        image: dict[str, Any] = keywords["image_input"]
-        keywords["image_input"] = ImageInput(**{k: _frozen(v) for k, v in image.items()})
-    if keywords["pipeline"] is not None:
-        path, where = keywords["pipeline"]
-        keywords["pipeline"] = carried_pipeline(Path(path), where)
-    keywords["pins"] = [tuple(pin) for pin in keywords["pins"]]
-    return keywords
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
     from nndeploy.compiler.flow import compile_model
     from nndeploy.jobs.workers import ChildWorkers
 
-    arguments = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
-        with closing(ChildWorkers(arguments["jobs"], arguments["time_limit"])) as workers:
-            keywords = {**_keywords(arguments), "workers": workers, "events": events}
-            report = compile_model(arguments["source"], arguments["out"], **keywords)
+        options = options_from(CompileOptions, request["given"])
+        with closing(ChildWorkers(request["jobs"], request["time_limit"])) as workers:
+            report = compile_model(request["source"], request["out"], options, workers=workers, events=events)
     except NndeployError as err:
         found = err.report if isinstance(err, CheckError) else None
         return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}

@@ -44,8 +44,8 @@ def model_to_compile(
     check_value_sizes(loaded.model, memory_limit())
     if options.image_input is not None:
         check_image_fits(options.image_input, loaded.inputs)
-    if compilation.pipeline is not None:
-        compilation.pipeline.check(_outside(loaded))
+    if options.pipeline is not None:
+        options.pipeline.check(_outside(loaded))
     compilation.warnings += loaded.warnings
     return loaded
 

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user may ask of a compile, as one frozen value; the command line, a TOML file and Python all make it."""
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Protocol
 
 from nndeploy.bundle.manifest import ImageInput, Manifest
+from nndeploy.compiler import option_texts
 from nndeploy.errors import UsageError, did_you_mean
+from nndeploy.options.described import described
+from nndeploy.options.texts import bytes_in, library_paths, names_in, share_in
 from nndeploy.plugin.interface import PRECISIONS
 from nndeploy.target.target import Target
+from nndeploy.values.types import Value
 
 OBJECTIVES = ("latency", "throughput", "priority")
 """What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""
 MAX_CACHE_BUFFER = 1 << 30
+
+_INPUTS, _PLACEMENT, _TARGETS = "Model and inputs", "Backends and placement", "Targets"
+_CHECKS, _OUTPUT, _LIMITS = "Checks and gates", "Output", "Limits"
 
 
 class Carried(Protocol):
@@ -33,42 +40,121 @@ class Carried(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """All options of a compile.
+    """All options of a compile; what each means is its help, what follows is what Python gives.
 
-    `backends` None means every installed one by tier. `pins` are (glob of node names, backend). `require` maps a
-    backend to the least share of compute, 0..1, that it must take; `max_fallback` is the most that backends of tier 4
-    and 5 may take. `rtol` and `atol` replace the tolerance of every floating element type. `num_goldens` samples
-    travel in the bundle. `keep_fallback` adds to each submodel a variant of the next backend that takes it.
-    `cache_buffer` is the capacity in bytes of the sliding-window buffer on every target, in place of the target's own.
-    `pipeline` are the members that carry a default pipeline (`nndeploy.stream.pipeline.bundled_pipeline`).
-    `precision` is the least in which backends may compute float32, on targets that have it. With `pace` runs of the
-    bundle can be paced. With `allow_uncompared` a bundle is written of which nothing could be compared.
+    `shapes` maps an input or a symbol to its sizes, as text or a sequence (`nndeploy.frontend.shapes`). `samples` are
+    {input name: array} each; without them inputs are generated. `pins` are (glob of node names, backend). `require`
+    maps a backend to a share of compute, 0..1; `max_fallback` is such a share too, of backends of tier 4 and 5
+    together. `cache_buffer` is in bytes. `backends` None means every installed one by tier.
     """
 
-    backends: tuple[str, ...] | None = None
-    without: tuple[str, ...] = ()
-    pins: tuple[tuple[str, str], ...] = ()
-    targets: tuple[Target, ...] = ()
-    objective: str = OBJECTIVES[0]
-    threads: int | None = None
-    cache_buffer: int | None = None
-    precision: str = "fp32"
-    shapes: Mapping[str, Any] = field(default_factory=dict)
-    custom_op_libraries: tuple[str, ...] = ()
-    image_input: ImageInput | None = None
-    pipeline: Mapping[str, bytes] = field(default_factory=dict)
-    rtol: float | None = None
-    atol: float | None = None
-    require: Mapping[str, float] = field(default_factory=dict)
-    max_fallback: float | None = None
-    num_goldens: int = 1
-    keep_fallback: bool = True
-    optimise: bool = True
-    pace: bool = False
-    allow_uncompared: bool = False
-    dry_run: bool = False
+    shapes: Mapping[str, Any] = described(
+        dict,
+        "Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224 (range:best), x=1,3,224..1280:32,640 (in steps), N=1..8.",
+        section=_INPUTS, flags=("--shape",), metavar="INPUT=SIZES", from_texts=option_texts.shapes,
+    )  # fmt: skip
+    min_shapes: str = described(
+        "", "The least sizes of inputs, as trtexec writes them.", section=_INPUTS, metavar="IN:1x3x.."
+    )
+    opt_shapes: str = described("", "The sizes to be fastest at.", section=_INPUTS, metavar="IN:4x3x..")
+    max_shapes: str = described("", "The largest sizes.", section=_INPUTS, metavar="IN:8x3x..")
+    samples: Sequence[Mapping[str, Value]] | None = described(
+        None, "Folder of .npz files: inputs to check and measure with.",
+        section=_INPUTS, is_path=True, from_text=option_texts.samples,
+    )  # fmt: skip
+    image_input: ImageInput | None = described(
+        None, "TOML file that says how an image becomes the input.",
+        section=_INPUTS, flags=("--image",), is_path=True, from_text=option_texts.image_input,
+    )  # fmt: skip
+    pipeline: Carried | None = described(
+        None, "Pipeline that the bundle carries, for `run`; files that it names (labels) travel too.",
+        section=_INPUTS, metavar="FILE.toml", is_path=True, from_text=option_texts.pipeline,
+    )  # fmt: skip
+    custom_op_libraries: tuple[str, ...] = described(
+        (), "A shared library with custom operators; it is code that will be run (repeatable).",
+        section=_INPUTS, flags=("--custom-ops",), is_path=True, from_texts=library_paths,
+    )  # fmt: skip
+    optimise: bool = described(
+        True, "Run the passes that rewrite the graph for any backend.",
+        section=_INPUTS, flags=("--optimise/--no-optimise",),
+    )  # fmt: skip
+    backends: tuple[str, ...] | None = described(
+        None,
+        "The backends in order of priority, separated by commas. Default: all that are installed, by tier.",
+        section=_PLACEMENT, metavar="NAME,NAME,..", from_text=names_in,
+    )  # fmt: skip
+    without: tuple[str, ...] = described(
+        (), "Leave a backend out (repeatable).", section=_PLACEMENT, metavar="BACKEND", from_texts=names_in
+    )
+    pins: tuple[tuple[str, str], ...] = described(
+        (), "Give the nodes whose names match to a backend (repeatable).",
+        section=_PLACEMENT, flags=("--pin",), metavar="GLOB=BACKEND", from_texts=option_texts.pins,
+    )  # fmt: skip
+    objective: str = described(
+        OBJECTIVES[0],
+        "What placements are raced for; priority takes the order of backends as it is, without a race.",
+        section=_PLACEMENT, choices=OBJECTIVES,
+    )  # fmt: skip
+    precision: str = described(
+        PRECISIONS[0], "The least precision in which float32 may be computed, on targets that have it.",
+        section=_PLACEMENT, choices=PRECISIONS,
+    )  # fmt: skip
+    threads: int | None = described(
+        None, "How many threads each backend is built for and run with. Default: its library's.",
+        section=_PLACEMENT, least=1,
+    )  # fmt: skip
+    cache_buffer: int | None = described(
+        None, "Sliding-window buffer of fused convolutions, e.g. 256KiB. Default: from each target's caches.",
+        section=_PLACEMENT, metavar="SIZE", from_text=bytes_in("--cache-buffer"),
+    )  # fmt: skip
+    pace: bool = described(
+        False, "Let `nndeploy run --pace` sleep between the operators of this bundle.", section=_PLACEMENT
+    )
+    decisions: Path | None = described(
+        None, "Decide as this file says, without measuring; where there is none, write what was decided to it.",
+        section=_PLACEMENT, metavar="FILE", is_path=True, from_text=Path,
+    )  # fmt: skip
+    targets: tuple[Target, ...] = described(
+        (),
+        "A box that the bundle is for, by name (nndeploy targets) or file (repeatable). Default: this machine.",
+        section=_TARGETS, flags=("--target",), metavar="BOX",
+        from_texts=option_texts.targets, rooted=option_texts.rooted_target,
+    )  # fmt: skip
+    keep_fallback: bool = described(
+        True, "Also build each submodel for the next backend below, for boxes that lack the first.",
+        section=_TARGETS, flags=("--fallback/--no-fallback",),
+    )  # fmt: skip
+    rtol: float | None = described(
+        None,
+        "Relative tolerance of every comparison of floats. Default: by type, and by how far right engines differ.",
+        section=_CHECKS,
+    )
+    atol: float | None = described(
+        None, "Absolute tolerance of every comparison of floats. Default: likewise.", section=_CHECKS
+    )
+    require: Mapping[str, float] = described(
+        dict, "Fail unless a backend takes this share of compute (repeatable).",
+        section=_CHECKS, metavar="BACKEND=95%", from_texts=option_texts.requirements,
+    )  # fmt: skip
+    max_fallback: float | None = described(
+        None, "Fail if fallback backends take more than this share of compute. Default: no limit.",
+        section=_CHECKS, metavar="5%", from_text=share_in("--max-fallback"),
+    )  # fmt: skip
+    num_goldens: int = described(
+        1, "How many samples the bundle keeps with their results, for nndeploy verify.",
+        section=_CHECKS, flags=("--goldens",), least=0,
+    )  # fmt: skip
+    allow_uncompared: bool = described(
+        False, "Write the bundle although no input could be made to compare it.", section=_CHECKS
+    )
+    dry_run: bool = described(
+        False, "Show who would take which node and why; build and write nothing.", section=_OUTPUT
+    )
 
     def __post_init__(self) -> None:
+        for name in ("backends", "without", "pins", "targets", "custom_op_libraries"):
+            if isinstance(getattr(self, name), str):
+                raise UsageError(f"{name} is a tuple, not the text {getattr(self, name)!r:.80}")
         if self.objective not in OBJECTIVES:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
         if self.precision not in PRECISIONS:
@@ -85,21 +171,38 @@ class CompileOptions:
                 raise UsageError(f"a share of compute is between 0% and 100%, not {share:.0%} ({name})")
 
 
+@dataclass(frozen=True, slots=True)
+class CompileLimits:
+    """What a compile in processes of its own may take: time in seconds, memory in bytes, None for the usual."""
+
+    jobs: int | None = described(
+        None, "How many builds run at once. Default: the number of cores.", section=_LIMITS, least=1
+    )
+    time_limit: float = described(600.0, "How many seconds each build or check may take.", section=_LIMITS)
+    total_time_limit: float = described(
+        3600.0, "How many seconds the whole compile may take.", section=_LIMITS, least=0, is_above=True
+    )
+    memory_limit: int | None = described(
+        None, "Memory for the whole compile, e.g. 8GiB. Default: three quarters of this machine's.",
+        section=_LIMITS, metavar="SIZE", from_text=option_texts.memory_limit,
+    )  # fmt: skip
+
+
+READ_BY_CHILD = frozenset({"shapes", "samples", "pipeline"})
+"""Options whose texts take libraries or arrays to read: the process that compiles does it, not the command."""
+_OF_THIS_COMPILE = frozenset({
+    "dry_run", "allow_uncompared", "custom_op_libraries", "image_input", "targets", "shapes", "min_shapes",
+    "opt_shapes", "max_shapes", "pipeline", "samples", "decisions",
+})  # fmt: skip
+"""Options that do not shape the bundle, or that stand in it in another form."""
+
+
 def options_to_json(options: CompileOptions) -> dict[str, Any]:
     """Returns what of the options shapes the bundle, as plain data for its provenance; no paths of this machine."""
-    data = dataclasses.asdict(options)
+    names = [field.name for field in fields(options) if field.name not in _OF_THIS_COMPILE]
+    data = {name: getattr(options, name) for name in names}
     if not options.pace:
         del data["pace"]  # as bundles were before there was pacing
-    for only_here in (
-        "dry_run",
-        "allow_uncompared",
-        "custom_op_libraries",
-        "image_input",
-        "targets",
-        "shapes",
-        "pipeline",
-    ):
-        del data[only_here]
     data["targets"] = [target.name for target in options.targets]
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}
     data["num_custom_op_libraries"] = len(options.custom_op_libraries)

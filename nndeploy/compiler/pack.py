@@ -128,7 +128,8 @@ def pack(
         pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.pace_libraries else "",
         provenance=_provenance(packing),
     )
-    contents = {**members.contents, **packing.options.pipeline}
+    carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
+    contents = {**members.contents, **carried}
     return manifest, contents, report_of(packing, settled.plan, settled, findings, packing.chains)
 
 

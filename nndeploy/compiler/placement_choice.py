@@ -67,8 +67,8 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
     """
     setting, order = packing.setting, packing.portable.backends
     pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
-    if compilation.decisions is not None and compilation.decisions.exists():
-        decided = _decided(packing, order, compilation.decisions)
+    if compilation.options.decisions is not None and compilation.options.decisions.exists():
+        decided = _decided(packing, order, compilation.options.decisions)
         settled = chosen_again(setting, graphs, order, decided.recipe)
         settled = replace(settled, dropped=decided.dropped)
         return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
@@ -99,7 +99,7 @@ def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel
     Raises:
         InputOutputError: it cannot be written.
     """
-    path = compilation.decisions
+    path = compilation.options.decisions
     if path is not None and not path.exists():
         decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, chosen.settled.dropped)
         write_decisions(path, decisions, loaded.sha256, options_to_json(compilation.options))

@@ -144,12 +144,13 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
+    from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import load_bundle
 
-    libraries = options.custom_op_libraries
-    return load_bundle(
-        path, threads=options.threads, device=options.device, custom_op_libraries=libraries, cache_dir=""
+    how = LoadOptions(
+        threads=options.threads, device=options.device, custom_op_libraries=options.custom_op_libraries, cache_dir=""
     )
+    return load_bundle(path, how)
 
 
 def _is_too_large(name: str, model: "ir.Model") -> bool:

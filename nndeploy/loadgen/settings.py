@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nndeploy.errors import UsageError
+from nndeploy.options.described import described
 
+_LOADGEN = "MLPerf's LoadGen"
 DEFAULT_SECONDS = 10.0
 SUBMISSION_SECONDS = 600
 """The shortest test that MLPerf takes as a submission."""
@@ -45,20 +47,43 @@ class Scenario(StrEnum):
 class Request:
     """What the user asks for; None where the default follows from the scenario and the pace.
 
-    `percentile` is in percent. `inflight` is the number of calls of the program at once, `batch` the most rows of one
-    call.
+    `seconds` is how long the test lasts at least; what each other field means is its help.
     """
 
     scenario: Scenario
-    accuracy: bool = False
     seconds: float = DEFAULT_SECONDS
-    min_queries: int | None = None
-    percentile: float | None = None
-    samples_per_query: int | None = None
-    target_latency_ms: float | None = None
-    target_qps: float | None = None
-    inflight: int | None = None
-    batch: int | None = None
+    accuracy: bool = described(
+        False, "Ask every sample once and compare with the bundle called directly.", section=_LOADGEN
+    )
+    min_queries: int | None = described(
+        None, "How many queries are asked at least (offline: samples). Default: what early stopping needs.",
+        section=_LOADGEN, least=1,
+    )  # fmt: skip
+    percentile: float | None = described(
+        None, "The percentile of latencies that the verdict is based on. Default: single-stream 90, others 99.",
+        section=_LOADGEN, metavar="PERCENT", least=50, most=99.99,
+    )  # fmt: skip
+    samples_per_query: int | None = described(
+        None, f"How many samples a query of multi-stream asks for. Default: {DEFAULT_SAMPLES_PER_QUERY}.",
+        section=_LOADGEN, least=1, most=4096,
+    )  # fmt: skip
+    target_latency_ms: float | None = described(
+        None, f"The latency that server must keep. Default: {DEFAULT_TARGET_LATENCY_MS:g}.",
+        section=_LOADGEN, least=0, is_above=True,
+    )  # fmt: skip
+    target_qps: float | None = described(
+        None, "Queries a second of server, samples a second expected of offline. Default: from a rehearsal.",
+        section=_LOADGEN, least=0, is_above=True,
+    )  # fmt: skip
+    inflight: int | None = described(
+        None, "How many calls run at once. Default: multi-stream 1, offline and server 2.",
+        section=_LOADGEN, least=1, most=1024,
+    )  # fmt: skip
+    batch: int | None = described(
+        None,
+        "Rows of one call at most, where the bundle allows. Default: offline 8, server 1, multi-stream a whole query.",
+        section=_LOADGEN, least=1, most=65536,
+    )  # fmt: skip
 
     @property
     def query_size(self) -> int:

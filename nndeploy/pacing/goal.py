@@ -5,8 +5,11 @@ import math
 from dataclasses import dataclass
 
 from nndeploy.errors import UsageError
+from nndeploy.options.described import described
+from nndeploy.options.texts import nanoseconds_in, share_in
 from nndeploy.pacing.policy import PacePolicy
 
+_PACING = "Pacing"
 LEAST_SLACK = 1.02
 """A cap is refused that is nearer to the calm time."""
 
@@ -19,13 +22,26 @@ class PaceGoal:
     `only_times` nothing is slept: operators are timed, every one, nothing else.
     """
 
-    max_latency_ns: int = 0
-    cpu_limit: float = 0.0
-    policy: PacePolicy = PacePolicy.PROPORTIONAL
+    max_latency_ns: int = described(
+        0, "How long a run of the bundle may take, which it is paced by.",
+        section=_PACING, flags=("--max-latency",), metavar="40ms", from_text=nanoseconds_in("--max-latency"),
+    )  # fmt: skip
+    cpu_limit: float = described(
+        0.0, "What share of its time a run's thread may work, to be paced by.",
+        section=_PACING, metavar="50%", from_text=share_in("--cpu-limit"),
+    )  # fmt: skip
+    policy: PacePolicy = described(
+        PacePolicy.PROPORTIONAL,
+        "How to share what is slept: the same behind each operator, proportional to how long it takes (the default), "
+        "or solved: of a pipeline, that and in branches all that they have left.",
+        section=_PACING, choices=tuple(policy.value for policy in PacePolicy), from_text=PacePolicy,
+    )  # fmt: skip
     is_of_item: bool = False
     only_times: bool = False
 
     def __post_init__(self) -> None:
+        if self.max_latency_ns and self.cpu_limit:
+            raise UsageError("a latency and a CPU limit exclude each other: either follows from the other")
         if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
 

@@ -12,8 +12,9 @@ from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report, report_from_json
 from nndeploy.bundle.steps import Step, steps_of
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import ChainChoice, choose_chain
-from nndeploy.runtime.select import Choice, LoadOptions, choose
+from nndeploy.runtime.select import Choice, choose
 
 
 class VariantSteps(NamedTuple):

@@ -13,7 +13,7 @@ from nndeploy.runtime.code_policy import files_in
 from nndeploy.runtime.lane import Lane
 from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.places import ChainChoice
-from nndeploy.runtime.select import Choice, LoadOptions, open_submodel
+from nndeploy.runtime.select import Choice, SessionOptions, open_submodel
 
 
 class OpenedChain:
@@ -47,7 +47,7 @@ def _inside(lane: Lane | None) -> AbstractContextManager[object]:
     return lane.entered() if lane is not None else nullcontext()
 
 
-def open_sessions(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> OpenedChain:
+def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -> OpenedChain:
     """Opens the sessions of a chain, several at once.
 
     Raises:
@@ -71,7 +71,7 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: LoadOptions) -> O
 
 
 def _next_variant(
-    bundle: Bundle, chain: ChainChoice, submodel: Submodel, choice: Choice, options: LoadOptions
+    bundle: Bundle, chain: ChainChoice, submodel: Submodel, choice: Choice, options: SessionOptions
 ) -> NextVariant | None:
     """Returns the variants behind the one that was chosen, on the CPU, where there are some."""
     number = next(i for i, variant in enumerate(submodel.variants) if variant.id == choice.variant)

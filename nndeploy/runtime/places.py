@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from nndeploy.bundle.manifest import Manifest, Submodel, TargetChain
 from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
-from nndeploy.runtime.select import LoadOptions, choose
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.select import choose
 from nndeploy.target.target import Target, host_target, unmet
 from nndeploy.values.types import ValueType
 

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,10 +28,11 @@ from nndeploy.runtime.chain import Chain, Runnable, Step
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import LaneStep
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
-from nndeploy.runtime.select import Choice, LoadOptions
+from nndeploy.runtime.select import Choice, SessionOptions
 from nndeploy.values.types import Value
 
 CLOSING_SECONDS = 0.001
@@ -167,23 +168,13 @@ class Program:
 
 def load_bundle(
     path: str | os.PathLike[str],
+    options: LoadOptions = LoadOptions(),
     *,
-    threads: int | None = None,
-    device: str = "auto",
-    strict: bool = False,
-    custom_op_libraries: Sequence[str | os.PathLike[str]] = (),
-    allow_native_code: bool = True,
-    cache_dir: str | os.PathLike[str] | None = None,
     pace: PaceGoal | PacePlanFile | None = None,
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
-    `threads` is what each session may use, None its library's default. `device` is "auto" (a GPU where a chain of the
-    bundle is for it, else the CPU), "cpu", or "cuda:N" (that GPU or an error). `custom_op_libraries` are shared
-    libraries with operators that the bundle says it needs; they are code, and only this argument names them. With
-    `strict` the first chain and variants that are meant for this machine must be taken. `cache_dir` is where a library
-    keeps what it compiled for this GPU: None means `<bundle>.cache` beside the bundle, "" nowhere. With `pace` each run
-    sleeps between its operators, as far as that goal or plan allows.
+    With `pace` each run sleeps between its operators, as far as that goal or plan allows.
 
     Raises:
         MissingInputError: there is no such file.
@@ -194,24 +185,19 @@ def load_bundle(
         UsageError: an argument has no meaning.
         DataError: the plan was made for another bundle, or for another machine.
     """
-    options = LoadOptions(
-        device,
-        threads,
-        strict,
-        tuple(os.fspath(library) for library in custom_op_libraries),
-        allow_native_code,
-        os.fspath(path) + ".cache" if cache_dir is None else os.fspath(cache_dir),
-    )
+    cache_dir = os.fspath(path) + ".cache" if options.cache_dir is None else options.cache_dir
+    asked = {field.name: getattr(options, field.name) for field in fields(LoadOptions)}
+    session_options = SessionOptions(**{**asked, "cache_dir": cache_dir})
     bundle = open_bundle(Path(path))
     try:
         check_code_flags(bundle.manifest, files_in(bundle))
-        if pace is not None and not allow_native_code:
+        if pace is not None and not options.allow_native_code:
             what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
             raise PolicyError(what, hint="either pace or no native code")
         pacing = None if pace is None else pacing_of(bundle, pace)
         if pacing is not None:
-            options = replace(options, pace_library=pacing.library.path)
-        program = _program(bundle, options, pacing)
+            session_options = replace(session_options, pace_library=pacing.library.path)
+        program = _program(bundle, session_options, pacing)
         if pacing is not None:
             learns_amounts(program.run, program.pacer, program.points, bundle, pacing)
         return program
@@ -222,7 +208,7 @@ def load_bundle(
         raise
 
 
-def _program(bundle: Bundle, options: LoadOptions, pacing: Pacing | None) -> Program:
+def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 

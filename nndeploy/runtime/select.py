@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses, for each submodel, the best variant that this host can take, and says why each better one was passed over.
 
-In: a submodel of the manifest, what the operator asked for (`LoadOptions`). Out: an open session and the `Choice`.
+In: a submodel of the manifest, what the operator asked for (`SessionOptions`). Out: an open session and the `Choice`.
 Variants stand best first. A variant that was built for another machine (its `requires` name another architecture or
 CPU features that this one lacks) is simply not meant for this host. Any other variant that cannot be taken is a loss
 that the user is told of: a warning, or with `strict` an error.
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
-from nndeploy.cuda import gpu_number
-from nndeploy.errors import BundleError, InputOutputError, PolicyError, UnavailableError, UsageError, one_line
+from nndeploy.errors import BundleError, InputOutputError, PolicyError, UnavailableError, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.code_policy import FilesOf
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.target.target import Target, unmet
 from nndeploy.values.types import ValueType
 
@@ -30,31 +30,14 @@ EXTRAS = {
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """What the operator of this machine asks for and allows.
+class SessionOptions(LoadOptions):
+    """Those of one bundle; `pace_library` is the path of its library of delays, "" where nothing is paced."""
 
-    `device` is "auto", "cpu" or "cuda:N". `custom_op_libraries` are shared libraries to load; a bundle cannot name
-    any. With `strict` the first variant that is meant for this machine must be taken. `cache_dir` is a folder for what
-    a library compiles on this machine, "" for none. `pace_library` is the path of the library of delays, "" for none.
-    """
-
-    device: str = "auto"
-    threads: int | None = None
-    strict: bool = False
-    custom_op_libraries: tuple[str, ...] = ()
-    allow_native_code: bool = True
-    cache_dir: str = ""
     pace_library: str = ""
-
-    def __post_init__(self) -> None:
-        if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
-            raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"threads must be at least 1, not {self.threads}")
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
-        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir, self.pace_library)
+        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir or "", self.pace_library)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +138,7 @@ def choose(submodel: Submodel, options: LoadOptions, host: Target, gpu: str = ""
 def open_submodel(
     submodel: Submodel,
     files_of: FilesOf,
-    options: LoadOptions,
+    options: SessionOptions,
     host: Target,
     gpu: str = "",
     types: Mapping[str, ValueType] | None = None,

@@ -128,9 +128,16 @@ def _bundles(case: Case, backends: list[str], folder: Path, workers: ChildWorker
         path = folder / f"{backend}.nnd"
         try:
             nndeploy.compile_model(
-                case.path, path, backends=list(dict.fromkeys((backend, *FALLBACK.get(backend, ())))),
-                shapes=SHAPES[case.name], threads=1, keep_fallback=False, workers=workers,
-            )  # fmt: skip
+                case.path,
+                path,
+                nndeploy.CompileOptions(
+                    backends=tuple(dict.fromkeys((backend, *FALLBACK.get(backend, ())))),
+                    shapes=SHAPES[case.name],
+                    threads=1,
+                    keep_fallback=False,
+                ),
+                workers=workers,
+            )
         except NndeployError as err:
             print(f"{case.name}: {backend} refuses: {err}", file=sys.stderr)
         else:

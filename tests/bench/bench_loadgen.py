@@ -58,7 +58,7 @@ def main() -> None:
 def _compiled(model: RealModel, folder: Path) -> tuple[Path, Path]:
     """Returns the bundle of a model and a file with its sample."""
     bundle, sample = folder / f"{model.name}.nnd", folder / f"{model.name}.npz"
-    nndeploy.compile_model(model.path, bundle, samples=[model.inputs])
+    nndeploy.compile_model(model.path, bundle, nndeploy.CompileOptions(samples=[model.inputs]))
     np.savez(sample, **model.inputs)
     return bundle, sample
 

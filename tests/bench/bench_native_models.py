@@ -83,11 +83,13 @@ def _raced(model: RealModel, threads: int, pace: Pace) -> tuple[str, Race]:
             report = nndeploy.compile_model(
                 model.path,
                 path,
-                objective="latency",
-                samples=[model.inputs],
-                shapes={name: array.shape for name, array in model.inputs.items()},
-                threads=threads,
-                keep_fallback=False,
+                nndeploy.CompileOptions(
+                    objective="latency",
+                    samples=[model.inputs],
+                    shapes={name: array.shape for name, array in model.inputs.items()},
+                    threads=threads,
+                    keep_fallback=False,
+                ),
                 workers=workers,
             )
         backends = sorted({submodel.backend for submodel in report.submodels})

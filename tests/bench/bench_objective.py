@@ -48,17 +48,14 @@ def _row(model: RealModel, folder: Path, threads: int, workers: ChildWorkers) ->
     sample = model.inputs
     bundles, chosen = {}, ""
     for name in ("chosen", "openvino", "onnxruntime"):
-        options: dict[str, Any] = {"objective": "latency"} if name == "chosen" else {"backends": [name]}
+        options: dict[str, Any] = {"objective": "latency"} if name == "chosen" else {"backends": (name,)}
         bundles[name] = folder / f"{name}.nnd"
         try:
             report = nndeploy.compile_model(
                 model.path,
                 bundles[name],
-                samples=[sample],
-                threads=threads,
+                nndeploy.CompileOptions(samples=[sample], threads=threads, keep_fallback=False, **options),
                 workers=workers,
-                keep_fallback=False,
-                **options,
             )
         except NndeployError:
             del bundles[name]

@@ -74,15 +74,23 @@ def _changed(changes: list[tuple[Any, str, Any]]) -> Iterator[None]:
 def _measured(name: str, bundle: Path, seconds: float) -> dict[str, Any]:
     model = real_model(MODELS, name)
     nndeploy.compile_model(
-        model.path, bundle, backends="onnxruntime", pace=True, keep_fallback=False,
-        shapes={key: value.shape for key, value in model.inputs.items()},
-    )  # fmt: skip
+        model.path,
+        bundle,
+        nndeploy.CompileOptions(
+            backends=("onnxruntime",),
+            pace=True,
+            keep_fallback=False,
+            shapes={key: value.shape for key, value in model.inputs.items()},
+        ),
+    )
     with contextlib.ExitStack() as stack:
         programs, load_s = dict[str, nndeploy.Program](), dict[str, float]()
         for way in ("without", "without again", *WAYS):
             begin = time.perf_counter()
             with _changed(WAYS.get(way, [])):
-                program = nndeploy.load_bundle(bundle, threads=1, pace=GOAL if way in WAYS else None)
+                program = nndeploy.load_bundle(
+                    bundle, nndeploy.LoadOptions(threads=1), pace=GOAL if way in WAYS else None
+                )
             programs[way], load_s[way] = stack.enter_context(program), time.perf_counter() - begin
         calls = {way: _only_session(program).run for way, program in programs.items()}
         calls |= {"program": programs["without"].run, "program, as placed": programs["as placed"].run}

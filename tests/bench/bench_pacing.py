@@ -40,6 +40,7 @@ from native_engines import machine_line
 from real_models import MODELS, real_model
 
 import nndeploy
+from nndeploy.options.texts import names_in
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 
@@ -92,9 +93,15 @@ def main() -> None:
         for name in options.models or NAMES:
             bundle = Path(folder) / f"{name}.nnd"
             nndeploy.compile_model(
-                real_model(MODELS, name).path, bundle, backends=options.backends, pace=True, keep_fallback=False,
-                shapes={key: value.shape for key, value in real_model(MODELS, name).inputs.items()},
-            )  # fmt: skip
+                real_model(MODELS, name).path,
+                bundle,
+                nndeploy.CompileOptions(
+                    backends=options.backends,
+                    pace=True,
+                    keep_fallback=False,
+                    shapes={key: value.shape for key, value in real_model(MODELS, name).inputs.items()},
+                ),
+            )
             found[name] = {
                 scene: _race(Measured(name, bundle, probe, options.seconds), scene, options.rounds)
                 for scene in options.scenes.split(",")
@@ -106,7 +113,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="pacing beside what else lowers a load")
     parser.add_argument("models", nargs="*")
-    parser.add_argument("--backends", default="native,onnxruntime")
+    parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
     parser.add_argument("--seconds", type=float, default=6.0, help="of each way and round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scenes", default=",".join(SCENES))
@@ -296,9 +303,9 @@ def _child(name: str, bundle: str, probe: str, cap_ms: str, seconds: str, where:
     num_threads, cores = where.split(":")
     os.sched_setaffinity(0, set(map(int, cores.split(","))))
     inputs, goal = real_model(MODELS, name).inputs, PaceGoal(round(float(cap_ms) * 1e6)) if float(cap_ms) else None
-    with nndeploy.load_bundle(bundle, threads=int(num_threads)) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads))) as program:
         want = program.run(inputs)
-    with nndeploy.load_bundle(bundle, threads=int(num_threads), pace=goal) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads)), pace=goal) as program:
         for _ in range(CALM_RUNS):
             program.run(inputs)
         if program.pacer is not None:

@@ -34,6 +34,7 @@ from native_engines import machine_line
 from real_models import MODELS
 
 import nndeploy
+from nndeploy.options.texts import names_in
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.engine.pacing import CALM_ITEMS
@@ -63,7 +64,9 @@ def main() -> None:
             case = CASES[name]
             for model in case.models.values():
                 bundle = Path(folder) / f"{model}.nnd"
-                nndeploy.compile_model(MODELS / f"{model}.onnx", bundle, backends=options.backends, pace=True)
+                nndeploy.compile_model(
+                    MODELS / f"{model}.onnx", bundle, nndeploy.CompileOptions(backends=options.backends, pace=True)
+                )
             found[name] = _race(name, folder, options)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
@@ -72,7 +75,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="pipelines with and without pacing")
     parser.add_argument("cases", nargs="*", default=["faces", "text"])
-    parser.add_argument("--backends", default="native,onnxruntime")
+    parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
     parser.add_argument("--caps", default="2,4", help="multiples of what an item takes calm")
     parser.add_argument("--items", type=int, default=120)
     parser.add_argument("--rounds", type=int, default=3)

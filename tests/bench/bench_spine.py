@@ -80,12 +80,12 @@ def median_us(call: Callable[[], object], other: Callable[[], object]) -> tuple[
 def bench_call(folder: Path) -> None:
     """Prints what `program.run` costs over a bare session's `run` on a one-submodel bundle."""
     bundle = folder / "digits.nnd"
-    nndeploy.compile_model(DIGITS, bundle, backends=["onnxruntime"], keep_fallback=False)
+    nndeploy.compile_model(DIGITS, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), keep_fallback=False))
     image = np.random.default_rng(0).random((1, 1, 8, 8), np.float32) * 16
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(DIGITS), options, providers=["CPUExecutionProvider"])
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         want = session.run(None, {"image": image})[0]
         np.testing.assert_allclose(program.run({"image": image})["probabilities"], want, rtol=1e-4, atol=1e-6)
         ours, bare = median_us(lambda: program.run({"image": image}), lambda: session.run(None, {"image": image}))
@@ -102,9 +102,9 @@ def bench_load(folder: Path, models: Path) -> None:
     for name, model, inputs in [("digits", DIGITS, _digit()), *_real(models)]:
         np.savez(folder / "inputs.npz", **inputs)
         bundles = {}
-        for kind, backends in (("onnxruntime", ["onnxruntime", "reference"]), ("default", None)):
+        for kind, backends in (("onnxruntime", ("onnxruntime", "reference")), ("default", None)):
             bundles[kind] = folder / f"{name}-{kind}.nnd"
-            nndeploy.compile_model(model, bundles[kind], backends=backends, samples=[inputs])
+            nndeploy.compile_model(model, bundles[kind], nndeploy.CompileOptions(backends=backends, samples=[inputs]))
         times = _interleaved_loads(folder / "inputs.npz", model, bundles)
         bare = times["bare"]
         cells = [f"{times[kind]:.1f} | {times[kind] / bare:.2f}" for kind in bundles]

@@ -159,7 +159,7 @@ def _bundle(folder: Path, model: str, kind: str, threads: int) -> str:
             "keep_fallback": False,
             "workers": workers,
         }
-        nndeploy.compile_model(MODELS / f"{model}.onnx", path, threads=threads, **how)
+        nndeploy.compile_model(MODELS / f"{model}.onnx", path, nndeploy.CompileOptions(threads=threads, **how))
     print(f"compiled {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return str(path)
 
@@ -344,7 +344,7 @@ def _identity_bundle(folder: Path) -> str:
         graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "identity", named[:1], named[1:])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
         onnx.checker.check_model(model)
-        nndeploy.compile_model(model, path, backends=["onnxruntime"])
+        nndeploy.compile_model(model, path, nndeploy.CompileOptions(backends=("onnxruntime",)))
     return str(path)
 
 

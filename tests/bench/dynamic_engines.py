@@ -21,7 +21,7 @@ def bundle(inputs: Inputs, path: str, record: str, outputs: list[str]) -> Ready:
     """A compiled bundle through the runtime."""
     import nndeploy
 
-    program = nndeploy.load_bundle(path, threads=1, device="cpu", cache_dir="")
+    program = nndeploy.load_bundle(path, nndeploy.LoadOptions(threads=1, device="cpu", cache_dir=""))
 
     def run(feed: Inputs) -> list[Array]:
         found = program.run(feed)

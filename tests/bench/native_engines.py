@@ -51,7 +51,7 @@ def bundle(inputs: Inputs, path: str, threads: int, outputs: list[str]) -> Ready
     """A compiled bundle through the runtime."""
     import nndeploy
 
-    program = nndeploy.load_bundle(path, threads=threads, device="cpu", cache_dir="")
+    program = nndeploy.load_bundle(path, nndeploy.LoadOptions(threads=threads, device="cpu", cache_dir=""))
     return Ready(lambda: program.run(inputs), lambda found: [found[name] for name in outputs])
 
 

@@ -23,6 +23,7 @@ from real_models import MODELS, real_model
 import nndeploy
 from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.page import write_page
+from nndeploy.options.texts import names_in
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.load_curve import Loads
@@ -52,7 +53,7 @@ def _options() -> argparse.Namespace:
         description="the load before and after pacing", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("models", nargs="*")
-    parser.add_argument("--backends", default="native,onnxruntime")
+    parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--calm-times", type=float, default=2.0, help="the time that is granted, in calm runs")
     parser.add_argument("--out", type=Path, default=DOCS)
@@ -65,10 +66,16 @@ def _measured(name: str, options: argparse.Namespace) -> tuple[Loads, float, flo
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / f"{name}.nnd"
         nndeploy.compile_model(
-            model.path, bundle, backends=options.backends, pace=True, keep_fallback=False,
-            shapes={key: value.shape for key, value in model.inputs.items()},
-        )  # fmt: skip
-        with nndeploy.load_bundle(bundle, threads=1, pace=goal) as program:
+            model.path,
+            bundle,
+            nndeploy.CompileOptions(
+                backends=options.backends,
+                pace=True,
+                keep_fallback=False,
+                shapes={key: value.shape for key, value in model.inputs.items()},
+            ),
+        )
+        with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=goal) as program:
             pacer = program.pacer
             assert pacer is not None
             for _ in range(options.runs):

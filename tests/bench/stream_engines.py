@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from interleaved import Array, Ready
 
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.stream.description import PipelinePlan, StreamPlan
 from nndeploy.stream.engine.engine import Stream
@@ -389,7 +390,10 @@ def opened(
         for number, level in enumerate(file.levels)
     )
     programs = {
-        plan.name: [load_bundle(models[plan.name], threads=threads, device="cpu", cache_dir="") for _ in range(runners)]
+        plan.name: [
+            load_bundle(models[plan.name], LoadOptions(threads=threads, device="cpu", cache_dir=""))
+            for _ in range(runners)
+        ]
         for level in levels
         for plan in level
     }

@@ -17,6 +17,7 @@ import numpy as np
 from interleaved import Array, Ready
 
 from nndeploy.bundle.manifest import Manifest, NamedType
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import load_bundle
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan
 from nndeploy.stream.engine.engine import Stream
@@ -144,7 +145,7 @@ def empty_stream(inputs: Inputs, shape: str, count: int, bundle: str = "") -> Re
     """Records through stages that do nothing; `shape` says which."""
     plan, programs = _SHAPES[shape]()
     if bundle:
-        programs = {"p": [load_bundle(bundle, threads=1, device="cpu", cache_dir="")]}
+        programs = {"p": [load_bundle(bundle, LoadOptions(threads=1, device="cpu", cache_dir=""))]}
     return _ready(lambda: run_plan(plan, programs, count))
 
 

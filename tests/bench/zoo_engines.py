@@ -20,7 +20,7 @@ def bundle(inputs: Inputs, path: str) -> Ready:
     """A compiled bundle through the runtime."""
     import nndeploy
 
-    program = nndeploy.load_bundle(path, threads=1, device="cpu", cache_dir="")
+    program = nndeploy.load_bundle(path, nndeploy.LoadOptions(threads=1, device="cpu", cache_dir=""))
     return Ready(lambda: program.run(inputs), lambda found: _arrays(found.values()))
 
 

@@ -105,7 +105,7 @@ def run_case(name: str, case: Any, backends: str | None, shown: bool, folder: Pa
     samples = [dict(zip(names, inputs, strict=False)) for inputs, _ in data_sets]
     bundle = folder / "case.nnd"
     report = _compiled(model, bundle, case, backends, samples if shown else None)
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         for sample, (_, expected) in zip(samples, data_sets, strict=True):
             got = program.run(sample)
             _compare(name, case, expected, [got[info.name] for info in model.graph.output])
@@ -124,16 +124,21 @@ def _compiled(model: Any, bundle: Path, case: Any, backends: str | None, samples
     """Compiles a case to its tolerances; shown no inputs to the usual ones, where nobody keeps them on made-up ones."""
     import nndeploy
     from nndeploy.errors import CheckError, ModelError
+    from nndeploy.options.texts import names_in
 
-    options: dict[str, Any] = {"backends": backends, "samples": samples, "keep_fallback": False}
+    options: dict[str, Any] = {
+        "backends": None if backends is None else names_in(backends),
+        "samples": samples,
+        "keep_fallback": False,
+    }
     options["objective"] = "priority"  # it is numbers that are compared: nothing is timed
     options["allow_uncompared"] = True  # the suite compares
     try:
-        return nndeploy.compile_model(model, bundle, rtol=case.rtol, atol=case.atol, **options)
+        return nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(rtol=case.rtol, atol=case.atol, **options))
     except (CheckError, ModelError):
         if samples is not None:
             raise
-        return nndeploy.compile_model(model, bundle, **options)
+        return nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(**options))
 
 
 def _compare(name: str, case: Any, expected: Any, got: Any) -> None:

@@ -49,7 +49,9 @@ def expected(x: "np.ndarray") -> "np.ndarray":  # type: ignore[type-arg]
 @pytest.mark.parametrize("labels", [[0, 1, 2], [b"a", b"b", b"c"]], ids=["numbers", "texts"])
 @pytest.mark.parametrize("maps", [True, False], ids=["zipmap", "plain"])
 def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path: Path, maps: bool, labels: list[int]) -> None:
-    report = nndeploy.compile_model(classifier(maps=maps, labels=labels), tmp_path / "m.nnd", keep_fallback=False)
+    report = nndeploy.compile_model(
+        classifier(maps=maps, labels=labels), tmp_path / "m.nnd", nndeploy.CompileOptions(keep_fallback=False)
+    )
     assert not report.warnings
     assert any(check.scope == "whole" for check in report.checks)
     x = np.array([[1, 2], [-0.5, 3], [4, -1]], np.float32)
@@ -76,10 +78,14 @@ def test_the_evaluator_is_not_believed_where_it_is_wrong(tmp_path: Path) -> None
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 1), helper.make_opsetid("", 17)], ir_version=8
     )
-    report = nndeploy.compile_model(model, tmp_path / "m.nnd", keep_fallback=False)
+    report = nndeploy.compile_model(model, tmp_path / "m.nnd", nndeploy.CompileOptions(keep_fallback=False))
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     assert (
         "probabilities of SVMClassifier wrong"
-        in str(nndeploy.compile_model(model, None, dry_run=True, backends="onnxruntime,reference").nodes)
+        in str(
+            nndeploy.compile_model(
+                model, None, nndeploy.CompileOptions(dry_run=True, backends=("onnxruntime", "reference"))
+            ).nodes
+        )
         or not report.dropped
     )

@@ -32,7 +32,10 @@ class Measured(InProcessWorkers):
 
 def compiled(path: Path, text: str, decisions: Path, workers: InProcessWorkers, **options: Any) -> nndeploy.Report:
     return nndeploy.compile_model(
-        onnx.parser.parse_model(text), path, backends="tortoise,hare", decisions=decisions, workers=workers, **options
+        onnx.parser.parse_model(text),
+        path,
+        nndeploy.CompileOptions(backends=("tortoise", "hare"), decisions=decisions, **options),
+        workers=workers,
     )
 
 

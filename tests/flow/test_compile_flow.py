@@ -45,7 +45,9 @@ def assert_right(path: Path) -> None:
 
 
 def test_a_model_runs_as_one_submodel_of_the_first_backend_that_takes_it(tmp_path: Path) -> None:
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime,reference")
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
+    )
     assert [(s.backend, s.num_nodes, round(s.share, 5)) for s in report.submodels] == [("onnxruntime", 4, 1.0)]
     assert_right(tmp_path / "m.nnd")
 
@@ -53,7 +55,7 @@ def test_a_model_runs_as_one_submodel_of_the_first_backend_that_takes_it(tmp_pat
 def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path: Path, install: Install) -> None:
     install(choosy_backend("choosy", 1, "Relu", "Mul", "Tanh"))
     pins = [("middle", "onnxruntime"), ("enter", "choosy"), ("leave", "choosy")]  # else so little would be merged
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", pins=pins)
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(pins=pins))
     assert {node.name: node.backend for node in report.nodes} == {
         "enter": "choosy",
         "middle": "onnxruntime",
@@ -68,7 +70,7 @@ def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path: Path, 
 
 def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tmp_path: Path, install: Install) -> None:
     install(changed_backend("liar", 0, off_by_one))
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", objective="priority")
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(objective="priority"))
     assert "liar" not in {submodel.backend for submodel in report.submodels}
     assert any("liar lost 4 nodes: wrong numbers" in line for line in report.dropped)
     assert all("wrong numbers" in node.refusals["liar"] for node in report.nodes)
@@ -77,7 +79,7 @@ def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tm
 
 def test_a_failed_build_is_one_more_refusal(tmp_path: Path, install: Install) -> None:
     install(refusing_backend("moody", 0, "not today"))
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", objective="priority")
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(objective="priority"))
     assert all(node.refusals["moody"] == "not today" for node in report.nodes)
     assert_right(tmp_path / "m.nnd")
 
@@ -87,7 +89,7 @@ def test_a_model_that_only_a_liar_takes_is_refused_and_nothing_is_written(tmp_pa
     out = tmp_path / "m.nnd"
     out.write_bytes(b"what was there before")
     with pytest.raises(ModelError, match=r"liar: wrong numbers: output '.' of sample 0 differs"):
-        nndeploy.compile_model(model(), out, backends=["liar"])
+        nndeploy.compile_model(model(), out, nndeploy.CompileOptions(backends=("liar",)))
     assert out.read_bytes() == b"what was there before"
     assert [path.name for path in tmp_path.iterdir()] == ["m.nnd"]
 
@@ -97,11 +99,20 @@ def test_what_fails_at_sizes_that_nobody_gave_says_how_to_give_them(tmp_path: Pa
     install(refusing_backend("moody", 0, "reflects more than there is"))
     said = "it was tried with x[1,4]: where the model needs other sizes, say them with --shape, or give --samples"
     with pytest.raises(ModelError) as caught:
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends=["moody"])
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody",)))
     assert said in caught.value.hint
-    assert said in nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime").dropped[-1]
-    fixed = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime", shapes={"x": (2, 4)})
-    given = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="moody,onnxruntime", samples=[SAMPLE])
+    assert (
+        said
+        in nndeploy.compile_model(
+            model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"))
+        ).dropped[-1]
+    )
+    fixed = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"), shapes={"x": (2, 4)})
+    )
+    given = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"), samples=[SAMPLE])
+    )
     assert not any("it was tried with" in line for report in (fixed, given) for line in report.dropped)
 
 
@@ -110,10 +121,12 @@ def test_a_backend_that_is_measured_to_be_faster_is_taken_unless_the_order_of_ti
 ) -> None:
     install(changed_backend("tortoise", 0, late))
     by_priority = nndeploy.compile_model(
-        model(), tmp_path / "p.nnd", backends="tortoise,onnxruntime", objective="priority"
+        model(), tmp_path / "p.nnd", nndeploy.CompileOptions(backends=("tortoise", "onnxruntime"), objective="priority")
     )
     assert by_priority.submodels[0].backend == "tortoise"
-    report = nndeploy.compile_model(model(), tmp_path / "l.nnd", backends="tortoise,onnxruntime", samples=[SAMPLE])
+    report = nndeploy.compile_model(
+        model(), tmp_path / "l.nnd", nndeploy.CompileOptions(backends=("tortoise", "onnxruntime"), samples=[SAMPLE])
+    )
     assert report.submodels[0].backend == "onnxruntime"
     names = {c.name: c.chosen for c in report.candidates}
     assert names["tortoise"] is False
@@ -122,8 +135,14 @@ def test_a_backend_that_is_measured_to_be_faster_is_taken_unless_the_order_of_ti
 
 
 def test_each_submodel_has_a_variant_of_the_next_backend_unless_it_is_not_wanted(tmp_path: Path) -> None:
-    nndeploy.compile_model(model(), tmp_path / "with.nnd", backends="onnxruntime,reference")
-    nndeploy.compile_model(model(), tmp_path / "without.nnd", backends="onnxruntime,reference", keep_fallback=False)
+    nndeploy.compile_model(
+        model(), tmp_path / "with.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
+    )
+    nndeploy.compile_model(
+        model(),
+        tmp_path / "without.nnd",
+        nndeploy.CompileOptions(backends=("onnxruntime", "reference"), keep_fallback=False),
+    )
     with nndeploy.load_bundle(tmp_path / "with.nnd") as program:
         variants = program.manifest.submodels[0].variants
     assert [variant.backend for variant in variants] == ["onnxruntime", "reference"]
@@ -132,7 +151,9 @@ def test_each_submodel_has_a_variant_of_the_next_backend_unless_it_is_not_wanted
 
 
 def test_a_dry_run_tells_the_placement_and_writes_nothing(tmp_path: Path) -> None:
-    report = nndeploy.compile_model(model(), None, dry_run=True, backends="onnxruntime,reference")
+    report = nndeploy.compile_model(
+        model(), None, nndeploy.CompileOptions(dry_run=True, backends=("onnxruntime", "reference"))
+    )
     assert {node.backend for node in report.nodes} == {"onnxruntime"}
     assert list(tmp_path.iterdir()) == []
 
@@ -140,13 +161,19 @@ def test_a_dry_run_tells_the_placement_and_writes_nothing(tmp_path: Path) -> Non
 def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path: Path) -> None:
     out = tmp_path / "m.nnd"
     with pytest.raises(CheckError, match=r"reference takes 0\.0% of the compute, 50\.0% were required"):
-        nndeploy.compile_model(model(), out, backends="onnxruntime,reference", require={"reference": 0.5})
+        nndeploy.compile_model(
+            model(), out, nndeploy.CompileOptions(backends=("onnxruntime", "reference"), require={"reference": 0.5})
+        )
     with pytest.raises(CheckError, match=r"fallback backends take 100\.0% of the compute, at most 5\.0% may be"):
-        nndeploy.compile_model(model(), out, backends="onnxruntime", max_fallback=0.05)
+        nndeploy.compile_model(model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), max_fallback=0.05))
     with pytest.raises(UsageError, match="did you mean 'onnxruntime'"):
-        nndeploy.compile_model(model(), out, backends="onnxruntime", require={"onxruntime": 0.5})
+        nndeploy.compile_model(
+            model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), require={"onxruntime": 0.5})
+        )
     assert not out.exists()
-    nndeploy.compile_model(model(), out, backends="onnxruntime", require={"onnxruntime": 1.0}, max_fallback=1.0)
+    nndeploy.compile_model(
+        model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), require={"onnxruntime": 1.0}, max_fallback=1.0)
+    )
     assert_right(out)
 
 
@@ -165,7 +192,9 @@ def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path: Path) -> None:
 )
 def test_options_that_make_no_sense_are_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", **{"backends": "onnxruntime", **change})  # type: ignore[arg-type]
+        nndeploy.compile_model(
+            model(), tmp_path / "m.nnd", nndeploy.CompileOptions(**{"backends": ("onnxruntime",), **change})
+        )  # type: ignore[arg-type]
     assert not (tmp_path / "m.nnd").exists()
 
 
@@ -176,9 +205,9 @@ def test_no_output_is_a_usage_error() -> None:
 
 def test_samples_with_wrong_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sample 0: .*'w'"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{"w": SAMPLE["x"]}])
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[{"w": SAMPLE["x"]}]))
     with pytest.raises(InputError, match="sample 0: input 'x' is missing"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", samples=[{}])
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[{}]))
 
 
 def test_a_sample_the_model_cannot_run_is_an_error_that_says_so(tmp_path: Path) -> None:
@@ -188,7 +217,7 @@ def test_a_sample_the_model_cannot_run_is_an_error_that_says_so(tmp_path: Path) 
                 '<ir_version: 8, opset_import: ["": 18]> g (float[a] x, float[b] y) => (float[c] z) { z = Add(x, y) }'
             ),
             tmp_path / "m.nnd",
-            samples=[{"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}],
+            nndeploy.CompileOptions(samples=[{"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}]),
         )
 
 
@@ -201,7 +230,7 @@ def test_path_bytes_and_model_give_the_same_bundle_contents(tmp_path: Path) -> N
     onnx.save(model(), tmp_path / "network.onnx")
     sources = [tmp_path / "network.onnx", (tmp_path / "network.onnx").read_bytes(), model()]
     for i, source in enumerate(sources):
-        nndeploy.compile_model(source, tmp_path / f"{i}.nnd", backends="onnxruntime")
+        nndeploy.compile_model(source, tmp_path / f"{i}.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
         assert_right(tmp_path / f"{i}.nnd")
 
 
@@ -209,7 +238,7 @@ def test_outputs_that_need_no_submodel_are_there_too(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[2] x) => (float[2] x, float[2] c, float[2] y)
     <float[2] c = {1.0, 2.0}> { y = Add(x, c) }"""
-    nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         got = program.run({"x": np.array([3, 4], np.float32)})
     assert {name: value.tolist() for name, value in got.items()} == {"x": [3, 4], "c": [1, 2], "y": [4, 6]}
@@ -218,13 +247,15 @@ def test_outputs_that_need_no_submodel_are_there_too(tmp_path: Path) -> None:
 def test_a_node_that_nobody_reads_is_left_out_without_the_passes_too(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[2] x) => (float[2] y) { [dead] d = Exp(x) [live] y = Relu(x) }"""
-    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime", optimise=False)
+    report = nndeploy.compile_model(
+        model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), optimise=False)
+    )
     assert [node.name for node in report.nodes] == ["live"]
 
 
 def test_random_operators_are_compared_by_type_and_shape_only(tmp_path: Path) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = RandomNormalLike(x) }'
-    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert all("random by definition" in check.note for check in report.checks if check.scope == "whole")
 
 
@@ -232,9 +263,11 @@ def test_a_model_no_generated_input_fits_is_compiled_where_that_is_allowed(tmp_p
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[12] x, int64[2] shape) => (float[a,b] y) { y = Reshape(x, shape) }"""
     with pytest.raises(CheckError, match="outputs were not compared: no generated input runs"):
-        nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime")
+        nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert not (tmp_path / "m.nnd").exists()
-    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", backends="onnxruntime", allow_uncompared=True)
+    report = nndeploy.compile_model(
+        model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), allow_uncompared=True)
+    )
     assert any("outputs were not compared" in line and "--samples" in line for line in report.warnings)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.run({"x": np.ones(12, np.float32), "shape": np.array([3, 4])})["y"].shape == (3, 4)
@@ -251,13 +284,15 @@ def test_passes_that_change_the_numbers_are_dropped(tmp_path: Path, monkeypatch:
         return (PassReport("vandalise", 1),)
 
     monkeypatch.setattr(nndeploy.compiler.checked_passes, "optimise", vandalise)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert any("the optimisation was dropped" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
 
 
 def test_refusals_name_only_backends_above(tmp_path: Path) -> None:
     placement = nndeploy.compile_model(
-        model(), None, dry_run=True, backends="reference,onnxruntime", objective="priority"
+        model(),
+        None,
+        nndeploy.CompileOptions(dry_run=True, backends=("reference", "onnxruntime"), objective="priority"),
     )
     assert all(node.refusals == {} for node in placement.nodes)

@@ -44,8 +44,8 @@ from nndeploy.jobs.shared_workers import shared_workers
 def compiled(operator):
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = %s(x) }' % operator
     model = onnx.parser.parse_model(text)
-    report = nndeploy.compile_model(model, sys.argv[1], backends="crashing,reference", keep_fallback=False,
-                                     objective="priority")
+    report = nndeploy.compile_model(model, sys.argv[1], nndeploy.CompileOptions(
+        backends=("crashing", "reference"), keep_fallback=False, objective="priority"))
     with nndeploy.load_bundle(sys.argv[1]) as program:
         y = program.run({"x": np.array([0.5, 1], np.float32)})["y"].tolist()
     children = [child._process.pid for _, child in shared_workers()._idle if child._process]
@@ -132,7 +132,9 @@ def test_a_scalar_of_truth_is_an_input_like_any_other(workers: Workers | None, t
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (bool x) => (float y) { y = Cast<to = 1>(x) }'
     )
-    report = nndeploy.compile_model(model, tmp_path / "m.nnd", backends="onnxruntime", workers=workers)
+    report = nndeploy.compile_model(
+        model, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)), workers=workers
+    )
     assert all(check.ok and not check.note for check in report.checks)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.run({"x": np.array(True)})["y"] == 1

@@ -32,7 +32,10 @@ def reflecting(width: int, num_nodes: int) -> onnx.ModelProto:
 
 def compiled(model: onnx.ModelProto, path: Path) -> Report:
     return nndeploy.compile_model(
-        model, path, backends="onnxruntime,reference", workers=InProcessWorkers(), optimise=False, keep_fallback=False
+        model,
+        path,
+        nndeploy.CompileOptions(backends=("onnxruntime", "reference"), optimise=False, keep_fallback=False),
+        workers=InProcessWorkers(),
     )
 
 

@@ -66,7 +66,9 @@ def test_the_whole_model_goes_on_as_it_is(
         return original(*arguments, **named)
 
     monkeypatch.setattr(place, once)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime,reference")
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
+    )
     assert calls
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     warning = next(line for line in report.warnings if "as it is" in line)
@@ -87,7 +89,7 @@ def _named(place: str) -> Callable[..., object]:
 def test_a_pass_that_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = next(each for each in OPTIMISATIONS if each.name == "eliminate-no-ops")
     monkeypatch.setattr(type(broken), "rewrite", planted)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert any("eliminate-no-ops failed: KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert "eliminate-no-ops" not in {each.name for each in report.passes}
     assert "eliminate-dead-code" in {each.name for each in report.passes}
@@ -98,7 +100,9 @@ def test_types_that_cannot_be_inferred_are_those_that_are_declared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nndeploy.frontend.internal_model.infer_types", planted)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime,reference")
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
+    )
     assert any("the types of values are not known: KeyError" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
 
@@ -108,7 +112,9 @@ def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"nndeploy.compiler.ground_truth.{place}", planted)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime", allow_uncompared=True)
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), allow_uncompared=True)
+    )
     assert any("KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
 
@@ -117,7 +123,9 @@ def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
 def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method: str, tmp_path: Path, install: Install) -> None:
     broken = type("Broken", (good_backend(),), {method: planted, "name": "broken", "tier": 1})
     install(broken)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="broken,onnxruntime", objective="priority")
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("broken", "onnxruntime"), objective="priority")
+    )
     assert {submodel.backend for submodel in report.submodels} == {
         "broken" if method == "transforms" else "onnxruntime"
     }
@@ -129,7 +137,7 @@ def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method: str, tmp_p
 def test_where_nobody_takes_any_model_the_stage_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nndeploy.compiler.chains.lower.pieces_of", planted)
     with pytest.raises(ModelError, match=r"the stage 'build' failed: KeyError.*; and as it is: KeyError"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert not (tmp_path / "m.nnd").exists()
 
 
@@ -138,10 +146,10 @@ def test_where_no_backend_takes_any_model_it_is_refused_in_one_line(
 ) -> None:
     monkeypatch.setattr("nndeploy.compiler.chains.lower.pieces_of", planted)
     with pytest.raises(ModelError, match=r"failed: KeyError.*no backend is left that takes any model"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="openvino")
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("openvino",)))
 
 
 def test_a_mistake_while_a_model_is_loaded_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nndeploy.frontend.load.name_nodes", planted)
     with pytest.raises(ModelError, match=r"the stage 'load' failed: KeyError: 'a planted mistake' at .*please report"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime")
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))

@@ -18,6 +18,7 @@ from nndeploy.bundle.report import Report
 from nndeploy.compiler.placement.objective import MIN_GAIN
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.options.texts import names_in
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
@@ -42,7 +43,11 @@ def model() -> onnx.ModelProto:
 
 def compiled(path: Path, backends: str, **options: Any) -> Report:
     return nndeploy.compile_model(
-        model(), path, backends=backends, objective="latency", samples=[SAMPLE], optimise=False, **options
+        model(),
+        path,
+        nndeploy.CompileOptions(
+            backends=names_in(backends), objective="latency", samples=[SAMPLE], optimise=False, **options
+        ),
     )
 
 
@@ -130,9 +135,11 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path: Path,
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
     report = nndeploy.compile_model(
-        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="hare,onnxruntime", objective="latency",
-        shapes={"N": "1..64:4"}, workers=OfManyRows(),
-    )  # fmt: skip
+        onnx.parser.parse_model(TWO_ROWS),
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(backends=("hare", "onnxruntime"), objective="latency", shapes={"N": "1..64:4"}),
+        workers=OfManyRows(),
+    )
     assert chosen(report) == "onnxruntime"
     assert report.measured_shapes[:3] == ("x[4,512]", "x[1,512]", "x[64,512]")
     assert len(report.measured_shapes) == 5
@@ -152,7 +159,10 @@ def chosen_where_sizes_are_open(path: Path, hare_ms: dict[int, float], **options
 
     text = TWO_ROWS.replace("N,512", "length,512")
     return nndeploy.compile_model(
-        onnx.parser.parse_model(text), path, backends="hare,onnxruntime", workers=OfManyRows(), **options
+        onnx.parser.parse_model(text),
+        path,
+        nndeploy.CompileOptions(backends=("hare", "onnxruntime"), **options),
+        workers=OfManyRows(),
     )
 
 
@@ -177,7 +187,10 @@ def test_size_that_no_candidate_runs_is_left_out_of_the_race(tmp_path: Path, ins
     install(changed_backend("hare", 0, lambda outputs: outputs))
     text = TWO_ROWS.replace("N,512", "length,512")
     report = nndeploy.compile_model(
-        onnx.parser.parse_model(text), tmp_path / "m.nnd", backends="hare,onnxruntime", workers=OnlyTheFirst()
+        onnx.parser.parse_model(text),
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(backends=("hare", "onnxruntime")),
+        workers=OnlyTheFirst(),
     )
     assert (report.measured_shapes, chosen(report)) == (("x[64,512]",), "onnxruntime")
 
@@ -186,9 +199,15 @@ def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path: Pa
     install(changed_backend("hare", 0, lambda outputs: outputs))
     rows = [3, 5, 3, *range(10, 20)]
     report = nndeploy.compile_model(
-        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends="hare,onnxruntime", objective="latency",
-        shapes={"N": "1..64"}, samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
-    )  # fmt: skip
+        onnx.parser.parse_model(TWO_ROWS),
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(
+            backends=("hare", "onnxruntime"),
+            objective="latency",
+            shapes={"N": "1..64"},
+            samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
+        ),
+    )
     assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
     assert len(report.candidates[0].shape_ms) == 8
 
@@ -197,7 +216,9 @@ def test_own_kernels_are_among_the_candidates(tmp_path: Path) -> None:
     needs_native()
     source = separable_model(tmp_path / "separable.onnx")
     report = nndeploy.compile_model(
-        source, tmp_path / "m.nnd", backends="openvino,native,onnxruntime", objective="latency", threads=1
+        source,
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(backends=("openvino", "native", "onnxruntime"), objective="latency", threads=1),
     )
     names = [candidate.name for candidate in report.candidates]
     assert {"openvino", "native", "onnxruntime"} <= set(names)

@@ -67,7 +67,11 @@ def old_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def compiled(path: Path, **options: Any) -> tuple[Any, list[float]]:
     """Returns the report, and the factors of the variants of the bundle."""
     report = nndeploy.compile_model(
-        model(), path, backends="rounding,onnxruntime", keep_fallback=False, objective="priority", **options
+        model(),
+        path,
+        nndeploy.CompileOptions(
+            backends=("rounding", "onnxruntime"), keep_fallback=False, objective="priority", **options
+        ),
     )
     with open_bundle(path) as bundle:
         variants = [v for submodel in bundle.manifest.submodels for v in submodel.variants]
@@ -132,7 +136,9 @@ def test_target_that_takes_float32_has_a_warning_that_says_so(tmp_path: Path, in
 
 @pytest.mark.usefixtures("new_machine")
 def test_backend_without_bfloat16_is_told_of(tmp_path: Path) -> None:
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", backends="onnxruntime", precision="bf16")
+    report = nndeploy.compile_model(
+        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), precision="bf16")
+    )
     assert report.warnings == ("no backend computes in bf16 for host: fp32 is computed there",)
 
 
@@ -148,7 +154,7 @@ def test_backend_may_not_claim_what_was_not_asked_for(tmp_path: Path, install: I
 
 def test_unknown_precision_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown precision 'bf61'") as caught:
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", precision="bf61")
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(precision="bf61"))
     assert "bf16" in caught.value.hint
 
 

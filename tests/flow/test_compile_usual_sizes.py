@@ -58,7 +58,9 @@ def any_batch(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, out, **{"backends": "onnxruntime,native", "workers": LastWins(), **options})
+    nndeploy.compile_model(
+        model, out, nndeploy.CompileOptions(**{"backends": ("onnxruntime", "native"), **options}), workers=LastWins()
+    )
     return out
 
 
@@ -75,7 +77,7 @@ def test_every_size_gives_the_numbers_of_the_model(
     batch, height, width = shape
     x = np.random.default_rng(0).standard_normal((batch, 32, height, width), np.float32)
     want = onnxruntime.InferenceSession(any_image, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    with nndeploy.load_bundle(of_any_image, threads=1) as program:
+    with nndeploy.load_bundle(of_any_image, nndeploy.LoadOptions(threads=1)) as program:
         for _ in range(2):
             np.testing.assert_allclose(program.run({"x": x})["y"], want[0], rtol=1e-4, atol=1e-4)
 
@@ -93,11 +95,11 @@ def test_what_a_library_takes_of_such_a_chain_is_not_held_to_usual_sizes(
         for axis in (2, 3):
             value.type.tensor_type.shape.dim[axis].dim_value = 64
     onnx.save(proto, any_batch)
-    bundle = compiled(any_batch, backends="openvino,native")
+    bundle = compiled(any_batch, backends=("openvino", "native"))
     assert [variants[0] for variants in backends_of(bundle)] == ["native", "openvino"]
     x = np.random.default_rng(0).standard_normal((33, 32, 64, 64), np.float32)
     want = onnxruntime.InferenceSession(any_batch, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         np.testing.assert_allclose(program.run({"x": x})["z"], want[0], rtol=1e-3, atol=1e-3)
 
 

@@ -266,7 +266,9 @@ def test_code_is_left_out_where_the_rest_runs_without(here: Path) -> None:
     repacked(here / "good.nnd", here / "blob.nnd", edit, members)
     results = []
     for allowed in (True, False):
-        with nndeploy.load_bundle(here / "blob.nnd", threads=1, allow_native_code=allowed) as program:
+        with nndeploy.load_bundle(
+            here / "blob.nnd", nndeploy.LoadOptions(threads=1, allow_native_code=allowed)
+        ) as program:
             assert [choice.backend for choice in program.choices] == ["openvino"]
             assert program.warnings == ()
             assert (names["model.blob"] in program._bundle._checked) == allowed

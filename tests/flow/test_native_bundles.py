@@ -18,6 +18,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError
 from nndeploy.runtime import places
+from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import X86_64_LEVELS, Target, host_target
 
 V2 = X86_64_LEVELS["x86-64-v2"]
@@ -36,7 +37,11 @@ def model(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, out, **{"backends": "native,onnxruntime", "objective": "priority", **options})
+    nndeploy.compile_model(
+        model,
+        out,
+        nndeploy.CompileOptions(**{"backends": ("native", "onnxruntime"), "objective": "priority", **options}),
+    )
     return out
 
 
@@ -56,7 +61,7 @@ def variants(bundle: Path) -> list[tuple[str, str]]:
 
 def taken(bundle: Path) -> str:
     """Returns what a machine takes of a bundle, after a run of it that gave the right numbers."""
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         got = program.run(INPUT)["y"]
         (choice,) = program.choices
     with open_bundle(bundle) as opened:
@@ -68,7 +73,7 @@ def taken(bundle: Path) -> str:
 
 
 def test_each_machine_takes_the_widest_kernels_that_it_has(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundle = compiled(model, targets=["x86-64-v3", "x86-64-v4"], keep_fallback=False)
+    bundle = compiled(model, targets=(target_of("x86-64-v3"), target_of("x86-64-v4")), keep_fallback=False)
     # this machine's own caches may give it other windows than a target without caches, and so a variant of its own
     assert list(dict.fromkeys(variants(bundle))) == [("native", "x86-64-v4"), ("native", "x86-64-v3")]
     pretend(monkeypatch, *V3)
@@ -97,14 +102,14 @@ def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(
 
 def test_target_that_is_too_old_gets_the_variant_of_a_library_that_it_has(model: Path) -> None:
     with_library = replace(OLD, libraries=(("onnxruntime", ""),))
-    bundle = compiled(model, targets=[with_library], keep_fallback=False)
+    bundle = compiled(model, targets=(with_library,), keep_fallback=False)
     assert [backend for backend, _ in variants(bundle)] == ["native", "onnxruntime"]
 
 
-@pytest.mark.parametrize("backends", ["native", "native,onnxruntime"])
-def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: str) -> None:
+@pytest.mark.parametrize("backends", [("native",), ("native", "onnxruntime")], ids=" ".join)
+def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: tuple[str, ...]) -> None:
     with pytest.raises(CheckError, match=r"old lacks s0 \(native: the target lacks .*avx2") as caught:
-        compiled(model, backends=backends, targets=[OLD])
+        compiled(model, backends=backends, targets=(OLD,))
     assert "\n" not in str(caught.value)
     assert not model.with_suffix(".nnd").exists()
 
@@ -121,7 +126,9 @@ def test_compile_goes_on_without_the_compiler_where_native_was_not_named(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
-    report = nndeploy.compile_model(model, model.with_suffix(".nnd"), without=["openvino"], objective="priority")
+    report = nndeploy.compile_model(
+        model, model.with_suffix(".nnd"), nndeploy.CompileOptions(without=("openvino",), objective="priority")
+    )
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.warnings if "native" in line]
     assert line == "native is left out: ziglang is not installed; install the extra: nndeploy-toolchain[native]"

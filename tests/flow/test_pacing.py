@@ -39,30 +39,36 @@ def every_point(monkeypatch: pytest.MonkeyPatch) -> None:
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
     nndeploy.compile_model(
-        model, out, **{"backends": "native,onnxruntime", "pace": True, "objective": "priority", **options}
+        model,
+        out,
+        nndeploy.CompileOptions(
+            **{"backends": ("native", "onnxruntime"), "pace": True, "objective": "priority", **options}
+        ),
     )
     return out
 
 
 @pytest.mark.usefixtures("every_point")
-@pytest.mark.parametrize("backends", ["native", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("backend", ["native", "onnxruntime", "openvino"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_paced_runs_give_the_same_numbers(model: Path, backends: str, threads: int) -> None:
-    bundle = compiled(model, backends=backends)
-    with nndeploy.load_bundle(bundle, threads=threads) as program:
+def test_paced_runs_give_the_same_numbers(model: Path, backend: str, threads: int) -> None:
+    bundle = compiled(model, backends=(backend,))
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=threads)) as program:
         want = program.run(INPUT)["y"]
-    with nndeploy.load_bundle(bundle, threads=threads, pace=PaceGoal(20 * NANOSECONDS)) as program:
+    with nndeploy.load_bundle(
+        bundle, nndeploy.LoadOptions(threads=threads), pace=PaceGoal(20 * NANOSECONDS)
+    ) as program:
         for _ in range(5):
             np.testing.assert_array_equal(program.run(INPUT)["y"], want)
         assert program.pacer is not None
-        assert (len(program.pacer.points) == 1) == (backends != "onnxruntime")  # the pair is one own kernel
+        assert (len(program.pacer.points) == 1) == (backend != "onnxruntime")  # the pair is one own kernel
         calm, amounts = program.pacer.known()
     assert 0 < amounts.sum() <= calm * 1.5
 
 
 def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
-    bundle = compiled(model, backends="onnxruntime")
-    with nndeploy.load_bundle(bundle, threads=1, pace=PaceGoal(50 * NANOSECONDS)) as program:
+    bundle = compiled(model, backends=("onnxruntime",))
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(50 * NANOSECONDS)) as program:
         for _ in range(4):
             program.run(INPUT)
         assert program.pacer is not None
@@ -83,11 +89,11 @@ def test_a_long_own_kernel_is_slept_in(tmp_path: Path) -> None:
     weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     onnx.save(model, tmp_path / "m.onnx")
-    bundle = compiled(tmp_path / "m.onnx", backends="native")
+    bundle = compiled(tmp_path / "m.onnx", backends=("native",))
     inputs = {"x": np.ones((1, 64, 112, 112), np.float32)}
-    with nndeploy.load_bundle(bundle, threads=1) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         want = program.run(inputs)["y"]
-    with nndeploy.load_bundle(bundle, threads=1, pace=PaceGoal(200 * NANOSECONDS)) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(200 * NANOSECONDS)) as program:
         got = program.run(inputs)["y"]
         assert program.pacer is not None
         plan, record = program.pacer.plan(), program.pacer.records[-1]
@@ -102,7 +108,7 @@ def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
     text = HEADER + " g (float[n,4] x) => (float[n,4] y) { a = Exp(x) y = Neg(a) }"
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
-    bundle = compiled(path, backends="onnxruntime", shapes={"x": "1..64,4"})
+    bundle = compiled(path, backends=("onnxruntime",), shapes={"x": "1..64,4"})
     with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
         assert program.pacer is not None
         before = len(program.pacer.records)
@@ -178,7 +184,7 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
 def test_options_that_make_no_sense_are_refused(
     model: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bundle = compiled(model, backends="onnxruntime")
+    bundle = compiled(model, backends=("onnxruntime",))
     assert run_command(["run", str(bundle), "--input", "x.npz", *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
@@ -186,7 +192,7 @@ def test_options_that_make_no_sense_are_refused(
 
 @pytest.mark.usefixtures("every_point")
 def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, backends="onnxruntime")
+    bundle = compiled(model, backends=("onnxruntime",))
     assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["cap_ms"] == 20
@@ -202,7 +208,7 @@ def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_load_before_and_after_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle, page = compiled(model, backends="onnxruntime"), model.with_name("new") / "pace.html"
+    bundle, page = compiled(model, backends=("onnxruntime",)), model.with_name("new") / "pace.html"
     page.parent.mkdir()
     arguments = ["pace", str(bundle), "--max-latency", "40ms", "--runs", "3"]
     assert run_command([*arguments, "--html", str(page), "--json"]) == 0
@@ -221,7 +227,7 @@ def test_the_load_before_and_after_is_shown(model: Path, capsys: pytest.CaptureF
 
 
 def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, backends="onnxruntime")
+    bundle = compiled(model, backends=("onnxruntime",))
     arguments = ["pace", str(bundle), "--max-latency", "40ms", "--runs", "1", "--html", str(model.parent)]
     assert run_command(arguments) == CannotCreateError.exit_code
     said = capsys.readouterr()
@@ -231,7 +237,7 @@ def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.C
 
 @pytest.mark.usefixtures("every_point")
 def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, backends="onnxruntime")
+    bundle = compiled(model, backends=("onnxruntime",))
     arguments = ["pace", str(bundle), "--max-latency", "20ms", "--runs", "3", "--policy", "equal", "--json"]
     assert run_command(arguments) == 0
     *delays, last = (point["delay_us"] for point in json.loads(capsys.readouterr().out)["points"])
@@ -240,7 +246,7 @@ def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.Cap
 
 
 def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, backends="onnxruntime", num_goldens=0)
+    bundle = compiled(model, backends=("onnxruntime",), num_goldens=0)
     assert run_command(["pace", str(bundle)]) == UsageError.exit_code
     assert "one of --max-latency and --cpu-limit" in capsys.readouterr().err
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%"]) == UsageError.exit_code

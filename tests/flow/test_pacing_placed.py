@@ -40,7 +40,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_commands_tell_where_points_stand(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, bundle, backends="onnxruntime", pace=True)
+    nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), pace=True))
     note = "submodel s0 (onnxruntime): points behind 0 of "
     assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "1"]) == 0
     assert note in capsys.readouterr().out
@@ -58,7 +58,9 @@ def test_points_are_tried_on_a_sample_of_each_submodel(
     model: Path, num_goldens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle, given = model.with_suffix(".nnd"), list[Any]()
-    nndeploy.compile_model(model, bundle, backends="onnxruntime", pace=True, num_goldens=num_goldens)
+    nndeploy.compile_model(
+        model, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), pace=True, num_goldens=num_goldens)
+    )
     real = backend("onnxruntime").open
 
     def opened(*arguments: Any) -> Any:
@@ -91,11 +93,13 @@ def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(
         nndeploy.compile_model(
             model,
             bundle,
-            backends="gpu,onnxruntime",
-            targets=[box("box", "8.9")],
-            pins=PINS,
-            pace=True,
-            objective="priority",
+            nndeploy.CompileOptions(
+                backends=("gpu", "onnxruntime"),
+                targets=(box("box", "8.9"),),
+                pins=PINS,
+                pace=True,
+                objective="priority",
+            ),
         )
         with nndeploy.load_bundle(bundle, pace=GOAL) as program:
             assert program.pacer is not None

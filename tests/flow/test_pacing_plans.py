@@ -39,7 +39,9 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_native()
     folder = tmp_path_factory.mktemp("several")
     onnx.save(onnx.parser.parse_model(CHAIN), folder / "chain.onnx")
-    nndeploy.compile_model(folder / "chain.onnx", folder / "chain.nnd", backends="onnxruntime", pace=True)
+    nndeploy.compile_model(
+        folder / "chain.onnx", folder / "chain.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), pace=True)
+    )
     return folder / "chain.nnd"
 
 
@@ -51,13 +53,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model = separable_model(folder / "separable.onnx")
     found = {}
     for name, options in {
-        "native": {"backends": "native", "pace": True},
-        "onnxruntime": {"backends": "onnxruntime", "pace": True},
-        "openvino": {"backends": "openvino", "pace": True},
-        "without": {"backends": "onnxruntime"},
+        "native": {"backends": ("native",), "pace": True},
+        "onnxruntime": {"backends": ("onnxruntime",), "pace": True},
+        "openvino": {"backends": ("openvino",), "pace": True},
+        "without": {"backends": ("onnxruntime",)},
     }.items():
         found[name] = folder / f"{name}.nnd"
-        nndeploy.compile_model(model, found[name], **options)  # type: ignore[arg-type]
+        nndeploy.compile_model(model, found[name], nndeploy.CompileOptions(**options))  # type: ignore[arg-type]
     return found
 
 
@@ -142,7 +144,7 @@ def test_every_operator_is_timed_also_where_runs_have_fewer_points(several: Path
 
 
 def test_timing_operators_makes_no_run_sleep(models: dict[str, Path]) -> None:
-    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=ONLY_TIMES) as program:
+    with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=ONLY_TIMES) as program:
         for _ in range(12):
             program.run(INPUT)
         assert program.pacer is not None
@@ -166,10 +168,10 @@ def test_timing_operators_needs_points(models: dict[str, Path], capsys: pytest.C
 
 
 def test_a_run_by_a_plan_is_paced_from_the_first_on(models: dict[str, Path], plan: Path) -> None:
-    with nndeploy.load_bundle(models["onnxruntime"], threads=1) as program:
+    with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1)) as program:
         want = program.run(INPUT)["y"]
     loaded = plan_file_from_json(plan.read_bytes())
-    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+    with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         assert program.pacer is not None
         assert not program.pacer.records  # nothing was run to learn
         np.testing.assert_array_equal(program.run(INPUT)["y"], want)
@@ -217,7 +219,7 @@ def test_points_may_have_other_numbers_when_a_plan_is_run(models: dict[str, Path
     for place, point in enumerate(reversed(data["points"])):
         point["point"] = place  # as if the library had numbered its operators the other way round
     loaded = plan_file_from_json(json.dumps(data).encode())
-    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+    with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         program.run(INPUT)
         assert program.pacer is not None
         found = program.pacer.plan()
@@ -248,7 +250,7 @@ def test_a_person_may_change_weights_and_they_stay(models: dict[str, Path], plan
     for place, point in enumerate(data["points"]):
         point["weight"] = float(place == 0)
     loaded = plan_file_from_json(json.dumps(data).encode())
-    with nndeploy.load_bundle(models["onnxruntime"], threads=1, pace=loaded) as program:
+    with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         for _ in range(20):
             program.run(INPUT)
         assert program.pacer is not None
@@ -324,10 +326,12 @@ def test_what_runs_as_one_piece_says_that_it_cannot_be_paced(
 
 def test_a_bundle_to_be_paced_is_made_by_backends_with_points(models: dict[str, Path]) -> None:
     model = models["native"].with_name("separable.onnx")
-    names = nndeploy.compile_model(model, None, pace=True, dry_run=True).backends
+    names = nndeploy.compile_model(model, None, nndeploy.CompileOptions(pace=True, dry_run=True)).backends
     assert names[:2] == ("native", "onnxruntime")
     assert "openvino" not in names
-    asked = nndeploy.compile_model(model, None, backends="openvino,onnxruntime", pace=True, dry_run=True).backends
+    asked = nndeploy.compile_model(
+        model, None, nndeploy.CompileOptions(backends=("openvino", "onnxruntime"), pace=True, dry_run=True)
+    ).backends
     assert asked == ("openvino", "onnxruntime")
 
 

@@ -45,7 +45,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_native()
     folder = tmp_path_factory.mktemp("paced")
     onnx.save(onnx.parser.parse_model(TWICE), folder / "m.onnx")
-    nndeploy.compile_model(folder / "m.onnx", folder / "m.nnd", backends="onnxruntime", pace=True)
+    nndeploy.compile_model(
+        folder / "m.onnx", folder / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), pace=True)
+    )
     return folder / "m.nnd"
 
 
@@ -142,7 +144,7 @@ def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFix
 
 def test_the_bundle_that_has_no_points_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(onnx.parser.parse_model(TWICE), here / "plain.onnx")
-    nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", backends="onnxruntime")
+    nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert run("--pace", "--max-latency", "100ms", "--model", "three=plain.nnd") == UnavailableError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "plain.nnd" in line

@@ -28,7 +28,7 @@ name = "one"
 def bundle_of_a_small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle for ONNX Runtime."""
     path = tmp_path_factory.mktemp("bundle") / "m.nnd"
-    nndeploy.compile_model(onnx.parser.parse_model(TEXT), path, backends="onnxruntime")
+    nndeploy.compile_model(onnx.parser.parse_model(TEXT), path, nndeploy.CompileOptions(backends=("onnxruntime",)))
     return path
 
 

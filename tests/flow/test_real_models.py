@@ -50,7 +50,9 @@ def test_a_real_model_compiles_and_agrees_with_its_sample(
     name: str, models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
 ) -> None:
     inputs, outputs = real_sample(name)
-    report = nndeploy.compile_model(models_folder / f"{name}.onnx", tmp_path / "m.nnd", samples=[inputs])
+    report = nndeploy.compile_model(
+        models_folder / f"{name}.onnx", tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[inputs])
+    )
     whole = [check for check in report.checks if check.scope == "whole"]
     assert whole
     assert all(check.ok for check in whole)
@@ -78,8 +80,8 @@ def test_a_library_of_operators_makes_its_model_run(
     inputs, outputs = real_sample("superres_ortext")
     library = extensions.get_library_path()
     model, bundle = models_folder / "superres_ortext.onnx", tmp_path / "m.nnd"
-    nndeploy.compile_model(model, bundle, samples=[inputs], custom_op_libraries=[library])
-    with nndeploy.load_bundle(bundle, custom_op_libraries=[library]) as program:
+    nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(samples=[inputs], custom_op_libraries=(library,)))
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(custom_op_libraries=(library,))) as program:
         got = program.run(inputs)
     assert bytes(got["image_out"][:4]) == bytes(outputs["image_out"][:4]), "the same kind of picture file"
     with pytest.raises(NndeployError, match="--custom-ops"):

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from tests_flow_bundles import DOUBLE, write_double
 
-from nndeploy import load_bundle
+from nndeploy import LoadOptions, load_bundle
 
 LIMIT_US = 25.0
 """Measured 2026-11-20 on a shared 2-core x86-64: 3.7 microseconds."""
@@ -37,7 +37,7 @@ def test_a_run_costs_little_over_the_library(tmp_path) -> None:
     model = onnx.parser.parse_model(DOUBLE).SerializeToString()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     inputs = {"image": np.ones((1, 3), np.float32)}
-    with load_bundle(write_double(tmp_path / "m.nnd"), threads=1) as program:
+    with load_bundle(write_double(tmp_path / "m.nnd"), LoadOptions(threads=1)) as program:
         # The least of a few rounds: whatever else the machine does only adds.
         least = min(overhead_us(lambda: session.run(["y"], inputs), lambda: program.run(inputs)) for _ in range(5))
     assert least <= LIMIT_US

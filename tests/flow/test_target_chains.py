@@ -17,6 +17,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
+from nndeploy.target.known_targets import target_of
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[2,64] x) => (float[2,64] y, float[2,64] z)
@@ -26,7 +27,7 @@ network (float[2,64] x) => (float[2,64] y, float[2,64] z)
     [leave] y = MatMul(b, w)
     [aside] z = Tanh(a)
 }"""
-BACKENDS = "gpu,onnxruntime,reference"
+BACKENDS = ("gpu", "onnxruntime", "reference")
 ADA, TURING = box("ada box", "8.9"), box("turing", "7.5")
 PINS = [("enter", "gpu"), ("middle", "onnxruntime"), ("leave", "gpu"), ("aside", "gpu")]
 """So little would be merged into a neighbour otherwise."""
@@ -44,7 +45,11 @@ def model() -> onnx.ModelProto:
 
 def compiled(path: Path, *targets: Any, **options: Any) -> Report:
     return nndeploy.compile_model(
-        model(), path, **{"backends": BACKENDS, "targets": targets, "pins": PINS, "objective": "priority", **options}
+        model(),
+        path,
+        nndeploy.CompileOptions(
+            **{"backends": BACKENDS, "targets": targets, "pins": PINS, "objective": "priority", **options}
+        ),
     )
 
 
@@ -111,7 +116,7 @@ def test_values_stay_on_the_gpu_and_are_copied_at_the_border(bundle: Path, gpu: 
 def test_values_between_submodels_of_a_gpu_are_not_copied(install: Install, tmp_path: Path) -> None:
     first, second = gpu_backend("gpu", "MatMul", "Tanh"), gpu_backend("gpu2", "Sigmoid")
     install(first, second)
-    options = {"backends": "gpu,gpu2,onnxruntime", "pins": [*PINS, ("middle", "gpu2")]}
+    options = {"backends": ("gpu", "gpu2", "onnxruntime"), "pins": (*PINS, ("middle", "gpu2"))}
     with machine_with("8.9"):
         report = compiled(tmp_path / "m.nnd", **options)
         assert [chain.id for chain in report.target_chains] == ["host"]
@@ -133,7 +138,7 @@ def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle: Path) -
 
 
 def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle: Path) -> None:
-    with machine_with("8.9"), nndeploy.load_bundle(bundle, device="cpu", strict=True) as program:
+    with machine_with("8.9"), nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cpu", strict=True)) as program:
         assert (program.chain.id, program.warnings) == ("portable", ())
         assert_right(program.run(SAMPLE))
 
@@ -141,23 +146,23 @@ def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle: Path) -> N
 @pytest.mark.parametrize("options", [{"strict": True}, {"device": "cuda:0"}], ids=str)
 def test_a_box_that_must_use_a_gpu_and_cannot_is_an_error(bundle: Path, options: dict[str, Any]) -> None:
     with machine_with("9.0"), pytest.raises(UnavailableError, match=r"this machine has 9\.0") as caught:
-        nndeploy.load_bundle(bundle, **options)
+        nndeploy.load_bundle(bundle, nndeploy.LoadOptions(**options))
     assert caught.value.exit_code == 69
 
 
 def test_a_gpu_that_is_not_there_is_an_error(bundle: Path) -> None:
     with machine_with("8.9"), pytest.raises(UnavailableError, match="there is no GPU cuda:3, this machine has 1"):
-        nndeploy.load_bundle(bundle, device="cuda:3")
+        nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cuda:3"))
 
 
 def test_a_bundle_without_a_chain_for_gpus_says_so(tmp_path: Path) -> None:
-    compiled(tmp_path / "m.nnd", backends="onnxruntime", pins=[])
+    compiled(tmp_path / "m.nnd", backends=("onnxruntime",), pins=())
     with machine_with("8.9"), pytest.raises(UnavailableError, match="no chain for GPUs"):
-        nndeploy.load_bundle(tmp_path / "m.nnd", device="cuda:0")
+        nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(device="cuda:0"))
 
 
 def test_a_chain_for_another_gpu_is_no_loss(bundle: Path) -> None:
-    with machine_with("7.5"), nndeploy.load_bundle(bundle, strict=True) as program:
+    with machine_with("7.5"), nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True)) as program:
         assert (program.chain.id, program.warnings) == ("turing", ())
         assert [other.chain for other in program.chain.passed_over] == ["ada-box"]
         assert_right(program.run(SAMPLE))
@@ -165,11 +170,11 @@ def test_a_chain_for_another_gpu_is_no_loss(bundle: Path) -> None:
 
 def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle: Path) -> None:
     with machine_with("7.5", "8.9"):
-        with nndeploy.load_bundle(bundle, strict=True) as program:
+        with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True)) as program:
             assert (program.chain.id, program.chain.place.gpu) == ("ada-box", "cuda:1")
             assert program.chain.passed_over == ()
             assert_right(program.run(SAMPLE))
-        with nndeploy.load_bundle(bundle, device="cuda:0") as program:
+        with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cuda:0")) as program:
             assert (program.chain.id, program.chain.place.gpu) == ("turing", "cuda:0")
             assert_right(program.run(SAMPLE))
 
@@ -182,7 +187,7 @@ def test_a_chain_that_does_not_open_is_a_loss(bundle: Path, install: Install) ->
             assert "the engine is for version 1, here is 2" in program.warnings[0]
             assert_right(program.run(SAMPLE))
         with pytest.raises(UnavailableError, match="here is 2"):
-            nndeploy.load_bundle(bundle, strict=True)
+            nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True))
 
 
 def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_not_open(
@@ -201,7 +206,7 @@ def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_n
 
     gpu.open = sometimes
     with machine_with("8.9"), pytest.raises(UnavailableError, match="no memory"):
-        nndeploy.load_bundle(tmp_path / "m.nnd", strict=True)
+        nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(strict=True))
     broken_once.append(UnavailableError("no memory"))
     with machine_with("8.9"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.chain.id == "also-ada"
@@ -221,7 +226,7 @@ def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
 def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install: Install, tmp_path: Path) -> None:
     install(gpu_backend("gpu"))
     with machine_with():
-        report = compiled(tmp_path / "m.nnd", ADA, pins=[])
+        report = compiled(tmp_path / "m.nnd", ADA, pins=())
     (chain,) = report.target_chains
     assert "the portable chain serves ada box too" in " ".join(chain.warnings)
     with open_bundle(tmp_path / "m.nnd") as opened:
@@ -232,9 +237,9 @@ def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(ins
 def test_backends_for_gpus_alone_are_not_enough(tmp_path: Path) -> None:
     with machine_with():
         with pytest.raises(UnavailableError, match="no backend is left that builds for a CPU"):
-            compiled(tmp_path / "m.nnd", ADA, backends="gpu", pins=[])
+            compiled(tmp_path / "m.nnd", ADA, backends=("gpu",), pins=())
         with pytest.raises(UnavailableError, match="gpu builds for NVIDIA GPUs, and no target has one"):
-            compiled(tmp_path / "m.nnd", pins=[])
+            compiled(tmp_path / "m.nnd", pins=())
 
 
 @pytest.mark.usefixtures("gpu")
@@ -253,9 +258,9 @@ def test_a_box_with_another_version_of_a_library_is_told(gpu: Any, tmp_path: Pat
     assert report.target_chains[0].warnings == ("ada box has gpu 0.9, here is 1: what it builds may not load there",)
 
 
-def test_an_unknown_box_is_named_with_its_neighbour(tmp_path: Path) -> None:
+def test_an_unknown_box_is_named_with_its_neighbour() -> None:
     with pytest.raises(UsageError, match="no target is called 'rtx409'") as caught:
-        compiled(tmp_path / "m.nnd", "rtx409")
+        target_of("rtx409")
     assert "did you mean 'rtx4090'?" in caught.value.hint
 
 

@@ -41,7 +41,11 @@ def compiled(model: Path) -> tuple[Path, Any]:
     """A bundle in which ONNX Runtime stands before our own kernels, for two boxes; and its report."""
     bundle = model.with_suffix(".nnd")
     report = nndeploy.compile_model(
-        model, bundle, backends="onnxruntime,native", objective="priority", targets=list(BOXES)
+        model,
+        bundle,
+        nndeploy.CompileOptions(
+            backends=("onnxruntime", "native"), objective="priority", targets=tuple(map(target_of, BOXES))
+        ),
     )
     return bundle, report
 
@@ -79,15 +83,19 @@ def test_a_box_takes_its_own_variant_and_misses_no_library(
 
 def test_no_native_code_runs_the_fallback_and_is_right(model: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "native.nnd"
-    nndeploy.compile_model(model, bundle, backends="native,onnxruntime")
+    nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(backends=("native", "onnxruntime")))
     (want,) = onnx.reference.ReferenceEvaluator(str(model)).run(None, INPUT)
-    with nndeploy.load_bundle(bundle, allow_native_code=False) as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(allow_native_code=False)) as program:
         assert [choice.backend for choice in program.choices] == ["onnxruntime"]
         np.testing.assert_allclose(program.run(INPUT)["y"], want, rtol=1e-4, atol=1e-5)
 
 
 def test_the_last_fallback_has_no_code_in_it(model: Path, tmp_path: Path) -> None:
-    nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native,openvino,onnxruntime", objective="priority")
+    nndeploy.compile_model(
+        model,
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(backends=("native", "openvino", "onnxruntime"), objective="priority"),
+    )
     with open_bundle(tmp_path / "m.nnd") as bundle:
         (submodel,) = bundle.manifest.submodels
     assert len(submodel.variants) > 1
@@ -96,7 +104,7 @@ def test_the_last_fallback_has_no_code_in_it(model: Path, tmp_path: Path) -> Non
 
 
 def test_a_bundle_without_any_warns(model: Path, tmp_path: Path) -> None:
-    report = nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native")
+    report = nndeploy.compile_model(model, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native",)))
     assert any("s0 without code in it: --no-native-code cannot run this" in line for line in report.warnings)
 
 
@@ -147,7 +155,9 @@ def test_libraries_stand_behind_a_name_or_a_path(tmp_path: Path) -> None:
 
 def test_a_library_that_no_backend_has_is_a_usage_error(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"x86-64-v3\+onnxrntime names no backend") as caught:
-        nndeploy.compile_model(model, tmp_path / "m.nnd", targets=["x86-64-v3+onnxrntime"])
+        nndeploy.compile_model(
+            model, tmp_path / "m.nnd", nndeploy.CompileOptions(targets=(target_of("x86-64-v3+onnxrntime"),))
+        )
     assert "onnxruntime" in caught.value.hint
 
 
@@ -158,14 +168,14 @@ def test_wrong_numbers_for_a_box_that_can_be_tried_here_leave_it_without_a_varia
         pytest.skip("this machine does not run x86-64-v3")
     run = NativeSession.run
     monkeypatch.setattr(NativeSession, "run", lambda self, inputs: {k: v + 1 for k, v in run(self, inputs).items()})
-    options: Any = {
-        "backends": "onnxruntime,native",
-        "keep_fallback": False,
-        "objective": "priority",
-        "workers": InProcessWorkers(),
-    }
+    options = nndeploy.CompileOptions(
+        backends=("onnxruntime", "native"),
+        keep_fallback=False,
+        objective="priority",
+        targets=(target_of("x86-64-v3"),),
+    )
     with pytest.raises(CheckError, match=r"x86-64-v3 lacks s0 \(native: wrong numbers"):
-        nndeploy.compile_model(model, tmp_path / "m.nnd", targets=["x86-64-v3"], **options)
+        nndeploy.compile_model(model, tmp_path / "m.nnd", options, workers=InProcessWorkers())
 
 
 def test_the_page_shows_fused_steps_of_the_chosen_backend_alone(compiled: tuple[Path, Any], tmp_path: Path) -> None:
@@ -182,7 +192,7 @@ def test_the_report_comes_back_from_the_bundle(compiled: tuple[Path, Any], capsy
 
 
 def test_host_is_served_as_before(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nndeploy.compile_model(model, tmp_path / "m.nnd", backends="native,onnxruntime")
+    nndeploy.compile_model(model, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native", "onnxruntime")))
     bare = replace(host_target(), cpu_features=(), gpus=())
     monkeypatch.setattr(places, "host_target", lambda: bare)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:

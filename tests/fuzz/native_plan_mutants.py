@@ -184,7 +184,7 @@ def main() -> None:
     numbers = np.random.default_rng(0)
     shapes = {one.name: [size if isinstance(size, int) else 8 for size in one.type.shape] for one in manifest.inputs}
     inputs = {name: numbers.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-    with nndeploy.load_bundle(path, threads=1) as program:
+    with nndeploy.load_bundle(path, nndeploy.LoadOptions(threads=1)) as program:
         wanted = program.run(inputs)
     wrong = refused = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -193,7 +193,7 @@ def main() -> None:
             print(f"{seed}: {said}", flush=True)
             try:
                 write_bundle(Path(folder) / "m.nnd", changed, files, {})
-                with nndeploy.load_bundle(Path(folder) / "m.nnd", threads=1) as program:
+                with nndeploy.load_bundle(Path(folder) / "m.nnd", nndeploy.LoadOptions(threads=1)) as program:
                     found = program.run(inputs)
             except NndeployError as err:
                 refused += 1

@@ -36,7 +36,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     onnx.save(model, folder / "m.onnx")
     ranges = {} if is_fixed else {"shapes": {"x": ("1..16", 24, 8, 8), "z": ("1..16", 40, 8, 8)}}
-    nndeploy.compile_model(folder / "m.onnx", folder / "m.nnd", backends=["native"], **ranges)
+    nndeploy.compile_model(folder / "m.onnx", folder / "m.nnd", nndeploy.CompileOptions(backends=("native",), **ranges))
     return folder / "m.nnd"
 
 

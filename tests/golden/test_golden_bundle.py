@@ -52,9 +52,10 @@ def test_is_written_to_the_same_byte(tmp_path: Path, path: Path) -> None:
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
 def test_still_runs(path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import load_bundle
 
-    with load_bundle(path, device="cpu") as program:
+    with load_bundle(path, LoadOptions(device="cpu")) as program:
         outputs = program.run({"x": make_golden.X})
     assert outputs.keys() == make_golden.OUTPUTS.keys()
     for name, expected in make_golden.OUTPUTS.items():

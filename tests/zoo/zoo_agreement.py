@@ -48,7 +48,7 @@ def main() -> None:
 def compared_with_model(model: Path, bundle: Path, feed: Feed) -> list[CheckReport]:
     """Returns how each output of a bundle compares with the model's own."""
     loaded = load_model(model)
-    with nndeploy.load_bundle(bundle, threads=1, device="cpu", cache_dir="") as program:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1, device="cpu", cache_dir="")) as program:
         got = program.run(feed)
     quantised = is_quantised(loaded.model.graph)
     options = BuildOptions(1, loaded.ranges, (), "fp32")

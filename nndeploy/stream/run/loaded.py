@@ -51,7 +51,7 @@ class Loaded:
 def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:
     """Returns a bundle that runs by itself."""
     check_policy_of_bundle(options.pace)
-    program = stack.enter_context(load(bundle, threads=options.threads, device=options.device, pace=options.pace))
+    program = stack.enter_context(load(bundle, options, pace=options.pace))
     check_pace(program, bundle)
     plan = only_the_model(program.manifest)
     if options.batch > 1:
@@ -82,7 +82,7 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     }
     programs = {
         name: [
-            stack.enter_context(load(paths[name], threads=options.threads, device=device or options.device, pace=goal))
+            stack.enter_context(load(paths[name], replace(options, device=device or options.device), pace=goal))
             for device in runner.devices
         ]
         for name, runner in with_runner.items()

@@ -2,49 +2,64 @@
 """What a run may be told, with the defaults that the command has too."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from nndeploy.bundle.pace_plan_file import PacePlanFile
+from nndeploy.options.described import described
+from nndeploy.options.texts import assignments_in
 from nndeploy.pacing.goal import PaceGoal
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.stream.engine.non_finite import NanPolicy
 
 Pace: TypeAlias = PaceGoal | PacePlanFile | None
 """How much is granted to sleep in, or a plan of how; None: nothing is paced."""
 
+_ENDS, _PIPELINES = "Inputs and outputs", "Pipelines and batches"
+
 
 class Load(Protocol):
     """Opens a bundle, as `load_bundle` does."""
 
-    def __call__(self, path: Path, *, threads: int | None, device: str, pace: Pace) -> Program:
+    def __call__(self, path: Path, options: LoadOptions, *, pace: Pace) -> Program:
         """Returns its program."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How items go through a bundle or a pipeline.
+def _models(texts: Sequence[str]) -> dict[str, str]:
+    return dict(assignments_in("--model", "NAME=BUNDLE", "faces=faces.nnd")(texts))
 
-    `models` names bundles of a pipeline by its stages. Up to `batch` items of a bundle that runs alone go in at once,
-    the first of them waiting `batch_delay_ms` for others. `nan` says what becomes of NaN and infinity in inputs,
-    `on_error` what comes after an item that failed. With `resume` a run goes on after the last durable output of the
-    same call. `threads` is what each session may use (None: its library's default, of a pipeline a share of the cores),
-    `device` "auto", "cpu" or "cuda:N"; `pace` lets runs sleep between their operators. The rest is as in `load_bundle`.
+
+@dataclass(frozen=True, slots=True)
+class RunOptions(LoadOptions):
+    """How items go through a bundle or a pipeline; what each option means is its help.
+
+    `models` names bundles of a pipeline by its stages. Of a pipeline, `threads` None means a share of the cores for
+    each. `pace` lets runs sleep between their operators.
     """
 
-    models: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
-    batch: int = 1
-    batch_delay_ms: float = 0.0
-    nan: NanPolicy = "flag"
-    on_error: Literal["continue", "stop"] = "continue"
-    is_ordered: bool = True
-    resume: bool = False
-    threads: int | None = None
-    device: str = "auto"
+    resume: bool = described(
+        False,
+        "Go on after the last durable output of the same call, if it was killed or stopped; so may this one be.",
+        section=_ENDS,
+    )
+    is_ordered: bool = described(
+        True, "Write results as they come, not in the order of the items.", section=_ENDS, flags=("--unordered",)
+    )
+    on_error: Literal["continue", "stop"] = described(
+        "continue", "What to do after an item that failed.", section=_ENDS, choices=("continue", "stop")
+    )
+    nan: NanPolicy = described(
+        "flag", "What to do with NaN and infinity in inputs.", section=_ENDS, choices=("pass", "flag", "reject")
+    )
+    models: Mapping[str, str | os.PathLike[str]] = described(
+        dict, "Bundle of one of the pipelines (repeatable).",
+        section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=_models,
+    )  # fmt: skip
+    batch: int = described(1, "How many items of a bundle go into one call.", section=_PIPELINES, least=1, most=4096)
+    batch_delay_ms: float = described(
+        0.0, "How long an item waits for others of its batch.", section=_PIPELINES, least=0, most=60_000
+    )
     pace: Pace = None
-    strict: bool = False
-    custom_op_libraries: tuple[str | os.PathLike[str], ...] = ()
-    allow_native_code: bool = True
-    cache_dir: str | os.PathLike[str] | None = None

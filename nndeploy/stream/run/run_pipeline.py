@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from nndeploy.runtime.program import load_bundle
@@ -15,8 +14,6 @@ from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 from nndeploy.stream.run.options import RunOptions
 
-_DEFAULTS = RunOptions()
-
 
 def run_pipeline(
     bundle: str | os.PathLike[str] | None,
@@ -24,7 +21,7 @@ def run_pipeline(
     output: str | os.PathLike[str] | None = None,
     *,
     pipeline: str | os.PathLike[str] | None = None,
-    options: RunOptions = _DEFAULTS,
+    options: RunOptions = RunOptions(),
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Summary:
     """Runs the items of `inputs` through a bundle, or a pipeline of several, into `output`; returns what was done.
@@ -41,13 +38,6 @@ def run_pipeline(
         UnavailableError: a submodel has no variant that can run here.
         CannotCreateError, InputOutputError: the output cannot be created or written.
     """
-    load = partial(
-        load_bundle,
-        strict=options.strict,
-        custom_op_libraries=options.custom_op_libraries,
-        allow_native_code=options.allow_native_code,
-        cache_dir=options.cache_dir,
-    )
     errors: list[Exception] = []
 
     def seen(outcome: Outcome) -> None:
@@ -58,7 +48,7 @@ def run_pipeline(
 
     with ExitStack() as stack:
         file = None if pipeline is None else Path(pipeline)
-        loaded = opened_models(stack, None if bundle is None else Path(bundle), file, options, load)
+        loaded = opened_models(stack, None if bundle is None else Path(bundle), file, options, load_bundle)
         stop = Stop()
         stack.callback(stop.close)
         ends = Ends(lambda: sys.stdin.buffer, sys.stdout, stop)

@@ -15,6 +15,7 @@ from gpucheck.tiers import DEVICE
 from gpucheck.timing import Contestant, medians_ms
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.comparison.compare import compare_values, tolerance_for
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import load_bundle
 from nndeploy.runtime.sample_inputs import sample_inputs
 
@@ -30,7 +31,7 @@ def items(options: Options) -> list[str]:
 def run(item: str, options: Options) -> Iterator[Row]:
     """Yields what one bundle gives on the GPU."""
     name = Path(item).name
-    with open_bundle(Path(item)) as bundle, load_bundle(item, device=DEVICE) as program:
+    with open_bundle(Path(item)) as bundle, load_bundle(item, LoadOptions(device=DEVICE)) as program:
         bundle.verify()
         manifest = bundle.manifest
         counts = Counter(choice.backend for choice in program.choices)

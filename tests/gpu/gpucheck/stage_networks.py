@@ -16,9 +16,11 @@ from gpucheck.rows import GPU_TIERS, NOT_RUN, OK, REFUSED, WRONG, Row
 from gpucheck.tiers import DEVICE, target_of, why_unusable
 from nndeploy.bundle.report import ChainReport, Report
 from nndeploy.compiler.flow import compile_model
+from nndeploy.compiler.options import CompileOptions
 from nndeploy.errors import CheckError, ModelError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.runtime import program as runtime
+from nndeploy.runtime.load_options import LoadOptions
 
 STAGE = "networks"
 WRONG_NUMBERS = "wrong numbers"
@@ -49,12 +51,14 @@ def run(item: str, options: Options) -> Iterator[Row]:
         report = compile_model(
             wanted.source,
             path,
-            workers=InProcessWorkers(),  # whose GPU may be a pretended one
-            backends=backends_of(which, options),
-            targets=[target_of(options)],
-            samples=[wanted.sample],
-            shapes=wanted.shapes,
-            keep_fallback=False,
+            CompileOptions(
+                backends=backends_of(which, options),
+                targets=(target_of(options),),
+                samples=[wanted.sample],
+                shapes=wanted.shapes,
+                keep_fallback=False,
+            ),
+            workers=InProcessWorkers(),
         )
     except CheckError as err:
         yield Row(STAGE, name, which, WRONG, str(err))
@@ -81,7 +85,7 @@ def _compared(
 ) -> Row:
     """Returns the row of a bundle that is loaded on the GPU and run several times."""
     facts = facts_of(chain, report)
-    with runtime.load_bundle(str(path), device=DEVICE) as program:
+    with runtime.load_bundle(str(path), LoadOptions(device=DEVICE)) as program:
         if program.warnings:
             facts["warnings"] = "; ".join(program.warnings)[:MAX_REASON]
         for _ in range(NUM_RUNS):

@@ -19,6 +19,7 @@ from gpucheck.tiers import DEVICE
 from gpucheck.timing import Contestant, medians_ms
 from gpucheck.torch_peers import TorchMissingError, load_cudnn_first, torch_module
 from nndeploy.cuda import CudaError
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import load_bundle
 
 STAGE = "speed"
@@ -43,7 +44,7 @@ def run(item: str, options: Options) -> Iterator[Row]:
         load_cudnn_first()
         tiers = [which for which, is_there in _paths(item, options).items() if is_there]
         for which in tiers:
-            program = opened.enter_context(load_bundle(bundle_path(item, which, options), device=DEVICE))
+            program = opened.enter_context(load_bundle(bundle_path(item, which, options), LoadOptions(device=DEVICE)))
             contestants[which] = Contestant(_call(program, wanted.sample))
         yield from _add_onnxruntime(wanted, contestants)
         yield from _add_torch(wanted, want, contestants)

@@ -58,7 +58,11 @@ def test_a_form_that_comes_out_wrong_is_refused(backend: str, text: str, reason:
 
 
 def test_a_row_that_a_mask_hides_has_no_largest_score(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    nndeploy.compile_model(onnx.parser.parse_model(HEADER + INFINITE_MASK), tmp_path / "m.nnd", keep_fallback=False)
+    nndeploy.compile_model(
+        onnx.parser.parse_model(HEADER + INFINITE_MASK),
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(keep_fallback=False),
+    )
     hidden = np.array([[True] * 4, [False] * 4])
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         got = program.run({"hidden": hidden, "x": np.arange(8, dtype=np.float32).reshape(2, 4)})["y"]
@@ -69,7 +73,9 @@ def test_made_up_inputs_that_contradict_the_model_are_not_used(tmp_path) -> None
     text = "g (float[3,4,5] x, int64[2] axes) => (float[3] y) { all = Abs(axes) y = ReduceSum<keepdims = 0>(x, all) }"
     model = onnx.parser.parse_model(HEADER + text)
     report = nndeploy.compile_model(
-        model, tmp_path / "m.nnd", backends="onnxruntime", keep_fallback=False, allow_uncompared=True
+        model,
+        tmp_path / "m.nnd",
+        nndeploy.CompileOptions(backends=("onnxruntime",), keep_fallback=False, allow_uncompared=True),
     )
     assert any("it gives 'y' of rank 2, the model says float32[3]" in line for line in report.warnings)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:

@@ -20,6 +20,7 @@ from nndeploy.checking.right_engines import RightEngines
 from nndeploy.cli.main import run_command
 from nndeploy.comparison.judge import judge
 from nndeploy.compiler.flow import compile_model
+from nndeploy.compiler.options import CompileOptions
 from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.workers import InProcessWorkers
@@ -93,9 +94,11 @@ def test_limits_travel_in_the_bundle_and_verify_judges_by_them(tmp_path: Path) -
     """One step of the output, which the tolerance refuses, is within the limits; nine steps are not."""
     bundle = tmp_path / "m.nnd"
     compile_model(
-        model_of("qdq"), bundle, samples=SAMPLES, backends="onnxruntime", keep_fallback=False, workers=WORKERS,
-        objective="priority",
-    )  # fmt: skip
+        model_of("qdq"),
+        bundle,
+        CompileOptions(samples=SAMPLES, backends=("onnxruntime",), keep_fallback=False, objective="priority"),
+        workers=WORKERS,
+    )
     with open_bundle(bundle) as opened:
         manifest = opened.manifest
         (golden,) = manifest.goldens

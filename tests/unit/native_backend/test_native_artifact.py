@@ -25,7 +25,7 @@ from nndeploy_native.plugin import Plugin
 from nndeploy_native.session import open_session
 from nndeploy_native.steps.step import Machine
 
-from nndeploy import compile_model
+from nndeploy import CompileOptions, compile_model
 from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError, UsageError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
@@ -189,7 +189,10 @@ def test_a_mistake_of_ours_is_told_with_its_place_and_the_next_backend_takes_ove
     )
     model.graph.initializer.append(onnx.numpy_helper.from_array(reals(4, 4, 5, 5), "w"))
     report = compile_model(
-        model, tmp_path / "m.nnd", backends="native,onnxruntime", objective="priority", workers=InProcessWorkers()
+        model,
+        tmp_path / "m.nnd",
+        CompileOptions(backends=("native", "onnxruntime"), objective="priority"),
+        workers=InProcessWorkers(),
     )
     assert [one.backend for one in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.dropped if line.startswith("native lost")]

@@ -12,6 +12,7 @@ from nndeploy.bundle.manifest import Manifest, NamedType, Submodel
 from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Probe
 from nndeploy.runtime import program as program_module
+from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain
 from nndeploy.runtime.places import ChainChoice, portable_place
 from nndeploy.runtime.program import Program, load_bundle
@@ -41,7 +42,7 @@ def load(monkeypatch, fake_bundle):
     def load(man, constants=None, **options):
         bundle = fake_bundle(man, constants or {})
         monkeypatch.setattr("nndeploy.runtime.program.open_bundle", lambda path: bundle)
-        return bundle, load_bundle("model.nnd", **options)
+        return bundle, load_bundle("model.nnd", LoadOptions(**options))
 
     return load
 
@@ -153,7 +154,7 @@ def test_a_failed_load_closes_what_was_opened(install, fake_backend, variant, lo
 
 def test_arguments_without_meaning_are_refused_before_the_file_is_read() -> None:
     with pytest.raises(UsageError, match="unknown device"):
-        load_bundle("nowhere.nnd", device="gpu")
+        load_bundle("nowhere.nnd", LoadOptions(device="gpu"))
 
 
 def test_program_takes_over_what_it_is_given(fake_bundle, fake_session) -> None:

@@ -6,7 +6,7 @@ import pytest
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Probe
-from nndeploy.runtime.select import LoadOptions, choose, open_submodel, why_not
+from nndeploy.runtime.select import SessionOptions, choose, open_submodel, why_not
 from nndeploy.target.target import host_target
 
 
@@ -19,7 +19,7 @@ def files_of(variant):
 
 
 def opened(sub, **options):
-    return open_submodel(sub, files_of, LoadOptions(**options), host_target())
+    return open_submodel(sub, files_of, SessionOptions(**options), host_target())
 
 
 def test_takes_the_first_variant_that_opens(install, fake_backend, variant) -> None:
@@ -55,7 +55,7 @@ def test_passes_over_a_backend_that_cannot_run(install, fake_backend, variant, p
 
 def test_passes_over_a_backend_that_is_not_installed(install, fake_backend, variant) -> None:
     install(fake_backend("two"))
-    choice = choose(submodel(variant("openvino"), variant("two")), LoadOptions(), host_target())
+    choice = choose(submodel(variant("openvino"), variant("two")), SessionOptions(), host_target())
     assert choice.backend == "two"
     assert choice.losses[0].reason == "the backend openvino is not installed here"
     assert choice.losses[0].hint == "install the extra: nndeploy-toolchain[openvino]"
@@ -68,7 +68,7 @@ def test_passes_over_a_plugin_that_cannot_be_loaded(monkeypatch, install, fake_b
         raise unavailable
 
     monkeypatch.setattr("nndeploy.runtime.select.backend", broken)
-    refusal = why_not(variant("one"), LoadOptions(), host_target())
+    refusal = why_not(variant("one"), SessionOptions(), host_target())
     assert refusal is not None
     assert (refusal.reason, refusal.hint) == ("no such library", "install it")
 
@@ -77,7 +77,7 @@ def test_passes_over_a_plugin_whose_probe_fails(install, fake_backend, variant, 
     one = fake_backend("one")
     monkeypatch.setattr(one, "probe", lambda target: 1 / 0)
     install(one)
-    refusal = why_not(variant("one"), LoadOptions(), host_target())
+    refusal = why_not(variant("one"), SessionOptions(), host_target())
     assert refusal is not None
     assert refusal.reason == "its probe failed: ZeroDivisionError: division by zero"
 
@@ -124,20 +124,20 @@ def test_no_variant_names_every_backend_and_hint(install, variant) -> None:
 def test_custom_operators_need_a_library_from_the_operator(install, fake_backend, variant) -> None:
     install(fake_backend("one"))
     needy = variant("one", requires={"custom_ops": ["ai.onnx.contrib"]})
-    refusal = why_not(needy, LoadOptions(), host_target())
+    refusal = why_not(needy, SessionOptions(), host_target())
     assert refusal is not None
     assert (refusal.reason, refusal.hint) == (
         "needs an operator library for ai.onnx.contrib",
         "name it with --custom-ops",
     )
-    assert why_not(needy, LoadOptions(custom_op_libraries=("ops.so",)), host_target()) is None
+    assert why_not(needy, SessionOptions(custom_op_libraries=("ops.so",)), host_target()) is None
 
 
 def test_native_code_can_be_forbidden(install, fake_backend, variant) -> None:
     install(fake_backend("one"))
     native = variant("one", native_code=True)
-    assert why_not(native, LoadOptions(), host_target()) is None
-    refusal = why_not(native, LoadOptions(allow_native_code=False), host_target())
+    assert why_not(native, SessionOptions(), host_target()) is None
+    refusal = why_not(native, SessionOptions(allow_native_code=False), host_target())
     assert refusal is not None
     assert "native code" in refusal.reason
 
@@ -145,9 +145,9 @@ def test_native_code_can_be_forbidden(install, fake_backend, variant) -> None:
 @pytest.mark.parametrize("device", ["gpu", "cuda", "cuda:x", "cpu:0", "cuda:-1", ""])
 def test_unknown_devices_are_refused(device) -> None:
     with pytest.raises(UsageError, match="unknown device"):
-        LoadOptions(device=device)
+        SessionOptions(device=device)
 
 
 def test_threads_must_be_positive() -> None:
     with pytest.raises(UsageError, match="at least 1"):
-        LoadOptions(threads=0)
+        SessionOptions(threads=0)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Click's options made from described fields of dataclasses, and what a user gave, by field."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nndeploy.options.described import Described, default_of, described_fields
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def options_of(options: type[Any], *, without: frozenset[str] = frozenset()) -> Callable[[Command], Command]:
+    """Returns a decorator that adds an option to a command for each described field but those of `without`."""
+    made = [_option(field, one) for name, (field, one) in described_fields(options).items() if name not in without]
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(made):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def sections_of(*options: type[Any]) -> dict[str, tuple[str, ...]]:
+    """Returns heading -> names of click's parameters, in the order of the fields."""
+    sections: dict[str, tuple[str, ...]] = {}
+    for one in options:
+        for name, (_, described) in described_fields(one).items():
+            sections[described.section] = (*sections.get(described.section, ()), _parameter(name, described))
+    return sections
+
+
+def given(options: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a user gave, by field: plain data that mean the same in another working folder.
+
+    `parameters` are click's; what is left out has the field's default.
+    """
+    found = {}
+    for name, (field, one) in described_fields(options).items():
+        value = parameters.get(_parameter(name, one))
+        if value is None or value == ():
+            continue
+        if _turns_off(field.default, one):
+            value = not value
+        found[name] = [_rooted(one, text) for text in value] if isinstance(value, tuple) else _rooted(one, value)
+    return found
+
+
+def _rooted(one: Described, value: Any) -> Any:
+    if one.is_path:
+        return str(Path(value).absolute())
+    return value if one.rooted is None else one.rooted(value)
+
+
+def _option(field: Any, one: Described) -> Callable[[Command], Command]:
+    default = default_of(field)
+    name = _parameter(field.name, one)
+    spelled = one.flags or (f"--{field.name.replace('_', '-')}",)
+    if isinstance(default, bool):
+        is_pair = "/" in spelled[-1]
+        return click.option(
+            *spelled, name, is_flag=True, default=default if is_pair else False, show_default=is_pair, help=one.help
+        )
+    is_text = one.from_text is not None or one.from_texts is not None
+    shown = None if is_text or default in (None, "") else default
+    return click.option(
+        *spelled, name, type=_type(field, one), multiple=one.from_texts is not None, default=shown,
+        show_default=shown is not None, metavar=one.metavar, help=one.help,
+    )  # fmt: skip
+
+
+def _type(field: Any, one: Described) -> Any:
+    if one.is_path:
+        return click.Path(path_type=Path)
+    if one.choices:
+        return click.Choice(one.choices)
+    if one.from_text is not None or one.from_texts is not None:
+        return str
+    kind = float if "float" in str(field.type) else int if "int" in str(field.type) else str
+    if kind is str or (one.least is None and one.most is None):
+        return kind
+    ranged: Any = click.FloatRange if kind is float else click.IntRange
+    return ranged(one.least, one.most, min_open=one.is_above)
+
+
+def _parameter(name: str, one: Described) -> str:
+    """Returns the name of click's parameter: that of the first long flag, as the keys of a TOML file are too."""
+    long = next((flag for flag in one.flags if flag.startswith("--")), f"--{name}")
+    return long.partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def _turns_off(default: Any, one: Described) -> bool:
+    return default is True and bool(one.flags) and "/" not in one.flags[-1]

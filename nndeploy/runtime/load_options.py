@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator of a machine asks for and allows when a bundle is loaded, with the defaults of every command."""
+
+from dataclasses import dataclass
+
+from nndeploy.cuda import gpu_number
+from nndeploy.errors import UsageError
+from nndeploy.options.described import described
+from nndeploy.options.texts import library_paths
+
+_MACHINE = "Machine"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How the submodels of a bundle are opened; what each option means is its help.
+
+    `custom_op_libraries` are code, and only this names them: a bundle cannot. `cache_dir` None means
+    `<bundle>.cache` beside the bundle, "" nowhere.
+    """
+
+    threads: int | None = described(
+        None, "How many threads each submodel may use. Default: its library's.", section=_MACHINE, least=1
+    )
+    device: str = described(
+        "auto", "Where to run: auto (a GPU where a chain is for it), cpu, or cuda:N (that GPU or an error).",
+        section=_MACHINE,
+    )  # fmt: skip
+    strict: bool = described(False, "Fail where this machine cannot take the best chain or variant.", section=_MACHINE)
+    cache_dir: str | None = described(
+        None, "The folder for what is compiled for this GPU; '' for none. Default: BUNDLE.cache.",
+        section=_MACHINE, flags=("--cache",), metavar="FOLDER",
+    )  # fmt: skip
+    custom_op_libraries: tuple[str, ...] = described(
+        (),
+        "Shared library with operators that the bundle needs (repeatable). It is code: name only what you trust.",
+        section=_MACHINE, flags=("--custom-ops",), is_path=True, from_texts=library_paths,
+    )  # fmt: skip
+    allow_native_code: bool = described(
+        True, "Take no variant that holds executable code.", section=_MACHINE, flags=("--no-native-code",)
+    )
+
+    def __post_init__(self) -> None:
+        if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
+            raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"threads must be at least 1, not {self.threads}")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of options: sizes, shares, times, names, assignments; what has no meaning is refused with an example."""
+
+import pytest
+
+from nndeploy.errors import MissingInputError, UsageError
+from nndeploy.options.texts import assignments_in, bytes_in, library_paths, names_in, nanoseconds_in, share_in
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8KiB", 8192), ("256KiB", 262144), ("1MiB", 1 << 20), ("1GiB", 1 << 30), ("65536", 65536), ("100 B", 100)],
+)
+def test_sizes_are_bytes_or_have_a_binary_unit(text: str, size: int) -> None:
+    assert bytes_in("--cache-buffer")(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "KiB", "-1", "1.5KiB", "256KB", "256kib", "1TiB", "0x10", "1 2", "9" * 19, "\u0663"]
+)
+def test_other_sizes_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--cache-buffer: .* is not a size") as caught:
+        bytes_in("--cache-buffer")(text)
+    assert "256KiB" in caught.value.hint
+
+
+@pytest.mark.parametrize(("text", "share"), [("95%", 0.95), ("0.95", 0.95), (" 5 % ", 0.05), ("1", 1.0), ("100%", 1.0)])
+def test_shares_are_percent_or_parts_of_one(text: str, share: float) -> None:
+    assert share_in("--require")(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "%", "-5%", "five", "5%%", "1e-2", "101%", "1.5"])
+def test_other_shares_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--require: .* is not a share"):
+        share_in("--require")(text)
+
+
+@pytest.mark.parametrize(("text", "ns"), [("40ms", 40_000_000), ("500us", 500_000), ("0.2s", 200_000_000)])
+def test_times_have_a_unit(text: str, ns: int) -> None:
+    assert nanoseconds_in("--max-latency")(text) == ns
+
+
+@pytest.mark.parametrize("text", ["", "40", "0ms", "-1ms", "1h", "1e3ms"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--max-latency: .* is not a time"):
+        nanoseconds_in("--max-latency")(text)
+
+
+def test_names_come_with_commas_or_one_by_one() -> None:
+    assert names_in("a, b,") == ("a", "b")
+    assert names_in(["a,b", "c"]) == ("a", "b", "c")
+
+
+def test_assignments_split_at_the_first_or_the_last_equal_sign() -> None:
+    assert assignments_in("--model", "NAME=BUNDLE", "")(["a=b=c"]) == [("a", "b=c")]
+    assert assignments_in("--pin", "GLOB=BACKEND", "", splits_last=True)(["a=b=c"]) == [("a=b", "c")]
+
+
+@pytest.mark.parametrize("text", ["", "=", "a", "a=", "=b"])
+def test_an_assignment_without_one_of_its_sides_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not GLOB=BACKEND"):
+        assignments_in("--pin", "GLOB=BACKEND", "x=y")([text])
+
+
+def test_a_library_that_is_not_there_is_missing_input() -> None:
+    with pytest.raises(MissingInputError, match="no such library"):
+        library_paths(["nowhere.so"])
