@@ -15,7 +15,7 @@ from nndeploy.errors import BuildRefusedError, UnavailableError, one_line
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Gpu, Target
 from nndeploy_cudnn.buffers import Buffer, lay_out
-from nndeploy_cudnn.emitter import Emission, Step
+from nndeploy_cudnn.emitter import Emission, EmittedStep
 from nndeploy_cudnn.lowering import Lowered, lower
 from nndeploy_cudnn.operations import Array, Value
 from nndeploy_cudnn.patterns.translation import NotTakenError
@@ -84,7 +84,7 @@ def _artifact(lowered: Lowered, gpu: Gpu, planner: Planner) -> Artifact:
     )
 
 
-def _uses(step: Step) -> set[int]:
+def _uses(step: EmittedStep) -> set[int]:
     return {view.buffer for _, view in step.work.bindings}
 
 
@@ -101,7 +101,7 @@ def _ranges(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _program_step(step: Step, buffers: Sequence[Buffer], plan: int) -> ProgramStep:
+def _program_step(step: EmittedStep, buffers: Sequence[Buffer], plan: int) -> ProgramStep:
     bindings = tuple(
         Binding(uid, (buffer := buffers[view.buffer]).kind, buffer.index, buffer.offset + view.offset_bytes)
         for uid, view in step.work.bindings

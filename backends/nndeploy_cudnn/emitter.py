@@ -24,7 +24,7 @@ from nndeploy_cudnn.works import Draft, copy_work, drafts_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EmittedStep:
     """One plan to run; `makes` names the value for people."""
 
     makes: str
@@ -36,7 +36,7 @@ class Step:
 class Emission:
     """All steps in order, and the memory that they use."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[EmittedStep, ...]
     memory: Memory
 
     @property
@@ -66,7 +66,7 @@ class _Emitter:
         self._wanted = {*outputs, *places.homes, *places.slots}
         self._memory = Memory(inputs, outputs, places)
         self._done: set[Operation] = set()
-        self._steps: list[Step] = []
+        self._steps: list[EmittedStep] = []
 
     def run(self) -> Emission:
         for operation in self._operations:
@@ -111,7 +111,7 @@ class _Emitter:
     def _take(self, group: Group, draft: Draft, planned: Sequence[Planned]) -> None:
         made = group[-1].y
         for work, plan in zip(draft, planned, strict=True):
-            self._steps.append(Step(made.name, work, plan))
+            self._steps.append(EmittedStep(made.name, work, plan))
         self._done.update(group)
         self._memory.know(made, draft[-1].writes)
 
@@ -144,7 +144,7 @@ class _Emitter:
         planned = self._planner.plan(work.graph, with_fallback=True)
         if planned.reason:
             raise NotTakenError(f"{name!r} cannot be copied: {planned.reason}")
-        self._steps.append(Step(name, work, planned))
+        self._steps.append(EmittedStep(name, work, planned))
 
 
 def _relabelled(operation: Relabel, view: View) -> View | None:

@@ -16,7 +16,7 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.plan import ALIGNMENT
 from nndeploy_native.size_table import SizeTable, largest_code
-from nndeploy_native.steps.step import Step
+from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import padded
 
 
@@ -29,7 +29,7 @@ class Arena:
     most_bytes: int
 
 
-def arena_of(steps: Sequence[Step], lowered: Lowered, isa: Isa, table: SizeTable) -> Arena:
+def arena_of(steps: Sequence[NativeStep], lowered: Lowered, isa: Isa, table: SizeTable) -> Arena:
     """Returns where values lie; adds the entries that say it to the table."""
     sizes, lifetimes = _lifetimes(steps, lowered, isa)
     offsets, num_bytes = placed(lifetimes, ALIGNMENT)
@@ -45,7 +45,7 @@ def arena_of(steps: Sequence[Step], lowered: Lowered, isa: Isa, table: SizeTable
     return Arena({name: f"call->{begin}" for name, begin in begins.items()}, f"sizes[{whole}]", num_bytes)
 
 
-def _lifetimes(steps: Sequence[Step], lowered: Lowered, isa: Isa) -> tuple[dict[str, Dim], dict[str, Lifetime]]:
+def _lifetimes(steps: Sequence[NativeStep], lowered: Lowered, isa: Isa) -> tuple[dict[str, Dim], dict[str, Lifetime]]:
     outside = {tensor.name for tensor in (*lowered.inputs.values(), *lowered.outputs.values())}
     readers = readers_of(steps)
     sizes: dict[str, Dim] = {}

@@ -46,7 +46,7 @@ from nndeploy_native.plan import (
 from nndeploy_native.plan_check import seal_of
 from nndeploy_native.size_table import SizeTable, largest_code
 from nndeploy_native.steps.movement import Convert
-from nndeploy_native.steps.step import Machine, Note, Step
+from nndeploy_native.steps.step import Machine, NativeStep, Note
 from nndeploy_native.tensors import Array, Tensor, padded
 
 _C_TYPES = {"float32": "float", "int32": "int32_t", "uint16": "uint16_t"}
@@ -184,7 +184,7 @@ def _place_of(lowered: Lowered, offsets: Mapping[str, str], constants: Constants
     return place_of
 
 
-def _log(steps: Sequence[Step], plan: Plan) -> str:
+def _log(steps: Sequence[NativeStep], plan: Plan) -> str:
     """Returns the plan in words: one line a step, with window and buffer where there is one."""
     conversions = sum(isinstance(step, Convert) for step in steps)
     lines = [

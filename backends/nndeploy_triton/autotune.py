@@ -25,7 +25,7 @@ from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import planned
 from nndeploy_triton.launching import launcher
 from nndeploy_triton.plan import ALIGNMENT, Launch, Place
-from nndeploy_triton.steps.step import Step, Tile
+from nndeploy_triton.steps.step import Tile, TritonStep
 from nndeploy_triton.views import DTYPE_BYTES, View
 
 MAX_CANDIDATES = 6
@@ -46,7 +46,7 @@ def build_tuned(submodel: ir.Model, target: Target, ranges: Mapping[str, DimRang
     return replace(build(submodel, target, ranges, compile_kernel, tuner.choose), deterministic=False)
 
 
-def tile_of_table(step: Step, gpu: GpuFacts) -> Tile:
+def tile_of_table(step: TritonStep, gpu: GpuFacts) -> Tile:
     """Returns the tile that the table says."""
     return step.tiles(gpu)[0]
 
@@ -63,7 +63,7 @@ class Tuner:
         self._clock_ns = clock_ns
         self._known: dict[object, Tile] = {}
 
-    def choose(self, step: Step, facts: GpuFacts) -> Tile:
+    def choose(self, step: TritonStep, facts: GpuFacts) -> Tile:
         """Returns the fastest of the step's first candidates; one that does not compile is passed over."""
         tiles = step.tiles(facts)[:MAX_CANDIDATES]
         key = _key(step, facts, tiles[0])
@@ -72,7 +72,7 @@ class Tuner:
             self._known[key] = min(tiles, key=lambda tile: times[tile])
         return self._known[key]
 
-    def _nanoseconds(self, step: Step, facts: GpuFacts, tile: Tile) -> float:
+    def _nanoseconds(self, step: TritonStep, facts: GpuFacts, tile: Tile) -> float:
         request = step.request(facts, tile)
         offsets, num_bytes = _scratch([view for _, view in request.tensors])
         one = planned(request, {name: Place("arena", offset) for name, offset in offsets.items()})
@@ -106,7 +106,7 @@ def _gpu_here(target: Target) -> cuda.Device | None:
     return gpu if gpu.compute_capability == target.gpus[0].compute_capability else None
 
 
-def _key(step: Step, facts: GpuFacts, tile: Tile) -> object:
+def _key(step: TritonStep, facts: GpuFacts, tile: Tile) -> object:
     """Returns what makes two steps take the same time: everything of a request but the names of its tensors."""
     request = step.request(facts, tile)
     tensors = tuple((name, replace(view, name="")) for name, view in request.tensors)

@@ -48,17 +48,17 @@ from nndeploy_triton.plan import (
     solved_size,
 )
 from nndeploy_triton.shape_plan import with_sizes
-from nndeploy_triton.steps.step import Step, Tile
+from nndeploy_triton.steps.step import Tile, TritonStep
 from nndeploy_triton.views import DTYPE_BYTES, View
 
-ChooseTile: TypeAlias = Callable[[Step, GpuFacts], Tile]
+ChooseTile: TypeAlias = Callable[[TritonStep, GpuFacts], Tile]
 
 
 @dataclass(frozen=True, slots=True)
 class FusedSubmodel:
     """A submodel as fused steps, with its borders and the data of its constants."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TritonStep, ...]
     lowered: Lowered
     inputs: Mapping[str, View]
     outputs: Mapping[str, View]

@@ -17,10 +17,10 @@ STEPS_FILE = "plan.json"
 MAX_BYTES = 16 << 20
 MAX_NUMBER = 1 << 63
 
-Step: TypeAlias = Mapping[str, int | str]
+PlanStep: TypeAlias = Mapping[str, int | str]
 
 
-def steps_of(bundle: Bundle, variant: Variant) -> list[Step]:
+def steps_of(bundle: Bundle, variant: Variant) -> list[PlanStep]:
     """Returns the steps of a variant, none where its backend does not tell.
 
     Raises:
@@ -39,7 +39,7 @@ def steps_of(bundle: Bundle, variant: Variant) -> list[Step]:
     return [step for step in steps if _is_flat(step)] if isinstance(steps, list) else []
 
 
-def is_fused(step: Step) -> bool:
+def is_fused(step: PlanStep) -> bool:
     """Returns whether a step computes several operators window by window."""
     return "window" in step
 

@@ -11,7 +11,7 @@ from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.report import CheckReport, Report
-from nndeploy.bundle.steps import Step, is_fused
+from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
@@ -226,7 +226,7 @@ def _print_steps(found: Inspection, shown: Set[str], verbose: bool) -> None:
             print_table(title, columns, map(_step_cells, fused), right=("buffer",))
 
 
-def _step_cells(step: Step) -> tuple[str, ...]:
+def _step_cells(step: PlanStep) -> tuple[str, ...]:
     kernel, what, window, buffer, layout = (step.get(name, "") for name in _IN_COLUMNS)
     return (
         str(kernel),
@@ -237,7 +237,7 @@ def _step_cells(step: Step) -> tuple[str, ...]:
     )
 
 
-def _other_notes(step: Step) -> str:
+def _other_notes(step: PlanStep) -> str:
     return ", ".join(f"{name} {value}" for name, value in step.items() if name not in _IN_COLUMNS)
 
 

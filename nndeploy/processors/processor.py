@@ -13,7 +13,7 @@ become underscores there), and its class says which fields of a record it takes 
 
         def __call__(self, image: Image) -> Image: ...
 
-`Step` is a processor in its place in a pipeline, where the fields may have other names.
+`ProcessorStep` is a processor in its place in a pipeline, where the fields may have other names.
 
 Law: a processor keeps nothing between records, changes none of the values that it is given, and may be called by
 several threads at once.
@@ -51,7 +51,7 @@ class Processor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProcessorStep:
     """A processor in a pipeline; `takes` and `gives` are the names of its fields there, in the processor's order."""
 
     processor: Processor

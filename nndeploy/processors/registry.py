@@ -14,7 +14,7 @@ from typing import Any
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.plugin.entry_points import Plugins
 from nndeploy.processors.parameters import ReadFile, no_files, processor_from_parameters
-from nndeploy.processors.processor import Processor, Step
+from nndeploy.processors.processor import Processor, ProcessorStep
 
 GROUP = "nndeploy.processors"
 PLUGINS = Plugins(GROUP, "processor", DataError)
@@ -43,7 +43,7 @@ def processor_class(name: str) -> type:
     return PLUGINS.load(name, checked)
 
 
-def processor_from_table(table: Mapping[str, object], where: str, read_file: ReadFile = no_files) -> Step:
+def processor_from_table(table: Mapping[str, object], where: str, read_file: ReadFile = no_files) -> ProcessorStep:
     """Returns the step that a table writes: `use` names the processor, `in` and `out` rename its fields.
 
     `where` says where the table stands, for messages; `read_file` gives the content of files that it names.
@@ -66,7 +66,7 @@ def processor_from_table(table: Mapping[str, object], where: str, read_file: Rea
     processor: Processor = processor_from_parameters(kind, parameters, where, read_file)
     takes = _renamed(table.get("in"), processor.takes, "in", where)
     gives = _renamed(table.get("out"), processor.gives, "out", where)
-    return Step(processor, takes, gives)
+    return ProcessorStep(processor, takes, gives)
 
 
 def _renamed(names: object, own: tuple[str, ...], key: str, where: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Runnable(Protocol):
         """Returns the outputs; `values` holds at least the inputs."""
 
 
-class Step:
+class ChainStep:
     """One submodel of the chain; `label` names submodel and backend in messages.
 
     `from_device` are those of its inputs that arrive on a GPU although it runs on the CPU: they are copied to the host.

@@ -11,7 +11,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report, report_from_json
-from nndeploy.bundle.steps import Step, steps_of
+from nndeploy.bundle.steps import PlanStep, steps_of
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, choose
@@ -22,7 +22,7 @@ class VariantSteps(NamedTuple):
 
     submodel: str
     variant: str
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
 
 @dataclass(frozen=True, slots=True)

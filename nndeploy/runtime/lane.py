@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from nndeploy.cuda import device
-from nndeploy.runtime.chain import Step, on_host
+from nndeploy.runtime.chain import ChainStep, on_host
 from nndeploy.values.types import Value
 
 
@@ -45,7 +45,7 @@ class Lane:
 class LaneStep:
     """A step whose work on the GPU, and whose copies from there, go to the program's stream."""
 
-    def __init__(self, step: Step, lane: Lane) -> None:
+    def __init__(self, step: ChainStep, lane: Lane) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
         self._step = step
         self._lane = lane

@@ -24,7 +24,7 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
-from nndeploy.runtime.chain import Chain, Runnable, Step
+from nndeploy.runtime.chain import Chain, ChainStep, Runnable
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import LaneStep
@@ -226,13 +226,13 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
     every = list(zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True))
     if opened.lane is None:
         return [
-            Step(submodel, session, choice.backend, chain.values, next_variant=other)
+            ChainStep(submodel, session, choice.backend, chain.values, next_variant=other)
             for submodel, session, choice, other in every
         ]
     on_gpu = {name for submodel, _, choice, _ in every if choice.device != "cpu" for name in submodel.outputs}
     return [
         LaneStep(
-            Step(
+            ChainStep(
                 submodel,
                 session,
                 choice.backend,

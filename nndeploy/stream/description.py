@@ -17,7 +17,7 @@ DEFAULT_LOADERS = 2
 """Threads that read and decode where nobody says how many; a batch of the model runs beside them."""
 
 
-class Step(Protocol):
+class StageStep(Protocol):
     """One step of work on the fields of a record, as `nndeploy.processors` makes it of a table in TOML."""
 
     @property
@@ -40,7 +40,7 @@ class Step(Protocol):
 class StagePlan:
     """Steps that one worker does one after the other, and how many equal workers do them."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StageStep, ...] = ()
     workers: int = 1
 
     @property

@@ -40,7 +40,7 @@ from nndeploy_native.plan import ALIGNMENT
 from nndeploy_native.session import open_session
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.movement import Convert
-from nndeploy_native.steps.step import Epilogue, Machine, Step
+from nndeploy_native.steps.step import Epilogue, Machine, NativeStep
 from nndeploy_native.tensors import Layout, Tensor, blocked_array
 from onnx import TensorProto, helper, numpy_helper
 
@@ -242,7 +242,7 @@ def _lowered(block: Block, values: dict[str, Array], layout: str) -> Lowered:
     """Returns the block's steps, not fused yet."""
     inner = Layout.BLOCKED
     x, y = (Tensor(name, shape, inner) for name, shape in (("x", block.in_shape), ("y", block.out_shape)))
-    steps: list[Step] = []
+    steps: list[NativeStep] = []
     at = x
     if layout == "plain":
         at = Tensor("in", block.in_shape, inner)

@@ -30,7 +30,7 @@ import onnxruntime
 import openvino
 from nndeploy_native.isa import isa_for
 from nndeploy_native.units.compile_units import build_units
-from nndeploy_native.units.rows import RowUnits, Step
+from nndeploy_native.units.rows import RowStep, RowUnits
 from nndeploy_native.units.runtime import UnitLibrary
 
 from nndeploy.target.target import host_target
@@ -51,7 +51,7 @@ class Case:
 
     name: str
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
     shapes: Callable[[int, int], list[tuple[int, ...]]]
     wanted: Callable[..., Array]
 

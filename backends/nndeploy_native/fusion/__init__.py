@@ -13,10 +13,10 @@ from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.fusion.stem import fuse_stem
-from nndeploy_native.steps.step import Machine, Step
+from nndeploy_native.steps.step import Machine, NativeStep
 
 
-def fused(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+def fused(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)

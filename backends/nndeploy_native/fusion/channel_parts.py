@@ -10,10 +10,10 @@ from collections.abc import Set
 
 from nndeploy.backend_kit.kernels.usage import readers_of
 from nndeploy_native.steps.movement import MAX_PARTS, ChannelParts
-from nndeploy_native.steps.step import Step
+from nndeploy_native.steps.step import NativeStep
 
 
-def fuse_channel_parts(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_channel_parts(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the steps with every possible join made; the inner steps are gone."""
     steps, gone = list(steps), set[int]()
     readers = readers_of(steps)
@@ -29,7 +29,7 @@ def fuse_channel_parts(steps: list[Step], kept: Set[str]) -> list[Step]:
     return [step for number, step in enumerate(steps) if number not in gone]
 
 
-def _joined(maker: ChannelParts, step: Step) -> ChannelParts | None:
+def _joined(maker: ChannelParts, step: NativeStep) -> ChannelParts | None:
     """Returns a step that reads what `maker` reads instead of what it makes; None where that is too much."""
     if not isinstance(step, ChannelParts):
         return None

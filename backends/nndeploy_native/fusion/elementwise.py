@@ -17,7 +17,7 @@ from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, 
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.matmul import FullyConnected
-from nndeploy_native.steps.step import Epilogue, Step
+from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Tensor
 
 Heavy: TypeAlias = Convolution | FullyConnected
@@ -25,18 +25,18 @@ Heavy: TypeAlias = Convolution | FullyConnected
 RESIDUAL, CHANNEL = operand(1), operand(2)
 
 
-def fuse_elementwise(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_elementwise(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the steps with every possible join made."""
     return with_makers_joined(steps, kept, _operand_names, _joined)
 
 
-def _operand_names(step: Step) -> list[str | None]:
+def _operand_names(step: NativeStep) -> list[str | None]:
     if not isinstance(step, Elementwise):
         return []
     return [None if one.tensor is None else one.tensor.name for one in step.operands]
 
 
-def _joined(maker: Step, step: Step, number: int) -> Step | None:
+def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | None:
     assert isinstance(step, Elementwise)
     one = step.operands[number]
     reads = [other.tensor.name for other in step.operands if other.tensor is not None]
@@ -70,7 +70,7 @@ def _place(one: Operand, operands: list[Operand]) -> int:
     return len(operands) - 1
 
 
-def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> Step | None:
+def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep | None:
     epilogue = maker.epilogue
     values: dict[int, Expression] = {number: epilogue.expression}
     residual, channel = epilogue.residual, epilogue.channel

@@ -11,13 +11,13 @@ from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Step
+from nndeploy_native.steps.step import NativeStep
 
 
-def fuse_inverted_residual(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_inverted_residual(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the steps with each such triple as one step, at the place of its last."""
     readers, writers = readers_of(steps), writers_of(steps)
-    found: dict[int, Step] = {}
+    found: dict[int, NativeStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
         if not isinstance(step, Separable) or step.first.x.name in kept:

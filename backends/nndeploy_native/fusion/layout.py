@@ -10,10 +10,10 @@ from dataclasses import replace
 from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Machine, Step
+from nndeploy_native.steps.step import Machine, NativeStep
 
 
-def fuse_layout(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+def fuse_layout(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
     """Returns the steps with such conversions as part of the pair; `kept` names the roots that are read outside."""
     readers, writers = readers_of(steps), writers_of(steps)
     found: dict[int, Separable] = {}

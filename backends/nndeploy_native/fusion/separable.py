@@ -11,13 +11,13 @@ from collections.abc import Set
 from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Machine, Step
+from nndeploy_native.steps.step import Machine, NativeStep
 
 
-def fuse_separable(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+def fuse_separable(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
     """Returns the steps with each such pair as one step, at the place of its second."""
     readers, writers = readers_of(steps), writers_of(steps)
-    found: dict[int, Step] = {}
+    found: dict[int, NativeStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
         if not isinstance(step, Convolution) or not step.is_pointwise or step.x.name in kept:

@@ -10,13 +10,13 @@ from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
-from nndeploy_native.steps.step import Machine, Step
+from nndeploy_native.steps.step import Machine, NativeStep
 
 
-def fuse_stem(steps: list[Step], kept: Set[str], machine: Machine) -> list[Step]:
+def fuse_stem(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
     """Returns the steps with each such pair as one step, at the place of its second, where its window fits."""
     readers, writers = readers_of(steps), writers_of(steps)
-    found: dict[int, Step] = {}
+    found: dict[int, NativeStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
         if not isinstance(step, Separable) or not step.output.is_blocked or step.first.x.name in kept:

@@ -21,7 +21,7 @@ from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
-from nndeploy_native.steps.step import Step
+from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
 WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
@@ -36,7 +36,7 @@ class Lowered:
     `copies` tells of tensors that the model does not name, by root, what they are a copy of.
     """
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[NativeStep] = field(default_factory=list)
     inputs: dict[str, Tensor] = field(default_factory=dict)
     outputs: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class Context:
         root = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
         return Tensor(root, shape, layout)
 
-    def emit(self, step: Step) -> None:
+    def emit(self, step: NativeStep) -> None:
         """Adds a step."""
         self.lowered.steps.append(step)
 

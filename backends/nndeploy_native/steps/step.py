@@ -114,7 +114,7 @@ class Call:
     notes: Mapping[str, Note] = field(default_factory=dict)
 
 
-class Step(Protocol):
+class NativeStep(Protocol):
     """One call of a kernel."""
 
     @property

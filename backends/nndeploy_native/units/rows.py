@@ -18,7 +18,7 @@ from nndeploy_native.units.row_list import ALONG, KEEPS_ROWS, MOST_OPERANDS, ROW
 from nndeploy_native.units.runtime import UnitLibrary
 from nndeploy_native.units.table import MAX_ROWS, Table, table_from_memory
 
-Step = str | tuple[str, int]
+RowStep = str | tuple[str, int]
 """A unit's name; where it takes two operands, with the number of the second."""
 
 _MOST_RANK = 8
@@ -65,7 +65,7 @@ class RowUnits:
     RowUnits(library, ["mean"])                           (..., N) -> (..., 1)
     """
 
-    def __init__(self, library: UnitLibrary, steps: Sequence[Step], epsilon: float = 0.0) -> None:
+    def __init__(self, library: UnitLibrary, steps: Sequence[RowStep], epsilon: float = 0.0) -> None:
         """Makes the tables of all first shapes.
 
         Raises:

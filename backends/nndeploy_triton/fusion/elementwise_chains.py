@@ -18,7 +18,7 @@ from nndeploy_triton.program import MAX_STEPS, Program
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Separable
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
 from nndeploy_triton.steps.matmul import Matmul
-from nndeploy_triton.steps.step import Step, epilogue_arguments
+from nndeploy_triton.steps.step import TritonStep, epilogue_arguments
 from nndeploy_triton.views import View
 
 Heavy: TypeAlias = Convolution | Depthwise | Separable | Matmul
@@ -28,13 +28,13 @@ EXACT_BETWEEN = ("float16", "float32", "bool")
 """Element types that may stay float32 on the chip; a cast to whole numbers in between must really be made."""
 
 
-def fuse_elementwise(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_elementwise(steps: list[TritonStep], kept: Set[str]) -> list[TritonStep]:
     """Returns the steps with every possible join made."""
     steps = [_with_distinct_operands(step) if isinstance(step, Elementwise) else step for step in steps]
     return with_makers_joined(steps, kept, _operand_names, _joined)
 
 
-def _operand_names(step: Step) -> list[str]:
+def _operand_names(step: TritonStep) -> list[str]:
     return [operand.name for operand in step.operands] if isinstance(step, Elementwise) else []
 
 
@@ -46,7 +46,7 @@ def _with_distinct_operands(step: Elementwise) -> Elementwise:
     return replace(step, operands=tuple(distinct), program=step.program.with_inputs_merged(places))
 
 
-def _joined(maker: Step, step: Step, number: int) -> Step | None:
+def _joined(maker: TritonStep, step: TritonStep, number: int) -> TritonStep | None:
     assert isinstance(step, Elementwise)
     operand = step.operands[number]
     is_read_once = [view.name for view in step.operands].count(operand.name) == 1
@@ -77,7 +77,7 @@ def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> E
     return Elementwise(step.output, tuple(distinct), program)
 
 
-def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> Step | None:
+def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> TritonStep | None:
     output = step.output.reshaped(maker.output.shape)
     seen = [operand.reshaped(maker.output.shape) for place, operand in enumerate(step.operands) if place != number]
     others = [view for view in seen if view is not None]

@@ -8,13 +8,13 @@ from collections.abc import Set
 
 from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_triton.steps.convolution import Convolution, Depthwise, Separable
-from nndeploy_triton.steps.step import Step
+from nndeploy_triton.steps.step import TritonStep
 
 
-def fuse_separable(steps: list[Step], kept: Set[str]) -> list[Step]:
+def fuse_separable(steps: list[TritonStep], kept: Set[str]) -> list[TritonStep]:
     """Returns the steps with each such pair as one step, at the place of its second."""
     readers, writers = readers_of(steps), writers_of(steps)
-    found: dict[int, Step] = {}
+    found: dict[int, TritonStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
         if not isinstance(step, Convolution) or step.x.name in kept:

@@ -23,7 +23,7 @@ from nndeploy.values.size import Dim, bounds, product
 from nndeploy.values.types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
 from nndeploy_triton.steps.elementwise import MAX_INPUTS, Elementwise
-from nndeploy_triton.steps.step import Step
+from nndeploy_triton.steps.step import TritonStep
 from nndeploy_triton.views import DTYPE_BYTES, Shape, View, dense
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -37,7 +37,7 @@ WHOLE = ("int32", "int64")
 class Lowered:
     """The outcome: steps in order, the size of each root value, and the data of the constants among them."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TritonStep] = field(default_factory=list)
     roots: dict[str, View] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ class Context:
             raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {view.shape}")
         self._views[value.name or ""] = view
 
-    def emit(self, step: Step) -> None:
+    def emit(self, step: TritonStep) -> None:
         """Adds a step."""
         self.lowered.steps.append(step)
 

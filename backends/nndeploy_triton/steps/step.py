@@ -54,7 +54,7 @@ class Request:
     written: str = "out"
 
 
-class Step(Protocol):
+class TritonStep(Protocol):
     """One call of a kernel."""
 
     @property

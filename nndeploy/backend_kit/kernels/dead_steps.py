@@ -4,9 +4,9 @@
 from collections.abc import Set
 from typing import TypeVar
 
-from nndeploy.backend_kit.kernels.step import Step
+from nndeploy.backend_kit.kernels.step import KernelStep
 
-AnyStep = TypeVar("AnyStep", bound=Step)
+AnyStep = TypeVar("AnyStep", bound=KernelStep)
 
 
 def without_dead_steps(steps: list[AnyStep], kept: Set[str]) -> list[AnyStep]:

@@ -4,10 +4,10 @@
 from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
-from nndeploy.backend_kit.kernels.step import Step
+from nndeploy.backend_kit.kernels.step import KernelStep
 from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 
-AnyStep = TypeVar("AnyStep", bound=Step)
+AnyStep = TypeVar("AnyStep", bound=KernelStep)
 
 
 def with_makers_joined(

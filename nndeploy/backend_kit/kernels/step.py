@@ -13,7 +13,7 @@ class Named(Protocol):
         """The value's name."""
 
 
-class Step(Protocol):
+class KernelStep(Protocol):
     """One call of a kernel."""
 
     @property

@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable
 
-from nndeploy.backend_kit.kernels.step import Step
+from nndeploy.backend_kit.kernels.step import KernelStep
 
 
-def readers_of(steps: Iterable[Step]) -> dict[str, list[int]]:
+def readers_of(steps: Iterable[KernelStep]) -> dict[str, list[int]]:
     """Returns, by root, the numbers of the steps that read it, each once."""
     found: dict[str, list[int]] = {}
     for number, step in enumerate(steps):
@@ -15,7 +15,7 @@ def readers_of(steps: Iterable[Step]) -> dict[str, list[int]]:
     return found
 
 
-def writers_of(steps: Iterable[Step]) -> dict[str, list[int]]:
+def writers_of(steps: Iterable[KernelStep]) -> dict[str, list[int]]:
     """Returns, by root, the numbers of the steps that write it."""
     found: dict[str, list[int]] = {}
     for number, step in enumerate(steps):

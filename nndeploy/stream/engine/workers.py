@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nndeploy.errors import NndeployError
-from nndeploy.stream.description import Step
+from nndeploy.stream.description import StageStep
 from nndeploy.stream.engine.carry import Carry
 from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
@@ -78,7 +78,7 @@ class Clock:
         return ended_ns - began_ns
 
 
-def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
+def do_steps(record: Record, steps: Iterable[StageStep], stage: str) -> None:
     """Does the steps on a record, until one of them fails.
 
     Raises:
@@ -98,7 +98,7 @@ def do_steps(record: Record, steps: Iterable[Step], stage: str) -> None:
 class StepsWorker:
     """Does the steps of a stage on a record; `prepare` is the runner behind it, if it alone is."""
 
-    steps: Sequence[Step]
+    steps: Sequence[StageStep]
     outlet: Outlet
     clock: Clock
     prepare: Runner | None

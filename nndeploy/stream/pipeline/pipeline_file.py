@@ -16,7 +16,7 @@ from typing import Any
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
-from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, Step, StreamPlan
+from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StageStep, StreamPlan
 from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.pipeline.toml_table import TomlTable
 from nndeploy.values.types import OptionalType
@@ -28,7 +28,7 @@ MAX_IN_FLIGHT = 65_536
 
 ReadFile = Callable[[str], bytes]
 """Returns the content of a file that the pipeline names, relative to it."""
-MakeStep = Callable[[Mapping[str, object], str, ReadFile], Step]
+MakeStep = Callable[[Mapping[str, object], str, ReadFile], StageStep]
 """Returns the step of a table; the place in the file, for messages; reads files that it names."""
 
 
@@ -292,7 +292,7 @@ class _FieldsInOrder:
             raise DataError(f"nothing before it gives the field {name!r}", where=where, hint=did_you_mean(name, known))
 
 
-def _name(step: Step) -> str:
+def _name(step: StageStep) -> str:
     return str(getattr(getattr(step, "processor", step), "name", ""))
 
 

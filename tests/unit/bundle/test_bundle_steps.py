@@ -10,7 +10,7 @@ import pytest
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.bundle.steps import Step, is_fused, steps_of
+from nndeploy.bundle.steps import PlanStep, is_fused, steps_of
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import BundleError
 
@@ -37,7 +37,7 @@ def written(tmp_path: Path, manifest: Manifest, members: dict[str, bytes]) -> Wr
     return write
 
 
-def steps_in(path: Path, submodel: int = 0) -> list[Step]:
+def steps_in(path: Path, submodel: int = 0) -> list[PlanStep]:
     with open_bundle(path) as bundle:
         return steps_of(bundle, bundle.manifest.submodels[submodel].variants[0])
 

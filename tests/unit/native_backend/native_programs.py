@@ -26,7 +26,7 @@ from nndeploy_native.isa import Isa
 from nndeploy_native.library import FLAGS, HEADERS, library_from_source
 from nndeploy_native.packing import to_bf16
 from nndeploy_native.session import _Call
-from nndeploy_native.steps.step import Call, Machine, Step
+from nndeploy_native.steps.step import Call, Machine, NativeStep
 from nndeploy_native.tensors import Tensor, padded
 
 from nndeploy.files.shared_object import library_from_bytes
@@ -45,7 +45,7 @@ class Case:
     """
 
     name: str
-    step: Step
+    step: NativeStep
     machine: Machine
     values: Mapping[str, Array]
     wanted: Array

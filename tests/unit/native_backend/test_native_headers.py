@@ -14,7 +14,7 @@ from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.recurrent import GATES, Lstm, most_sequences
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Epilogue, Machine, Step
+from nndeploy_native.steps.step import Epilogue, Machine, NativeStep
 from nndeploy_native.tensors import Layout, Tensor
 
 EACH_ISA = pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.name)
@@ -82,7 +82,7 @@ def _case(kernel: str, isa: Isa) -> Case:
     hidden, first, y = (Tensor(name, (1, 128, 56, 60), Layout.BLOCKED) for name in ("h", "d", "y"))
     relu = Epilogue(("relu", ("operand", 0)))
     expand = Convolution(hidden, x, np.ones((128, 64, 1, 1), np.float32), None, ONE, epilogue=relu)
-    step: Step = expand
+    step: NativeStep = expand
     if kernel == "inverted_residual":
         taps, weights = np.ones((128, 1, 3, 3), np.float32), np.ones((128, 128, 1, 1), np.float32)
         depthwise = Convolution(first, hidden, taps, None, Window((3, 3), pads=(1, 1)), 128, relu)

@@ -23,7 +23,7 @@ from nndeploy_native.units.row_list import (
     TWO_OPERANDS,
 )
 from nndeploy_native.units.row_table import check_row_table
-from nndeploy_native.units.rows import RowUnits, Step
+from nndeploy_native.units.rows import RowStep, RowUnits
 from nndeploy_native.units.runtime import UnitLibrary
 from nndeploy_native.units.table import Table, table_from_bytes, table_to_bytes
 
@@ -116,7 +116,7 @@ def test_a_chain_of_broadcast_operands_equals_float64(seed: int, units: tuple[Is
         well_conditioned = ([*TWO], [name for name in TWO if name != "div_into"], ["add", "mul", "max", "min"])
         names = [str(random.choice(some)) for some in well_conditioned]
         middle = str(random.choice(["relu", "tanh", "sigmoid"]))
-        steps: list[Step] = [(names[0], 1), middle, (names[1], 2), (names[2], 0)]
+        steps: list[RowStep] = [(names[0], 1), middle, (names[1], 2), (names[2], 0)]
         x, *rest = (one.astype(np.float64) for one in operands)
         wanted = TWO[names[2]](TWO[names[1]](ONE[middle](TWO[names[0]](x, rest[0])), rest[1]), x)
         out, memory = in_margins(shape, gap=3 if number % 5 == 0 else 0)

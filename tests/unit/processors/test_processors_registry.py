@@ -15,7 +15,7 @@ from nndeploy.errors import DataError, UnavailableError
 from nndeploy.plugin import entry_points
 from nndeploy.plugin.entry_points import Plugins
 from nndeploy.processors import registry
-from nndeploy.processors.processor import Step
+from nndeploy.processors.processor import ProcessorStep
 from nndeploy.processors.registry import processor_class, processor_from_table, processor_names
 
 
@@ -115,7 +115,7 @@ class Odd:
 
 
 def test_what_a_processor_of_somebody_else_does_wrong_is_that_records_error() -> None:
-    step = Step(Odd(), ("x",), ("a", "b"))
+    step = ProcessorStep(Odd(), ("x",), ("a", "b"))
     assert step({"x": (1, 2)}) == {"a": 1, "b": 2}
     with pytest.raises(DataError, match=r"step 'odd': failed: ZeroDivisionError: division by zero"):
         step({"x": 0})

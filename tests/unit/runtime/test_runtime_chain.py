@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError
-from nndeploy.runtime.chain import Chain, Step
+from nndeploy.runtime.chain import Chain, ChainStep
 from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.values.types import TensorType
 
@@ -25,7 +25,7 @@ class Session:
 
 
 def step(name, inputs, outputs, run, types=None):
-    return Step(Submodel(name, tuple(inputs), tuple(outputs), ()), Session(run), "fake", types or {})
+    return ChainStep(Submodel(name, tuple(inputs), tuple(outputs), ()), Session(run), "fake", types or {})
 
 
 def adder(name, inputs, output):
@@ -47,12 +47,12 @@ def test_sizes_that_a_session_was_not_built_for_run_on_the_next_variant() -> Non
 
     other = NextVariant(lambda: opened.append("opened") or Next(lambda values: {"y": -values["x"]}))
     submodel = Submodel("s0", ("x",), ("y",), ())
-    with_other = Step(submodel, Session(own), "fake", {}, next_variant=other)
+    with_other = ChainStep(submodel, Session(own), "fake", {}, next_variant=other)
     assert [with_other({"x": x})["y"] for x in (1, 2, 1, 3)] == [1, -2, 1, -3]
     other.close()
     assert opened == ["opened", "closed"]
     with pytest.raises(InputError, match=r"s0.*too large"):
-        Step(submodel, Session(own), "fake", {})({"x": 2})
+        ChainStep(submodel, Session(own), "fake", {})({"x": 2})
 
 
 def test_a_line_runs_on_the_callers_thread() -> None:

@@ -22,7 +22,7 @@ from nndeploy_triton.compile_kernels import CompiledKernel, kernel_function, run
 from nndeploy_triton.gpu import GpuFacts
 from nndeploy_triton.kernel_specs import KernelSpec
 from nndeploy_triton.session import TritonSession, open_session
-from nndeploy_triton.steps.step import Step, Tile
+from nndeploy_triton.steps.step import Tile, TritonStep
 from onnx import shape_inference
 
 from nndeploy.cuda.current_driver import injected_driver
@@ -89,7 +89,7 @@ class Interpreter:
         self.specs[spec.name] = spec
         return CompiledKernel(f"cubin of {spec.name}".encode(), spec.name, 0, runtime_parameters(spec), 2)
 
-    def choose_tile(self, step: Step, gpu: GpuFacts) -> Tile:
+    def choose_tile(self, step: TritonStep, gpu: GpuFacts) -> Tile:
         return (
             min(step.tiles(gpu), key=lambda tile: sum(size for _, size in tile.blocks))
             if self.tiny_tiles
