@@ -138,7 +138,7 @@ Pack = Descriptor
 """The memory of one execution of a plan; it may be used again."""
 
 
-class Plan:
+class LoadedPlan:
     """A loaded plan; `workspace_bytes` is what it needs besides its tensors."""
 
     def __init__(self, descriptor: Descriptor) -> None:
@@ -161,10 +161,10 @@ class Handle:
         """Makes `stream`, a CUstream, the one that plans are queued on."""
         self._library.call("cudnnSetStream", _p(self._pointer), _p(stream))
 
-    def load(self, text: bytes) -> Plan:
+    def load(self, text: bytes) -> LoadedPlan:
         """Returns a plan from its text; the handle must outlive it."""
         descriptor = Descriptor(self._library, EXECUTION_PLAN)
-        return Plan(descriptor.set(PLAN_HANDLE, "handle", self._pointer).set(PLAN_JSON, "char", text).finalized())
+        return LoadedPlan(descriptor.set(PLAN_HANDLE, "handle", self._pointer).set(PLAN_JSON, "char", text).finalized())
 
     def pack(self, uids: Sequence[int], pointers: Sequence[int], workspace: int) -> Pack:
         """Returns the memory for one execution: `pointers` are the addresses of the tensors with `uids`."""
@@ -172,7 +172,7 @@ class Handle:
         pack.set(PACK_UIDS, "int64", list(uids)).set(PACK_POINTERS, "pointer", list(pointers))
         return pack.set(PACK_WORKSPACE, "pointer", workspace).finalized()
 
-    def execute(self, plan: Plan, pack: Pack) -> None:
+    def execute(self, plan: LoadedPlan, pack: Pack) -> None:
         """Queues a plan on the memory of a pack."""
         self._library.call("cudnnBackendExecute", _p(self._pointer), _p(plan.descriptor.pointer), _p(pack.pointer))
 

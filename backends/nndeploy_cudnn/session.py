@@ -21,7 +21,7 @@ from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.values.types import Value
-from nndeploy_cudnn.library import CudnnError, Handle, Library, Pack, Plan, cudnn_library
+from nndeploy_cudnn.library import CudnnError, Handle, Library, LoadedPlan, Pack, cudnn_library
 from nndeploy_cudnn.program import (
     CONSTANTS_FILE,
     PLANS_FILE,
@@ -186,7 +186,7 @@ def _opened(library: Library, gpu: Device) -> Handle:
         raise UnavailableError(f"cuDNN cannot use the GPU: {err}", where=gpu.name) from err
 
 
-def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> list[Plan]:
+def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> list[LoadedPlan]:
     if any(offset + size > len(file) for offset, size in program.plans):
         raise BundleError(f"{PLANS_FILE} has {len(file)} bytes; a plan reaches outside")
     try:

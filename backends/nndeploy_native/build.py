@@ -39,7 +39,7 @@ from nndeploy_native.plan import (
     SHAPES_FORMAT,
     Border,
     Entry,
-    Plan,
+    NativePlan,
     Shapes,
     plan_to_json,
 )
@@ -109,7 +109,7 @@ def artifact_of(lowered: Lowered, machine: Machine, workdir: Path) -> Artifact:
     most_scratch = aligned(max((bounds(one)[1] for one in scratch), default=0), ALIGNMENT)
     steps_in_c = step_sources(calls, _place_of(lowered, arena.offsets, constants), table)
     shapes = _shapes(table, arena.num_bytes, scratch)
-    plan = Plan(
+    plan = NativePlan(
         machine.isa.name,
         arena.most_bytes,
         most_scratch,
@@ -184,7 +184,7 @@ def _place_of(lowered: Lowered, offsets: Mapping[str, str], constants: Constants
     return place_of
 
 
-def _log(steps: Sequence[NativeStep], plan: Plan) -> str:
+def _log(steps: Sequence[NativeStep], plan: NativePlan) -> str:
     """Returns the plan in words: one line a step, with window and buffer where there is one."""
     conversions = sum(isinstance(step, Convert) for step in steps)
     lines = [

@@ -72,7 +72,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NativePlan:
     """`scratch_bytes` are those of each thread; `steps` say what each step is, in order: for readers only.
 
     With `shapes`, the bytes are the most of any shape in range.
@@ -88,7 +88,7 @@ class Plan:
     shapes: Shapes | None = None
 
 
-def plan_to_json(plan: Plan) -> bytes:
+def plan_to_json(plan: NativePlan) -> bytes:
     """Returns the bytes of plan.json."""
     data: dict[str, Any] = {
         "isa": plan.isa,
@@ -104,7 +104,7 @@ def plan_to_json(plan: Plan) -> bytes:
     return json.dumps(data, indent=1, ensure_ascii=False).encode()
 
 
-def plan_from_json(text: bytes) -> Plan:
+def plan_from_json(text: bytes) -> NativePlan:
     """Returns the plan.
 
     Raises:
@@ -113,7 +113,7 @@ def plan_from_json(text: bytes) -> Plan:
     try:
         data = json.loads(text)
         inputs = _borders(data["inputs"])
-        plan = Plan(
+        plan = NativePlan(
             str(data["isa"]),
             _bytes(data["arena_bytes"]),
             _bytes(data["scratch_bytes"]),
@@ -142,7 +142,7 @@ def _shapes(data: Mapping[str, Any], inputs: Sequence[Border]) -> Shapes:
     return Shapes(symbols, *entries)
 
 
-def _check_entries(plan: Plan) -> None:
+def _check_entries(plan: NativePlan) -> None:
     """Passes a plan whose every entry stands in its table."""
     sizes = [size for border in (*plan.inputs, *plan.outputs) for size in border.shape]
     entries = [size.number for size in sizes if isinstance(size, Entry)]

@@ -18,7 +18,16 @@ from nndeploy.errors import BundleError
 from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.values.types import TensorType, ValueType
 from nndeploy_native.isa import ISAS
-from nndeploy_native.plan import CONSTANTS_FILE, FORMAT, LIBRARY_FILE, MAX_BYTES, PLAN_FILE, SHAPES_FORMAT, Border, Plan
+from nndeploy_native.plan import (
+    CONSTANTS_FILE,
+    FORMAT,
+    LIBRARY_FILE,
+    MAX_BYTES,
+    PLAN_FILE,
+    SHAPES_FORMAT,
+    Border,
+    NativePlan,
+)
 
 DTYPES = {"fp32": "float32", "int32": "int32", "int64": "int64"}
 _SEAL = b"nndeploy-native sha256:"
@@ -32,7 +41,9 @@ def seal_of(plan: bytes | memoryview, constants: bytes | memoryview) -> str:
     return _SEAL.decode() + digest.hexdigest()
 
 
-def check_plan(plan: Plan, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> None:
+def check_plan(
+    plan: NativePlan, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions
+) -> None:
     """Passes a plan that fits to everything.
 
     Raises:
@@ -47,7 +58,7 @@ def check_plan(plan: Plan, files: Mapping[str, memoryview], metadata: Mapping[st
     _check_files(plan, files)
 
 
-def _check_metadata(plan: Plan, metadata: Mapping[str, Json]) -> None:
+def _check_metadata(plan: NativePlan, metadata: Mapping[str, Json]) -> None:
     isa = next((one for one in ISAS if one.name == plan.isa), None)
     if isa is None:
         raise BundleError(f"{PLAN_FILE} is for an unknown instruction set: {plan.isa!r:.40}")
@@ -62,7 +73,7 @@ def _check_metadata(plan: Plan, metadata: Mapping[str, Json]) -> None:
             raise BundleError(f"the metadata say {key} {metadata.get(key)!r:.60}, {PLAN_FILE} {value!r:.60}")
 
 
-def _check_names(plan: Plan) -> None:
+def _check_names(plan: NativePlan) -> None:
     for borders in (plan.inputs, plan.outputs):
         if len({border.name for border in borders}) != len(borders):
             raise BundleError(f"{PLAN_FILE} names an input or output twice")
@@ -90,7 +101,7 @@ def _is_shape(border: Border, said: Sequence[object]) -> bool:
     )
 
 
-def _check_sizes(plan: Plan) -> None:
+def _check_sizes(plan: NativePlan) -> None:
     for border in (*plan.inputs, *plan.outputs):
         if border.is_fixed and math.prod(border.sizes(())) * 8 > MAX_BYTES:
             raise BundleError(f"{PLAN_FILE} says {border.name!r:.60} is {border.shape}, more than any memory")
@@ -99,7 +110,7 @@ def _check_sizes(plan: Plan) -> None:
         raise BundleError(f"{PLAN_FILE} has a table of sizes and no size that depends on an input, or the other way")
 
 
-def _check_files(plan: Plan, files: Mapping[str, memoryview]) -> None:
+def _check_files(plan: NativePlan, files: Mapping[str, memoryview]) -> None:
     if len(files[CONSTANTS_FILE]) != plan.constants_bytes:
         raise BundleError(
             f"{CONSTANTS_FILE} has {len(files[CONSTANTS_FILE])} bytes, the plan says {plan.constants_bytes}"

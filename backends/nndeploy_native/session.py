@@ -29,7 +29,7 @@ from nndeploy_native.plan import (
     PLAN_FILE,
     SHAPES_FORMAT,
     Border,
-    Plan,
+    NativePlan,
     plan_from_json,
 )
 from nndeploy_native.plan_check import check_plan
@@ -98,7 +98,7 @@ def _check_machine(metadata: Mapping[str, Json]) -> None:
 class NativeSession:
     """One library of kernels with its constants and a pool of threads; slots are made as callers need them."""
 
-    def __init__(self, plan: Plan, files: Mapping[str, memoryview], num_threads: int) -> None:
+    def __init__(self, plan: NativePlan, files: Mapping[str, memoryview], num_threads: int) -> None:
         """Loads the library; `files` are kept as long as the session."""
         self.pace_note = ""
         self._plan = plan
@@ -198,7 +198,7 @@ class _Input:
 class _Slot:
     """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
 
-    def __init__(self, plan: Plan, constants: _Array, num_threads: int) -> None:
+    def __init__(self, plan: NativePlan, constants: _Array, num_threads: int) -> None:
         self._num_threads = num_threads
         self._arena = _aligned_zeros(0)
         self._table: ShapeTable | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 from nndeploy.errors import BundleError, InputError, OtherSizesError
 from nndeploy.values.solving import check_shapes
-from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, Plan, Shapes
+from nndeploy_native.plan import LIBRARY_FILE, MAX_BYTES, NativePlan, Shapes
 
 MAX_KEPT = 1024
 """Tables of a session; each is a few hundred bytes to some kilobytes."""
@@ -34,7 +34,7 @@ class ShapeTable:
 class ShapeTables:
     """The tables of one session. Threads may ask at once: two may make the same table, one of which is kept."""
 
-    def __init__(self, plan: Plan, library: ctypes.CDLL) -> None:
+    def __init__(self, plan: NativePlan, library: ctypes.CDLL) -> None:
         """Finds nnd_compose where shapes are not fixed.
 
         Raises:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import one_line
-from nndeploy.pacing.item import Item
+from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_fields import (
@@ -73,7 +73,7 @@ def _problem(library: str) -> str:
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     model, names = with_points(_model())
     session, pace = inference_session(model, options), PaceLibrary(Path(library).read_bytes())
-    item = Item(len(names), 1)
+    item = ItemMemory(len(names), 1)
     item.order[:] = -1
     with watched_copies(library, len(names)) as copies:
         pace.begin(item.address, 0, 0)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import one_line
-from nndeploy.pacing.item import Item
+from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import Session
 from nndeploy.values.types import Value
@@ -78,7 +78,7 @@ class Trial:
 
         The last is the end of the run. They are medians.
         """
-        item, times, end = Item(num_points, 1), list[_Array](), time.monotonic() + MOST_SECONDS
+        item, times, end = ItemMemory(num_points, 1), list[_Array](), time.monotonic() + MOST_SECONDS
         while len(times) < MOST_RUNS and (not times or time.monotonic() < end):
             self.library.begin(item.address, 0, 0)
             try:

@@ -40,8 +40,8 @@ from nndeploy_triton.plan import (
     Kernel,
     Launch,
     Place,
-    Plan,
     Shapes,
+    TritonPlan,
     arena_offset,
     grid_of,
     plan_to_json,
@@ -139,7 +139,7 @@ def _files_for(
     launches = [planned(step.request(facts, choose_tile(step, facts)), roots) for step in submodel.steps]
     launches = [launch for launch in launches if _has_work(launch)]
     compiled = {spec.name: compiler(spec, facts) for spec in {one.spec.name: one.spec for one in launches}.values()}
-    plan = Plan(
+    plan = TritonPlan(
         arena.num_bytes,
         constants_bytes,
         _borders(submodel.inputs, roots),
@@ -190,7 +190,7 @@ def _num_bytes(view: View) -> Dim:
     return view.size * DTYPE_BYTES[view.dtype]
 
 
-def _over_symbols(plan: Plan, arena: _Arena) -> Plan:
+def _over_symbols(plan: TritonPlan, arena: _Arena) -> TritonPlan:
     """Returns the plan with its sizes over the symbols that the shapes of the inputs give, where any depends on them.
 
     Raises:
@@ -238,7 +238,7 @@ def kernel_of(launch: Planned, compiled: CompiledKernel) -> Kernel:
     )
 
 
-def _check_grids(plan: Plan) -> None:
+def _check_grids(plan: TritonPlan) -> None:
     for launch in plan.launches:
         blocks = [bounds(number)[1] for number in grid_of(plan.kernels[launch.kernel], launch)]
         if any(number > most for number, most in zip(blocks, MAX_GRID, strict=True)):

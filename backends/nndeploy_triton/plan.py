@@ -111,7 +111,7 @@ def arena_offset(number: int) -> Dim:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TritonPlan:
     """A submodel for one compute capability; with `shapes`, `arena_bytes` are the most of any shape in range."""
 
     arena_bytes: int
@@ -130,7 +130,7 @@ def grid_of(kernel: Kernel, launch: Launch) -> tuple[Dim, Dim, Dim]:
     return x, y, z
 
 
-def plan_to_json(plan: Plan) -> bytes:
+def plan_to_json(plan: TritonPlan) -> bytes:
     """Returns the canonical JSON text of a plan."""
     data = {
         "format": FORMAT if plan.shapes is None else SHAPES_FORMAT,
@@ -148,7 +148,7 @@ def plan_to_json(plan: Plan) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
 
-def plan_from_json(data: bytes) -> Plan:
+def plan_from_json(data: bytes) -> TritonPlan:
     """Returns the plan that `data` holds.
 
     Raises:
@@ -172,7 +172,7 @@ def plan_from_json(data: bytes) -> Plan:
     return plan
 
 
-def _plan_from_json(data: Any) -> Plan:
+def _plan_from_json(data: Any) -> TritonPlan:
     shapes, reader = None, _Reader({})
     if data["format"] == SHAPES_FORMAT:
         symbols = solved_from_json(data["shapes"]["symbols"], [len(border[3]) for border in data["inputs"]])
@@ -181,7 +181,7 @@ def _plan_from_json(data: Any) -> Plan:
         of_inputs = _Reader(known)
         shapes = Shapes(symbols, tuple(_arena_value(number, one, of_inputs) for number, one in enumerate(arena)))
         reader = _Reader({**known, **{f"a{number}": symbol(f"a{number}") for number in range(len(arena))}})
-    return Plan(
+    return TritonPlan(
         _size(data["arena_bytes"], MAX_BYTES),
         _size(data["constants_bytes"], MAX_BYTES),
         tuple(_border_from_json(item, reader) for item in data["inputs"]),
@@ -218,7 +218,7 @@ class _Reader:
         return self._known[name]
 
 
-def check_numbers(plan: Plan) -> None:
+def check_numbers(plan: TritonPlan) -> None:
     """Passes a plan of numbers that stays inside of its memory.
 
     Raises:
@@ -231,7 +231,7 @@ def check_numbers(plan: Plan) -> None:
         _check_launch(plan, launch, f"launch {number}")
 
 
-def _check_names(plan: Plan, launch: Launch, where: str) -> None:
+def _check_names(plan: TritonPlan, launch: Launch, where: str) -> None:
     kernel = plan.kernels.get(launch.kernel)
     if kernel is None:
         raise BundleError(f"{where} names the kernel {launch.kernel!r:.80}, which is not there", where=PLAN_FILE)
@@ -242,7 +242,7 @@ def _check_names(plan: Plan, launch: Launch, where: str) -> None:
         raise BundleError(f"{where} lacks {missing[0]!r:.80}", where=PLAN_FILE)
 
 
-def _check_launch(plan: Plan, launch: Launch, where: str) -> None:
+def _check_launch(plan: TritonPlan, launch: Launch, where: str) -> None:
     for _, place in launch.tensors:
         _check_place(plan, place, 1, where)
     _check_sizes([size for _, size in launch.sizes], -MAX_SIZE, where)
@@ -251,7 +251,7 @@ def _check_launch(plan: Plan, launch: Launch, where: str) -> None:
         raise BundleError(f"{where} has a grid of {blocks}", where=PLAN_FILE)
 
 
-def _check_place(plan: Plan, place: Place, num_bytes: Dim, where: str) -> None:
+def _check_place(plan: TritonPlan, place: Place, num_bytes: Dim, where: str) -> None:
     room = plan.arena_bytes if place.memory == "arena" else plan.constants_bytes
     if place.offset < 0 or place.offset + num_bytes > room:
         raise BundleError(f"{where} lies outside the {place.memory} of {room} bytes", where=PLAN_FILE)

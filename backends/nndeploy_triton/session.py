@@ -23,7 +23,7 @@ from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.values.size import fixed
 from nndeploy.values.types import Value, numpy_dtype
 from nndeploy_triton.launching import Launcher, launcher
-from nndeploy_triton.plan import CONSTANTS_FILE, FORMAT, PLAN_FILE, SHAPES_FORMAT, Border, Plan, plan_from_json
+from nndeploy_triton.plan import CONSTANTS_FILE, FORMAT, PLAN_FILE, SHAPES_FORMAT, Border, TritonPlan, plan_from_json
 from nndeploy_triton.shape_plan import plan_at
 
 MAX_KEPT = 64
@@ -66,11 +66,11 @@ def open_session(
 class TritonSession:
     """One submodel on a GPU; `device` is its name. Several threads may call `run` at once."""
 
-    def __init__(self, gpu: Device, plan: Plan, files: Mapping[str, memoryview], folder: str) -> None:
+    def __init__(self, gpu: Device, plan: TritonPlan, files: Mapping[str, memoryview], folder: str) -> None:
         """Loads the kernels and places the constants; where all shapes are fixed it records the launches, too."""
         self.device = gpu.name
         self._gpu = gpu
-        self._plan: Plan | None = plan
+        self._plan: TritonPlan | None = plan
         self._lock = threading.Lock()
         self._constants = _constants(gpu, plan, files)
         self._kernels = _kernels(gpu, plan, files, folder)
@@ -98,7 +98,7 @@ class TritonSession:
             self._calls, self._kernels = {}, {}
             self._arena = self._constants = Allocation(self._gpu, 0)
 
-    def _call_for(self, plan: Plan, inputs: Mapping[str, Value]) -> CapturedCall:
+    def _call_for(self, plan: TritonPlan, inputs: Mapping[str, Value]) -> CapturedCall:
         """Returns the call for the inputs' shapes, the one used last at the end of those that are kept."""
         if plan.shapes is None:
             return self._calls[()]
@@ -109,7 +109,7 @@ class TritonSession:
         self._calls[shapes] = found
         return found
 
-    def _call_of(self, plan: Plan, runs_before: int) -> CapturedCall:
+    def _call_of(self, plan: TritonPlan, runs_before: int) -> CapturedCall:
         """Returns the call of a plan of numbers; memory for its values is taken anew where there is too little."""
         if plan.arena_bytes > self._arena.num_bytes:
             self._calls.clear()  # they use the memory that there was
@@ -137,7 +137,7 @@ def _array(border: Border, memories: Mapping[str, Allocation]) -> DeviceArray:
     return DeviceArray(memory, shape, numpy_dtype(border.dtype), fixed(border.place.offset))
 
 
-def _constants(gpu: Device, plan: Plan, files: Mapping[str, memoryview]) -> Allocation:
+def _constants(gpu: Device, plan: TritonPlan, files: Mapping[str, memoryview]) -> Allocation:
     """Returns the constants on the device."""
     data = np.frombuffer(files[CONSTANTS_FILE], np.uint8) if CONSTANTS_FILE in files else np.empty(0, np.uint8)
     if data.size != plan.constants_bytes:
@@ -147,7 +147,7 @@ def _constants(gpu: Device, plan: Plan, files: Mapping[str, memoryview]) -> Allo
     return constants
 
 
-def _kernels(gpu: Device, plan: Plan, files: Mapping[str, memoryview], folder: str) -> dict[str, Kernel]:
+def _kernels(gpu: Device, plan: TritonPlan, files: Mapping[str, memoryview], folder: str) -> dict[str, Kernel]:
     """Returns the functions that the plan's launches name."""
     loaded = {}
     for name, kernel in plan.kernels.items():

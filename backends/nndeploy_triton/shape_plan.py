@@ -12,10 +12,10 @@ from dataclasses import replace
 from nndeploy.errors import BundleError, InputError
 from nndeploy.values.size import Dim, evaluated, fixed
 from nndeploy.values.solving import check_shapes
-from nndeploy_triton.plan import ALIGNMENT, Border, Launch, Place, Plan, check_numbers
+from nndeploy_triton.plan import ALIGNMENT, Border, Launch, Place, TritonPlan, check_numbers
 
 
-def plan_at(plan: Plan, shapes: Sequence[tuple[int, ...]]) -> Plan:
+def plan_at(plan: TritonPlan, shapes: Sequence[tuple[int, ...]]) -> TritonPlan:
     """Returns the plan of numbers for inputs of `shapes`, in their order.
 
     Raises:
@@ -47,7 +47,7 @@ def plan_at(plan: Plan, shapes: Sequence[tuple[int, ...]]) -> Plan:
     return found
 
 
-def with_sizes(plan: Plan, change: Callable[[Dim], Dim]) -> Plan:
+def with_sizes(plan: TritonPlan, change: Callable[[Dim], Dim]) -> TritonPlan:
     """Returns the plan with every size and offset changed."""
 
     def place(one: Place) -> Place:

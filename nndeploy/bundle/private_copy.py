@@ -27,7 +27,7 @@ _NO_RESERVE = 0x4000
 _HUGE_PAGES_FROM = 4 << 20
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Where a reader takes its bytes from: `view` is all of them, each part once `fetch` was called for it."""
 
     view: memoryview

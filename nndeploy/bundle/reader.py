@@ -22,7 +22,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES, decode_manifest
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
-from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
+from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, UsageError, did_you_mean
 from nndeploy.files.strict_json import parse_json
@@ -39,17 +39,17 @@ class Bundle:
     that were handed out stay valid after `close`: the memory is there until the last of them is gone.
     """
 
-    def __init__(self, data: Buffer | Source, path: Path) -> None:
+    def __init__(self, data: Buffer | ByteSource, path: Path) -> None:
         """Checks the structure and the manifest of the bundle whose bytes are `data`.
 
         Raises:
             BundleError: `data` is not a bundle, or of a newer format.
             InputOutputError: reading failed.
         """
-        source: Source = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
+        source: ByteSource = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
         self.path = path
         self.size_bytes = source.size_bytes
-        self._source: Source | None = source
+        self._source: ByteSource | None = source
         try:
             self._entries = _parsed(source, path)
             self.manifest = _manifest(source, self._entries)
@@ -140,7 +140,7 @@ class Bundle:
         if source is not None:
             source.close()
 
-    def _open_source(self) -> Source:
+    def _open_source(self) -> ByteSource:
         if self._source is None:
             raise UsageError("the bundle is closed", where=str(self.path))
         return self._source
@@ -162,7 +162,7 @@ def open_bundle(path: str | Path) -> Bundle:
     return Bundle(PrivateCopy(path, "bundle"), path)
 
 
-def _parsed(source: Source, path: Path) -> dict[str, Entry]:
+def _parsed(source: ByteSource, path: Path) -> dict[str, Entry]:
     try:
         return parse_container(source.view, source.fetch)
     except BundleError as err:
@@ -171,7 +171,7 @@ def _parsed(source: Source, path: Path) -> dict[str, Entry]:
         raise
 
 
-def _manifest(source: Source, entries: Mapping[str, Entry]) -> Manifest:
+def _manifest(source: ByteSource, entries: Mapping[str, Entry]) -> Manifest:
     entry = entries.get(MANIFEST_NAME)
     if entry is None:
         raise BundleError(f"a ZIP archive, but not a bundle: it has no {MANIFEST_NAME}")

@@ -13,7 +13,7 @@ from threading import Lock
 
 from nndeploy.bundle.container import Buffer, Entry, encode_container, parse_container
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
-from nndeploy.bundle.private_copy import GivenBytes, PrivateCopy, Source
+from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy
 from nndeploy.bundle.units_manifest import (
     CURRENT_FORMAT,
     LIBRARY_NAME,
@@ -34,14 +34,14 @@ _HINT = "make it again: nndeploy units build"
 class UnitsFile:
     """An open library of units, its structure and manifest checked; `size_bytes` is the size of the file."""
 
-    def __init__(self, data: Buffer | Source, path: Path) -> None:
+    def __init__(self, data: Buffer | ByteSource, path: Path) -> None:
         """Checks the file whose bytes are `data`.
 
         Raises:
             BundleError: they are no library of units, or of a newer format.
             InputOutputError: reading failed.
         """
-        source: Source = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
+        source: ByteSource = GivenBytes(data) if isinstance(data, bytes | memoryview) else data
         self.path, self.size_bytes, self._source = path, source.size_bytes, source
         try:
             entries = parse_container(source.view, source.fetch)

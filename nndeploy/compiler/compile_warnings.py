@@ -8,7 +8,7 @@ it was asked for.
 from collections.abc import Sequence
 
 from nndeploy.compiler.chains.built_chain import Settled
-from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.pack import Packing
 from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend
 from nndeploy.target.target import BF16_FEATURE, has_bf16, unmet
@@ -31,7 +31,7 @@ def of_precision(packing: Packing, settled: Settled) -> list[str]:
     return found
 
 
-def of_last_resorts(plan: Plan, order: Sequence[Backend]) -> list[str]:
+def of_last_resorts(plan: ChainPlan, order: Sequence[Backend]) -> list[str]:
     """Returns a line for each last resort, which is slow, that runs nodes; with the heaviest by name."""
     found = []
     for name in (backend.name for backend in order if backend.tier == LAST_RESORT_TIER and len(order) > 1):

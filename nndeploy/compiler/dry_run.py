@@ -11,7 +11,7 @@ from dataclasses import replace
 from nndeploy.bundle.report import Report
 from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.backend_order import TargetBackends
-from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, plan_chains
 from nndeploy.compiler.checked_passes import Optimised
@@ -46,7 +46,7 @@ def dry_report(
 
 
 def planned_report(
-    compilation: Compilation, packing: Packing, plan: Plan, chains: Sequence[PlannedChain] = ()
+    compilation: Compilation, packing: Packing, plan: ChainPlan, chains: Sequence[PlannedChain] = ()
 ) -> Report:
     """Returns the report of a plan, and of the chains for GPUs beside it."""
     report = report_of(packing, plan, None, compilation.findings(), chains)

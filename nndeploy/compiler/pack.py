@@ -32,7 +32,7 @@ from nndeploy.bundle.values import encode_values
 from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, precision_of
-from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
 from nndeploy.compiler.options import CompileOptions, options_to_json
@@ -135,7 +135,7 @@ def pack(
 
 def report_of(
     packing: Packing,
-    plan: Plan,
+    plan: ChainPlan,
     settled: Settled | None,
     findings: Findings,
     chains: Sequence[PlannedChain | SettledChain],
@@ -169,7 +169,7 @@ def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
 
 def _built(
     order: Sequence[Backend],
-    plan: Plan,
+    plan: ChainPlan,
     settled: Settled | None,
     *,
     passes: tuple[PassReport, ...] = (),
@@ -199,7 +199,7 @@ def _no_gpu(chain: PlannedChain | SettledChain) -> list[str]:
     return [f"no backend for GPUs takes a part of the model: the portable chain serves {target} too"]
 
 
-def _transforms(plan: Plan) -> tuple[PassReport, ...]:
+def _transforms(plan: ChainPlan) -> tuple[PassReport, ...]:
     return tuple(PassReport(f"{TRANSFORMS}{backend}", count) for backend, count in plan.placement.transformed)
 
 
@@ -296,7 +296,7 @@ def _versions(packing: Packing) -> dict[str, str]:
     return {name: version for who in everyone for name, version in who.versions.items()}
 
 
-def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
+def _node_reports(plan: ChainPlan, order: Sequence[str]) -> list[NodeReport]:
     region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
     reports = []
     for node in plan.model.graph:
@@ -321,7 +321,7 @@ def _node_reports(plan: Plan, order: Sequence[str]) -> list[NodeReport]:
     return reports
 
 
-def _submodel_reports(plan: Plan, nodes: Sequence[NodeReport]) -> list[SubmodelReport]:
+def _submodel_reports(plan: ChainPlan, nodes: Sequence[NodeReport]) -> list[SubmodelReport]:
     reports = []
     for i, region in enumerate(plan.regions):
         name = plan.submodel_id(i)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from nndeploy.bundle.report import Report
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.chains.built_chain import Settled
-from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pack import Packing
@@ -30,7 +30,7 @@ def check_settled(compilation: Compilation, packing: Packing, settled: Settled) 
 
 
 def check_plans(
-    options: CompileOptions, plans: Sequence[tuple[Plan, TargetBackends]], report: Callable[[], Report]
+    options: CompileOptions, plans: Sequence[tuple[ChainPlan, TargetBackends]], report: Callable[[], Report]
 ) -> None:
     """Checks the shares of each plan; `report` is asked for where one fails.
 

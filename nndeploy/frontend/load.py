@@ -36,7 +36,7 @@ from nndeploy.values.types import DimRange
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
+ModelSource: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model
 Shapes: TypeAlias = Mapping[str, str | ShapeSpec | Sequence[object]]
 
 
@@ -64,7 +64,7 @@ class LoadedModel:
 
 
 def load_model(
-    source: Source,
+    source: ModelSource,
     *,
     shapes: Shapes | None = None,
     extra_domains: Set[str] = frozenset(),
@@ -121,7 +121,7 @@ def load_model(
 
 
 @contextmanager
-def _naming(source: Source) -> Iterator[None]:
+def _naming(source: ModelSource) -> Iterator[None]:
     """Puts the file's name into errors."""
     try:
         yield
@@ -131,7 +131,9 @@ def _naming(source: Source) -> Iterator[None]:
         raise
 
 
-def _gated_and_parsed(source: Source, limits: Limits, extra_domains: Set[str]) -> "tuple[onnx.ModelProto, _Hash, int]":
+def _gated_and_parsed(
+    source: ModelSource, limits: Limits, extra_domains: Set[str]
+) -> "tuple[onnx.ModelProto, _Hash, int]":
     """Returns the model, a running hash of its bytes, which are not kept, and the bytes of its weights."""
     if isinstance(source, str | os.PathLike):
         data, facts = check_file(Path(source), limits, extra_domains)
@@ -154,11 +156,11 @@ def _serialised(source: bytes | onnx.ModelProto | ir.Model) -> bytes:
         raise ModelError(f"the model cannot be serialised: {err}", hint="a model has less than 2 GiB") from err
 
 
-def _folder_of(source: Source, folder: Path | None) -> Path | None:
+def _folder_of(source: ModelSource, folder: Path | None) -> Path | None:
     return Path(source).parent if isinstance(source, str | os.PathLike) and folder is None else folder
 
 
-def _name_of(source: Source, model: onnx.ModelProto) -> str:
+def _name_of(source: ModelSource, model: onnx.ModelProto) -> str:
     return Path(source).stem if isinstance(source, str | os.PathLike) else model.graph.name or "model"
 
 

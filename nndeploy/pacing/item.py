@@ -73,7 +73,7 @@ class PlanMemory:
         )
 
 
-class Item:
+class ItemMemory:
     """One item at a time that is under way: what it may take, and what its threads did."""
 
     def __init__(self, num_points: int, num_workers: int) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from nndeploy.errors import DataError
 from nndeploy.pacing.achieved import PaceRecord
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.item import Item, PlanMemory
+from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.load_curve import Loads, calm_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.paced_shape import (
@@ -81,8 +81,8 @@ class Pacer:
         self._library = library
         self._num_threads = num_threads
         self._lock = threading.Lock()
-        self._free: list[Item] = []
-        self._ended: list[tuple[PacedShape, Item, int, float]] = []
+        self._free: list[ItemMemory] = []
+        self._ended: list[tuple[PacedShape, ItemMemory, int, float]] = []
         self._looked_at = time.monotonic()
         self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
@@ -126,7 +126,7 @@ class Pacer:
             self.has_slice &= bool(self._library.slice(SLICE_NS))
         with self._lock:
             shape = self._shape(shapes)
-            item = self._free.pop() if self._free else Item(len(self.points), self._num_threads)
+            item = self._free.pop() if self._free else ItemMemory(len(self.points), self._num_threads)
             memory, cap, reserve = shape.memory, shape.cap, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
             cap = max(1, deadline - time.monotonic_ns())
@@ -279,7 +279,7 @@ class Pacer:
         self._ended.clear()
         self._looked_at = time.monotonic()
 
-    def _learn(self, shape: PacedShape, item: Item, cap: int, reserve: float) -> None:
+    def _learn(self, shape: PacedShape, item: ItemMemory, cap: int, reserve: float) -> None:
         did, latency = item.workers[0], item.latency
         self._records.append(
             PaceRecord(

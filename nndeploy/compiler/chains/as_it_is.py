@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from nndeploy.compiler.chains.built_chain import Settled
-from nndeploy.compiler.chains.chain_plan import Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle_planned
 from nndeploy.errors import BundleError, CheckError, ModelError, NndeployError, one_line
@@ -81,7 +81,7 @@ def _refusal(setting: Setting, model: ir.Model, backend: Backend) -> str:
     return next((answer.reason for answer in said if not answer.ok), "")
 
 
-def plan_as_it_is(model: ir.Model, taker: Backend, order: Sequence[Backend]) -> Plan:
+def plan_as_it_is(model: ir.Model, taker: Backend, order: Sequence[Backend]) -> ChainPlan:
     """Returns the plan in which `taker` has every node, of all that might have been asked; all nodes count alike."""
     names = [node_name(node) for node in model.graph]
     not_asked = Support(False, "was not asked: the whole model goes on as it is")
@@ -89,4 +89,4 @@ def plan_as_it_is(model: ir.Model, taker: Backend, order: Sequence[Backend]) -> 
     placement = Placement(model, answers, dict.fromkeys(names, taker.name))
     costs = Costs(dict.fromkeys(names, 1.0), {})
     regions = (Region(taker.name, tuple(model.graph)),) if names else ()
-    return Plan("", placement, regions, placement.backend_of, {}, costs)
+    return ChainPlan("", placement, regions, placement.backend_of, {}, costs)

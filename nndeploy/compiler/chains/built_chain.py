@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.bundle.report import CheckReport
-from nndeploy.compiler.chains.chain_plan import Piece, Plan
+from nndeploy.compiler.chains.chain_plan import ChainPlan, Piece
 from nndeploy.plugin.interface import Artifact
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value, ValueType
@@ -44,7 +44,7 @@ class Settled:
     no reference engine could run the model); `types` the type of each of those.
     """
 
-    plan: Plan
+    plan: ChainPlan
     pieces: tuple[BuiltPiece, ...]
     boundaries: tuple[Mapping[str, Value], ...]
     types: Mapping[str, ValueType]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who runs what in one chain: backends are asked, nodes are placed, and the regions become models of their own.
 
-    model, backends in order, pins -> placement -> islands merged -> `Plan` -> `Piece`s
+    model, backends in order, pins -> placement -> islands merged -> `ChainPlan` -> `Piece`s
 
 Laws: every node is in exactly one piece; a backend is asked once of the same graph.
 """
@@ -23,7 +23,7 @@ from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend, Support
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChainPlan:
     """Who runs what: the placement, the regions in running order, and what the nodes cost."""
 
     prefix: str
@@ -61,7 +61,7 @@ def plan_for(
     order: Sequence[Backend],
     pins: Sequence[tuple[str, str]] = (),
     banned: Banned | None = None,
-) -> Plan:
+) -> ChainPlan:
     """Returns who runs which node of `model`, asked of the backends in `order`."""
     by_name = {backend.name: backend for backend in order}
 
@@ -88,10 +88,10 @@ def plan_for(
     costs = costs_of(placement.model)
     last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
     regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
-    return Plan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
+    return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
 
 
-def pieces_of(plan: Plan) -> list[Piece]:
+def pieces_of(plan: ChainPlan) -> list[Piece]:
     """Returns the regions of a plan as models, in running order."""
     between = values_between(list(plan.regions), plan.model.graph)
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan -> built submodels: each piece through its backend's build, run on the samples, compared with the reference.
+"""A plan -> built submodels: each piece through its backend's build, run on the samples, compared with the reference.
 
     place -> regions -> pieces -> build (several at once) -> compare
       a failed build or wrong numbers: the piece's nodes are taken from that backend, with the reason, and again
@@ -17,7 +17,7 @@ import onnx_ir as ir
 from nndeploy.compiler.chains.between_pieces import types_between_pieces, values_between_pieces
 from nndeploy.compiler.chains.build_piece import Outcome, build_piece
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled
-from nndeploy.compiler.chains.chain_plan import Piece, Plan, pieces_of, plan_for
+from nndeploy.compiler.chains.chain_plan import ChainPlan, Piece, pieces_of, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting, options_for
 from nndeploy.errors import ModelError
 from nndeploy.partition.placement import Banned
@@ -34,7 +34,7 @@ def settle(
     order: Sequence[Backend],
     pins: Sequence[tuple[str, str]] = (),
     *,
-    first: Plan | None = None,
+    first: ChainPlan | None = None,
     memo: Memo | None = None,
 ) -> Settled:
     """Returns a plan that was built and checked, moving nodes to the next backend until all is right.
@@ -68,7 +68,7 @@ def settle(
             lost.append(f"{piece.backend} lost {len(piece.nodes)} nodes: {outcome.failure}")
 
 
-def settle_planned(setting: Setting, plan: Plan) -> tuple[Settled | None, str]:
+def settle_planned(setting: Setting, plan: ChainPlan) -> tuple[Settled | None, str]:
     """Returns `plan` once it was built and checked as it stands; None and the reason where that fails."""
     pieces = pieces_of(plan)
     boundaries, note = values_between_pieces(setting, pieces)
@@ -81,7 +81,7 @@ def settle_planned(setting: Setting, plan: Plan) -> tuple[Settled | None, str]:
 
 def _settled(
     setting: Setting,
-    plan: Plan,
+    plan: ChainPlan,
     outcomes: Sequence[Outcome],
     boundaries: tuple[Mapping[str, Value], ...],
     dropped: tuple[str, ...],

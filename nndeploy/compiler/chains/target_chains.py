@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
-from nndeploy.compiler.chains.chain_plan import Plan, plan_for
+from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle
 
@@ -28,7 +28,7 @@ class PlannedChain:
 
     id: str
     backends: TargetBackends
-    plan: Plan
+    plan: ChainPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SettledChain:
     settled: Settled
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ChainPlan:
         """Who runs what."""
         return self.settled.plan
 

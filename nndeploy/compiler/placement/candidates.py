@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from nndeploy.compiler.chains.assumed_sizes import STEPS
-from nndeploy.compiler.chains.chain_plan import Plan, plan_for
+from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.partition.speeds import chain_seconds
@@ -48,7 +48,7 @@ class Planned:
     """A recipe's plan, and the seconds that a call of it is predicted to take."""
 
     recipe: Recipe
-    plan: Plan
+    plan: ChainPlan
     seconds: float
 
     @property
@@ -95,7 +95,7 @@ def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
     return Recipe("priority", OPTIMISED, tuple(backend.name for backend in order), pins)
 
 
-def other_recipes(graphs: Graphs, first: Plan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+def other_recipes(graphs: Graphs, first: ChainPlan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
     """Returns the recipes beside the split by priority, whose plan is `first`."""
     found = []
     if EXPORTED in graphs and not pins:
@@ -185,10 +185,10 @@ def literal(name: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 
-def share_placed(plan: Plan, backend: str) -> float:
+def share_placed(plan: ChainPlan, backend: str) -> float:
     """Returns the share of the compute that a backend has in a plan."""
     return sum(plan.costs.share(node) for node, has_it in plan.backend_of.items() if has_it == backend)
 
 
-def _share_taken(plan: Plan, backend: str) -> float:
+def _share_taken(plan: ChainPlan, backend: str) -> float:
     return sum(plan.costs.share(node) for node, answer in plan.placement.answers[backend].items() if answer.ok)

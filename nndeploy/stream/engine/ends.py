@@ -18,7 +18,7 @@ from nndeploy.stream.items import Item
 from nndeploy.stream.records import Record
 
 
-class Source:
+class Entrance:
     """Lets items in, one after the other, as long as there is room and no stop is asked for.
 
     Where the stream is paced, an item that was read is held until its time has come.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.engine.assembly import Assembly, Programs
-from nndeploy.stream.engine.ends import Exit, Source
+from nndeploy.stream.engine.ends import Entrance, Exit
 from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.queues import QueueFigures
@@ -137,7 +137,7 @@ class Stream:
 
         self._exit.write = write
         reading = self._reading.clocks()[0]
-        schedule.add(Source(items, schedule, self._assembly.entry, self._stop, reading, self.pacing))
+        schedule.add(Entrance(items, schedule, self._assembly.entry, self._stop, reading, self.pacing))
         try:
             schedule.run()
             self._end(sink)

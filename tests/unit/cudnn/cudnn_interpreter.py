@@ -41,7 +41,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
 
 
 class InterpretedPlan:
-    """Stands for `nndeploy_cudnn.library.Plan`."""
+    """Stands for `nndeploy_cudnn.library.LoadedPlan`."""
 
     def __init__(self, text: bytes) -> None:
         self.graph = json.loads(text)["operationGraph"]

@@ -19,7 +19,15 @@ from nndeploy_native import library
 from nndeploy_native import session as session_module
 from nndeploy_native.arena import Arena
 from nndeploy_native.isa import ISAS, isa_for
-from nndeploy_native.plan import CONSTANTS_FILE, LIBRARY_FILE, PLAN_FILE, Border, Plan, plan_from_json, plan_to_json
+from nndeploy_native.plan import (
+    CONSTANTS_FILE,
+    LIBRARY_FILE,
+    PLAN_FILE,
+    Border,
+    NativePlan,
+    plan_from_json,
+    plan_to_json,
+)
 from nndeploy_native.plan_check import seal_of
 from nndeploy_native.plugin import Plugin
 from nndeploy_native.session import open_session
@@ -156,7 +164,7 @@ def test_libraries_of_two_artifacts_are_not_mixed_up(tmp_path: Path) -> None:
 
 def test_plan_survives_the_round_trip() -> None:
     borders = (Border("x", (1, 2)), Border("z", (1, 1, 2, 2, 16), "blocked bf16"))
-    plan = Plan("x86-64-v3", 64, 4096, 128, borders, (Border("y", ()),), ({"kernel": "pointwise", "n": 1},))
+    plan = NativePlan("x86-64-v3", 64, 4096, 128, borders, (Border("y", ()),), ({"kernel": "pointwise", "n": 1},))
     assert plan_from_json(plan_to_json(plan)) == plan
 
 
@@ -174,7 +182,7 @@ def test_plan_survives_the_round_trip() -> None:
     ],
 )
 def test_malformed_plan_is_refused(member: str, value: object) -> None:
-    good = json.loads(plan_to_json(Plan("x86-64-v3", 64, 0, 0, (Border("x", (1,)),), (Border("y", (1,)),))))
+    good = json.loads(plan_to_json(NativePlan("x86-64-v3", 64, 0, 0, (Border("x", (1,)),), (Border("y", (1,)),))))
     with pytest.raises(BundleError, match=r"malformed plan\.json"):
         plan_from_json(json.dumps({**good, member: value}).encode())
 

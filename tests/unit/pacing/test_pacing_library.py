@@ -17,7 +17,7 @@ from nndeploy_native.library import library_from_source
 from nndeploy.errors import BundleError
 from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing import item as items
-from nndeploy.pacing.item import Item, PlanMemory
+from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, serial_plan
 
@@ -26,13 +26,13 @@ SECOND = 1000 * MS
 WHOLE, ONE_PART = np.full(4, False), np.ones(4, np.int64)
 
 
-def item_of(plan: PacePlan | None, num_points: int = 4) -> Item:
-    item = Item(num_points, 1)
+def item_of(plan: PacePlan | None, num_points: int = 4) -> ItemMemory:
+    item = ItemMemory(num_points, 1)
     item.take(None if plan is None else PlanMemory(plan, np.arange(num_points)))
     return item
 
 
-def passed(library: PaceLibrary, item: Item, cap: int, *, begin: int = 0) -> None:
+def passed(library: PaceLibrary, item: ItemMemory, cap: int, *, begin: int = 0) -> None:
     library.begin(item.address, begin, cap)
     for point in range(len(item.times)):
         library.passes(point)
@@ -125,7 +125,7 @@ def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibra
 def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(pace_library: PaceLibrary) -> None:
     plan = PacePlan(np.full(4, 25.0 * MS), np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     for stretch, sleeps in ((1.0, 1), (3.0, 0)):
-        item = Item(4, 1)
+        item = ItemMemory(4, 1)
         memory = PlanMemory(plan, np.arange(4), stretch)
         item.take(memory)
         pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 25 * MS, 140 * MS)
@@ -179,7 +179,7 @@ def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(pace_library:
 def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
     several = [item_of(None) for _ in range(4)]
 
-    def work(item: Item, rounds: int) -> None:
+    def work(item: ItemMemory, rounds: int) -> None:
         pace_library.begin(item.address, 0, SECOND)
         for _ in range(rounds):
             pace_library.passes(rounds % 4)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nndeploy_native.library import library_from_source, zig_missing
 
 from nndeploy.files.shared_object import library_from_bytes
-from nndeploy.pacing.item import Item, PlanMemory
+from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.load_curve import (
     WINDOW_NS,
     Timeline,
@@ -60,9 +60,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return made
 
 
-def slept_by(library: ctypes.CDLL, plan: PacePlan, cap: int) -> Item:
+def slept_by(library: ctypes.CDLL, plan: PacePlan, cap: int) -> ItemMemory:
     """Passes all parts of a plan on a clock that only work and sleeps move."""
-    now, item, num = ctypes.c_int64.in_dll(library, "now"), Item(len(plan.amounts), 1), len(plan.amounts)
+    now, item, num = ctypes.c_int64.in_dll(library, "now"), ItemMemory(len(plan.amounts), 1), len(plan.amounts)
     item.take(PlanMemory(plan, np.arange(num)))
     now.value += MS  # what was worked for the item before does not count once the thread has rested
     ctypes.c_int64.in_dll(library, "rested").value += MS

@@ -19,7 +19,7 @@ from nndeploy_onnxruntime.pace_trials import NoPointsError
 from nndeploy_onnxruntime.placed_points import spaced
 from nndeploy_onnxruntime.segment_models import Parts
 
-from nndeploy.pacing.item import Item
+from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PART_NS
 from nndeploy.plugin.interface import OpenOptions, Session
@@ -76,7 +76,7 @@ def paced(text: str, library: PaceLibrary, sample: Mapping[str, Any] | None = SA
 
 def passed(session: Session, library: PaceLibrary, num_points: int, inputs: Mapping[str, Any] = SAMPLE) -> list[int]:
     """Returns the numbers of the points that a run passes, in order; checks the run's results."""
-    item = Item(num_points, 1)
+    item = ItemMemory(num_points, 1)
     item.order[:] = -1
     library.begin(item.address, 0, 0)
     session.run(inputs)

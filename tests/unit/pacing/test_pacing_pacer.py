@@ -4,7 +4,7 @@
 import time
 
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.item import Item
+from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.paced_shape import END_NS, MOST_RESERVE, PacedShape
 from nndeploy.pacing.pacer import CALM_RUNS, Pacer
@@ -46,7 +46,7 @@ def planned_after(latencies: list[int], caps: list[int]) -> PacedShape:
     """Returns what is known of runs of 40 ms, planned for a cap of 100 ms, after some of these latencies and caps."""
     pacer = Pacer(None, PaceGoal(CAP), 1)  # type: ignore[arg-type]
     pacer.add_points([("first", False), ("second", False)])
-    shape, item = PacedShape(), Item(2, 1)
+    shape, item = PacedShape(), ItemMemory(2, 1)
     item.times[:] = 20 * MS
     item.order[:] = range(2)
     for latency, cap in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, caps, strict=True)):

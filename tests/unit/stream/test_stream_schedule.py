@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from streaming import within_limit
 
-from nndeploy.stream.engine.ends import Exit, Source
+from nndeploy.stream.engine.ends import Entrance, Exit
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.engine.queues import BasicQueue
 from nndeploy.stream.engine.schedule import Schedule
@@ -57,7 +57,7 @@ class Line:
                 read(index)
                 yield Item(index, "made up", str(index), dict)
 
-        source = Source(items(), self.schedule, self.entry, Stop(), Stage("source", 1).clocks()[0])
+        source = Entrance(items(), self.schedule, self.entry, Stop(), Stage("source", 1).clocks()[0])
         self.schedule.add(source)
         within_limit(self.schedule.run)
         assert self.schedule.join(10)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nndeploy_triton.plan import Border, Kernel, Launch, Place, Plan, grid_of, plan_from_json, plan_to_json
+from nndeploy_triton.plan import Border, Kernel, Launch, Place, TritonPlan, grid_of, plan_from_json, plan_to_json
 
 from nndeploy.errors import BundleError
 
@@ -26,7 +26,7 @@ LAUNCH = Launch(
     (("out", Place("arena", 256)), ("x", Place("arena", 0))),
     (("num_elements", 300), ("num_groups", 2), ("num_rows", 5)),
 )
-PLAN = Plan(
+PLAN = TritonPlan(
     arena_bytes=512,
     constants_bytes=256,
     inputs=(Border("x", Place("arena", 0), "float32", (5, 6)),),
@@ -61,7 +61,7 @@ borders = st.builds(
 
 @given(st.lists(borders, max_size=3).map(tuple), st.lists(borders, max_size=3).map(tuple))
 def test_any_borders_come_back(inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> None:
-    plan = Plan(10_000, 10_000, inputs, outputs, {}, ())
+    plan = TritonPlan(10_000, 10_000, inputs, outputs, {}, ())
     assert plan_from_json(plan_to_json(plan)) == plan
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from nndeploy_triton.plan import Border, Kernel, Place, Plan, plan_to_json
+from nndeploy_triton.plan import Border, Kernel, Place, TritonPlan, plan_to_json
 from nndeploy_triton.plan import Launch as PlannedLaunch
 from nndeploy_triton.session import TritonSession, open_session
 
@@ -28,7 +28,7 @@ KERNEL = Kernel(
     num_warps=2,
     shared_bytes=0,
 )
-PLAN = Plan(
+PLAN = TritonPlan(
     arena_bytes=768,
     constants_bytes=256,
     inputs=(Border("x", Place("arena", 0), "float32", (2, 3)),),
@@ -79,7 +79,7 @@ def opened(files: dict[str, memoryview] = FILES, device_name: str = "cuda:0") ->
     return open_session(files, METADATA, OpenOptions(device=device_name))
 
 
-def with_plan(plan: Plan) -> dict[str, memoryview]:
+def with_plan(plan: TritonPlan) -> dict[str, memoryview]:
     return {**FILES, "sm_89/plan.json": memoryview(plan_to_json(plan))}
 
 
@@ -177,7 +177,7 @@ def test_outputs_outlive_their_session(driver: HostDriver) -> None:
 
 
 def test_a_plan_without_launches_still_copies(driver: HostDriver) -> None:
-    plan = Plan(256, 256, PLAN.inputs, (Border("y", Place("arena", 0), "float32", (3, 2)),), {}, ())
+    plan = TritonPlan(256, 256, PLAN.inputs, (Border("y", Place("arena", 0), "float32", (3, 2)),), {}, ())
     np.testing.assert_array_equal(opened(with_plan(plan)).run({"x": X})["y"].numpy(), X.reshape(3, 2))
     assert driver.live_graphs == 0
 

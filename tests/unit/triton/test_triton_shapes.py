@@ -16,8 +16,8 @@ from nndeploy_triton.plan import (
     Border,
     Kernel,
     Place,
-    Plan,
     Shapes,
+    TritonPlan,
     arena_offset,
     plan_from_json,
     plan_to_json,
@@ -49,7 +49,7 @@ KERNEL = Kernel(
     num_warps=1,
     shared_bytes=0,
 )
-PLAN = Plan(
+PLAN = TritonPlan(
     arena_bytes=256 * (25 + 1 + 25),
     constants_bytes=0,
     inputs=(
