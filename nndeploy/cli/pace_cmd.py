@@ -13,8 +13,8 @@ from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.pace_edges import edges, write_plan
 from nndeploy.cli.pace_options import goal_of
-from nndeploy.cli.pace_pairs import pairs, write_plan
 from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
@@ -107,9 +107,9 @@ def pace(
     assert found is not None
     if page is not None:
         write_page(page, pace_page(model, plan, loads, found, has_slice=has_slice))
-    named = list(zip(pairs([point.name for point in plan]), plan, strict=True))
+    named = list(zip(edges([point.name for point in plan]), plan, strict=True))
     if as_json:
-        points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
+        points = [{"pair": edge, **dataclasses.asdict(point)} for edge, point in named]
         print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), "points": points})
         return
     _print_plan(named, found.cap_ms, None if shows_all else SHOWN)
@@ -130,16 +130,16 @@ def _print_plan(named: Sequence[tuple[str, PlannedPoint]], cap_ms: float, num_sh
     longest = sorted(named, key=lambda one: -one[1].amount_us)[:num_shown] if num_shown else named
     print_table(
         f"the {len(longest)} longest operators" if num_shown else "operators",
-        ("pair", "us", "share", "parts", "sleep behind it, us"),
+        ("edge", "us", "share", "parts", "sleep behind it, us"),
         (
             (
-                pair,
+                edge,
                 f"{one.amount_us:.0f}",
                 f"{one.amount_us / 10 / work_ms:.1f}%",
                 str(one.parts),
                 f"{one.delay_us:.0f}",
             )
-            for pair, one in longest
+            for edge, one in longest
         ),
         right=("us", "share", "parts", "sleep behind it, us"),
     )

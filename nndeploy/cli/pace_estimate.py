@@ -10,7 +10,7 @@ from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.steps import steps_of
 from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.pace_pairs import pairs
+from nndeploy.cli.pace_edges import edges
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.pacing.estimate import estimated_ns, has_rates
 from nndeploy.pacing.goal import PaceGoal
@@ -58,7 +58,7 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
         "unit": "us" if has_rates(target) else "share",
         "points": [
             {
-                "pair": pair,
+                "pair": edge,
                 "flops": amount.flops,
                 "bytes": amount.bytes,
                 "share": share,
@@ -66,8 +66,8 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
                 "delay_share": weight,
                 "delay_us": weight * (cap - plan.total) / 1e3 if cap else None,
             }
-            for pair, amount, share, ns, weight in zip(
-                pairs(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
+            for edge, amount, share, ns, weight in zip(
+                edges(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
                 strict=True,
             )
         ],
@@ -106,7 +106,7 @@ def _print(report: dict[str, Any], cap: float, total: float, num_shown: int | No
     columns = ["MFLOP", "kB", "work", "delay"]
     print_table(
         f"the {len(longest)} longest operators" if num_shown else "operators",
-        ("pair", *columns),
+        ("edge", *columns),
         (
             (
                 point["pair"],

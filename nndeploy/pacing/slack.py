@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delays on ways that have time left beside the longest ones, such that their load is the flattest.
 
-While a pair waits d behind work a, its load is a / (a + d), and the mean square of the load over that time weighs
-a^2 / (a + d). The sum of that over all pairs is what is made least: of two delays the one that is shorter for its work
-gains more. (The sum of the delays alone is the same for many plans, and fills one pair while the next stays empty.)
+While an edge waits d behind work a, its load is a / (a + d), and the mean square of the load over that time weighs
+a^2 / (a + d). The sum of that over all edges is what is made least: of two delays the one that is shorter for its work
+gains more. (The sum of the delays alone is the same for many plans, and fills one edge while the next stays empty.)
 
-What is unknown is when operators start. A chain of pairs counts as one, whose delay is shared in proportion, and an
+What is unknown is when operators start. A chain of edges counts as one, whose delay is shared in proportion, and an
 operator on a longest way starts when it must: networks whose branches join again on the longest way, as those of
 residual and inception blocks do, leave nothing to be solved. For all others HiGHS solves a linear program, in which the
 worth of a delay falls in steps.
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import NndeployError, UnavailableError
-from nndeploy.pacing.pair_graph import Chains, PairGraph
+from nndeploy.pacing.operator_graph import Chains, OperatorGraph
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -30,13 +30,13 @@ _ROUNDING = 1e-9
 """Of the total."""
 
 
-def with_slack(graph: PairGraph, delays: _Array, level: float, total_ns: float) -> _Array:
+def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: float) -> _Array:
     """Returns delays that are no shorter than `delays`, which are `level` x amounts or at their bounds.
 
     Raises:
         UnavailableError: HiGHS is needed, and not installed.
     """
-    if not graph.pairs:
+    if not graph.edges:
         return delays
     chains, levels = graph.chains(), (1.0 + level) * _STEP ** np.arange(_STEPS) - 1.0
     steps = _steps(graph, levels)
@@ -61,8 +61,8 @@ def with_slack(graph: PairGraph, delays: _Array, level: float, total_ns: float) 
     return delays + more
 
 
-def _steps(graph: PairGraph, levels: _Array) -> _Array:
-    """Returns by how much the delay of each pair can grow from each of the levels to the next one."""
+def _steps(graph: OperatorGraph, levels: _Array) -> _Array:
+    """Returns by how much the delay of each edge can grow from each of the levels to the next one."""
     amounts, bounds = graph.amounts[graph.sources], graph.bounds[graph.sources]
     reached = np.minimum(np.append(levels, levels[-1] + _NO_END), bounds[:, None])
     steps: _Array = amounts[:, None] * np.diff(reached, axis=1)
@@ -76,7 +76,7 @@ def _worths(levels: _Array) -> _Array:
     return worths
 
 
-def _windows(graph: PairGraph, delays: _Array, total_ns: float) -> tuple[_Array, _Array]:
+def _windows(graph: OperatorGraph, delays: _Array, total_ns: float) -> tuple[_Array, _Array]:
     """Returns from when until when each operator may start.
 
     What nothing is before starts at once, and what nothing follows as late as it may: that leaves most to sleep in.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays of all target pairs of a graph, out of the total that is granted.
+"""Delays of all edges of a graph, out of the total that is granted.
 
 First every delay is `units` x one level (`PacePolicy`), which is as high as the total allows: where units are amounts,
 the longest stretch of work is thereby the shortest. The length of the graph at a level is the maximum over its ways,
@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import UsageError
-from nndeploy.pacing.pair_graph import PairGraph
+from nndeploy.pacing.operator_graph import OperatorGraph
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.slack import with_slack
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def solve(graph: PairGraph, total_ns: float, policy: PacePolicy = PacePolicy.PROPORTIONAL) -> _Array:
-    """Returns the delay of each pair, in nanoseconds; with them the graph is at most `total_ns` long.
+def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy.PROPORTIONAL) -> _Array:
+    """Returns the delay of each edge, in nanoseconds; with them the graph is at most `total_ns` long.
 
     Raises:
         UsageError: the graph is longer without any delay.
@@ -44,10 +44,10 @@ def solve(graph: PairGraph, total_ns: float, policy: PacePolicy = PacePolicy.PRO
     return with_slack(graph, delays, level, total_ns) if policy is PacePolicy.SOLVED else delays
 
 
-def _level(graph: PairGraph, units: _Array, most: _Array, total_ns: float) -> float:
+def _level(graph: OperatorGraph, units: _Array, most: _Array, total_ns: float) -> float:
     """Returns the highest level at which the graph is at most `total_ns` long, or one at which nothing grows any more.
 
-    The delay of a pair is `units` x level, until level `most`. Between two of those the length is convex: the longest
+    The delay of an edge is `units` x level, until level `most`. Between two of those the length is convex: the longest
     way at a level that is too high tells a lower one at which that way fits, until no way is too long.
     """
     marks = np.unique(most[(units > 0) & np.isfinite(most)]).tolist()

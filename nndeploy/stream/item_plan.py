@@ -10,7 +10,7 @@ runner, while the processors before and behind it work beside it: they count for
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nndeploy.pacing.pair_graph import PairGraph
+from nndeploy.pacing.operator_graph import OperatorGraph
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.solving import solve
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
@@ -107,7 +107,7 @@ class _Graph:
 
     def __init__(self, plan: StreamPlan, amounts: Mapping[str, float]) -> None:
         self._amounts, self._bounds = list[float](), list[float]()
-        self._pairs = list[tuple[int, int]]()
+        self._edges = list[tuple[int, int]]()
         self.joins = list[tuple[int, int]]()
         join = self._operator(0.0, [])
         for level in plan.levels:
@@ -117,13 +117,13 @@ class _Graph:
             after = self._operator(0.0, ends)
             self.joins.append((join, after))
             join = after
-        self.graph = PairGraph(self._amounts, self._pairs, self._bounds)
+        self.graph = OperatorGraph(self._amounts, self._edges, self._bounds)
 
     def _operator(self, amount: float, before: Sequence[int], bound: float = 0.0) -> int:
         self._amounts.append(amount)
         self._bounds.append(bound)
         number = len(self._amounts) - 1
-        self._pairs += [(one, number) for one in before]
+        self._edges += [(one, number) for one in before]
         return number
 
     def _pipeline(self, pipeline: PipelinePlan, amounts: Mapping[str, float], join: int) -> list[int]:

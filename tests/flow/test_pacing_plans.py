@@ -457,7 +457,7 @@ def test_an_estimate_needs_amounts(models: dict[str, Path], capsys: pytest.Captu
     assert "does not say what its operators compute" in line
 
 
-def test_pairs_are_shown(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_edges_are_shown(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["pace", str(models["onnxruntime"]), "--cpu-limit", "50%", "--runs", "1", "--json"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     names = [point["name"] for point in points]

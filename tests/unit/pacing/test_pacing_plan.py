@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nndeploy.errors import UsageError
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pair_graph import PairGraph
+from nndeploy.pacing.operator_graph import OperatorGraph
 from nndeploy.pacing.plan import PART_NS, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.solving import solve
@@ -28,7 +28,7 @@ def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
 @given(AMOUNTS, st.sampled_from(PacePolicy))
 def test_delays_are_those_that_the_policy_gives_a_row(amounts: list[float], policy: PacePolicy) -> None:
     last = len(amounts) - 1
-    graph = PairGraph(amounts, [(i, i + 1) for i in range(last)])
+    graph = OperatorGraph(amounts, [(i, i + 1) for i in range(last)])
     slack = max(1e3, graph.calm_ns)
     delays = solve(graph, graph.calm_ns + slack, policy)
     plan = serial_plan(np.array(amounts), np.full(len(amounts), False), 1e15, 0.0, policy)

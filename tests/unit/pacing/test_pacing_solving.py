@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.pacing import slack
-from nndeploy.pacing.pair_graph import PairGraph
+from nndeploy.pacing.operator_graph import OperatorGraph
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.solving import solve
 
@@ -24,45 +24,45 @@ AMOUNT = st.one_of(st.just(0.0), st.floats(1.0, 1e6))
 BOUND = st.one_of(st.just(math.inf), st.just(0.0), st.floats(0.1, 20.0))
 
 
-def serial_graph(amounts: Sequence[float]) -> PairGraph:
-    return PairGraph(amounts, [(i, i + 1) for i in range(len(amounts) - 1)])
+def serial_graph(amounts: Sequence[float]) -> OperatorGraph:
+    return OperatorGraph(amounts, [(i, i + 1) for i in range(len(amounts) - 1)])
 
 
 @st.composite
-def graphs(draw: st.DrawFn, bounds: st.SearchStrategy[float] = BOUND) -> PairGraph:
+def graphs(draw: st.DrawFn, bounds: st.SearchStrategy[float] = BOUND) -> OperatorGraph:
     size = draw(st.integers(2, 12))
     amounts = draw(st.lists(AMOUNT, min_size=size, max_size=size).filter(lambda amounts: max(amounts) > 0))
-    pairs = draw(st.sets(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)).filter(lambda p: p[0] < p[1])))
+    edges = draw(st.sets(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)).filter(lambda p: p[0] < p[1])))
     names = draw(st.permutations(range(size)))  # numbers of operators say nothing about their order
-    return PairGraph(
+    return OperatorGraph(
         [amounts[names.index(i)] for i in range(size)],
-        [(names[a], names[b]) for a, b in sorted(pairs)],
+        [(names[a], names[b]) for a, b in sorted(edges)],
         draw(st.lists(bounds, min_size=size, max_size=size)),
     )
 
 
-def way_lengths(graph: PairGraph, delays: NDArray) -> list[float]:
+def way_lengths(graph: OperatorGraph, delays: NDArray) -> list[float]:
     """Returns the length of every way through the graph, each walked by itself."""
-    into = {b for _, b in graph.pairs}
+    into = {b for _, b in graph.edges}
     after: dict[int, list[int]] = {}
-    for pair, (a, _) in enumerate(graph.pairs):
-        after.setdefault(a, []).append(pair)
+    for edge, (a, _) in enumerate(graph.edges):
+        after.setdefault(a, []).append(edge)
 
     def walk(operator: int, length: float) -> list[float]:
         length += float(graph.amounts[operator])
-        ways = [walk(graph.pairs[pair][1], length + float(delays[pair])) for pair in after.get(operator, [])]
+        ways = [walk(graph.edges[edge][1], length + float(delays[edge])) for edge in after.get(operator, [])]
         return [one for way in ways for one in way] or [length]
 
     return [one for operator in range(len(graph.amounts)) if operator not in into for one in walk(operator, 0.0)]
 
 
-def limits(graph: PairGraph) -> NDArray:
-    """Returns the longest delay of each pair."""
+def limits(graph: OperatorGraph) -> NDArray:
+    """Returns the longest delay of each edge."""
     return np.array([graph.bounds[a] if graph.bounds[a] in (0, math.inf) else graph.bounds[a] * graph.amounts[a]
-                     for a, _ in graph.pairs])  # fmt: skip
+                     for a, _ in graph.edges])  # fmt: skip
 
 
-def highest_level(graph: PairGraph, units: NDArray, total: float) -> float:
+def highest_level(graph: OperatorGraph, units: NDArray, total: float) -> float:
     """Returns the highest t for which delays of t x units fit, by HiGHS; of graphs without bounds but 0.
 
     max t such that start(b) >= start(a) + amount(a) + t units(a, b), and all ends <= total.
@@ -71,7 +71,7 @@ def highest_level(graph: PairGraph, units: NDArray, total: float) -> float:
     solver.setOptionValue("output_flag", False)
     level = solver.addVariable(lb=0.0)
     starts = [solver.addVariable(lb=0.0, ub=(total - amount) / total) for amount in graph.amounts.tolist()]
-    for (a, b), unit in zip(graph.pairs, units.tolist(), strict=True):
+    for (a, b), unit in zip(graph.edges, units.tolist(), strict=True):
         solver.addConstr(starts[b] - starts[a] - (unit / total) * level >= float(graph.amounts[a]) / total)
     solver.maximize(level)
     return float(solver.val(level))
@@ -79,7 +79,7 @@ def highest_level(graph: PairGraph, units: NDArray, total: float) -> float:
 
 @given(graphs(), st.floats(1.0, 20.0), st.sampled_from(PacePolicy))
 def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
-    graph: PairGraph, stretch: float, policy: PacePolicy
+    graph: OperatorGraph, stretch: float, policy: PacePolicy
 ) -> None:
     total = graph.calm_ns * stretch
     delays = solve(graph, total, policy)
@@ -90,7 +90,9 @@ def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
 
 
 @given(graphs(), st.floats(1.0, 20.0), st.sampled_from([PacePolicy.EQUAL, PacePolicy.PROPORTIONAL]))
-def test_all_delays_are_one_level_that_cannot_be_higher(graph: PairGraph, stretch: float, policy: PacePolicy) -> None:
+def test_all_delays_are_one_level_that_cannot_be_higher(
+    graph: OperatorGraph, stretch: float, policy: PacePolicy
+) -> None:
     total = graph.calm_ns * stretch
     delays, units, most = solve(graph, total, policy), policy.units(graph.amounts)[graph.sources], limits(graph)
     most[units == 0] = 0.0
@@ -104,7 +106,7 @@ def test_all_delays_are_one_level_that_cannot_be_higher(graph: PairGraph, stretc
 
 
 @given(graphs(st.sampled_from([0.0, math.inf])), st.floats(1.01, 20.0), st.sampled_from(PacePolicy))
-def test_highs_finds_no_higher_level(graph: PairGraph, stretch: float, policy: PacePolicy) -> None:
+def test_highs_finds_no_higher_level(graph: OperatorGraph, stretch: float, policy: PacePolicy) -> None:
     total = graph.calm_ns * stretch
     units = policy.units(graph.amounts)[graph.sources] * (limits(graph) > 0)
     if not units.any():
@@ -115,7 +117,7 @@ def test_highs_finds_no_higher_level(graph: PairGraph, stretch: float, policy: P
 
 
 @given(graphs(), st.floats(1.0, 20.0))
-def test_solved_is_proportional_and_more(graph: PairGraph, stretch: float) -> None:
+def test_solved_is_proportional_and_more(graph: OperatorGraph, stretch: float) -> None:
     total = graph.calm_ns * stretch
     proportional, solved = solve(graph, total), solve(graph, total, PacePolicy.SOLVED)
     assert (solved >= proportional).all()
@@ -123,22 +125,22 @@ def test_solved_is_proportional_and_more(graph: PairGraph, stretch: float) -> No
 
 
 @given(graphs(), st.floats(1.0, 20.0))
-def test_solved_leaves_no_way_that_could_still_sleep(graph: PairGraph, stretch: float) -> None:
+def test_solved_leaves_no_way_that_could_still_sleep(graph: OperatorGraph, stretch: float) -> None:
     total = graph.calm_ns * stretch
     delays = solve(graph, total, PacePolicy.SOLVED)
     could = (limits(graph) - delays > 0.01 * total) & (graph.amounts[graph.sources] > 0)
-    for pair in np.flatnonzero(could):
+    for edge in np.flatnonzero(could):
         longer = delays.copy()
-        longer[pair] += 0.001 * total
+        longer[edge] += 0.001 * total
         assert max(way_lengths(graph, longer)) > total
 
 
 @given(graphs(), st.floats(1.1, 20.0), st.sampled_from(PacePolicy), st.sampled_from([2.0**-10, 2.0**7, 2.0**20]))
 def test_another_unit_of_time_changes_nothing(
-    graph: PairGraph, stretch: float, policy: PacePolicy, scale: float
+    graph: OperatorGraph, stretch: float, policy: PacePolicy, scale: float
 ) -> None:
     total = graph.calm_ns * stretch
-    scaled = PairGraph(graph.amounts * scale, graph.pairs, graph.bounds)
+    scaled = OperatorGraph(graph.amounts * scale, graph.edges, graph.bounds)
     want = solve(graph, total, policy) * scale
     np.testing.assert_allclose(solve(scaled, total * scale, policy), want, rtol=1e-9, atol=1e-9 * total * scale)
 
@@ -157,7 +159,7 @@ def test_in_a_row_the_total_is_used_up(amounts: list[float], stretch: float) -> 
 
 
 def test_where_branches_join_the_longest_counts() -> None:
-    graph = PairGraph([10, 30, 20, 10], [(0, 1), (0, 2), (1, 3), (2, 3)])
+    graph = OperatorGraph([10, 30, 20, 10], [(0, 1), (0, 2), (1, 3), (2, 3)])
     np.testing.assert_allclose(solve(graph, 90), [10, 10, 30, 20])
     np.testing.assert_allclose(solve(graph, 90, PacePolicy.EQUAL), [20, 20, 20, 20])
     solved = solve(graph, 90, PacePolicy.SOLVED)
@@ -165,17 +167,19 @@ def test_where_branches_join_the_longest_counts() -> None:
 
 
 def test_what_is_rigid_does_not_wait_and_the_others_take_its_share() -> None:
-    graph = PairGraph([10, 10, 10, 0], [(0, 1), (1, 2), (2, 3)], [math.inf, 0, 0.5, 0])
+    graph = OperatorGraph([10, 10, 10, 0], [(0, 1), (1, 2), (2, 3)], [math.inf, 0, 0.5, 0])
     for policy in PacePolicy:
         np.testing.assert_allclose(solve(graph, 60, policy), [25, 0, 5])
 
 
-CROSSED = PairGraph([10, 100, 5, 5, 5, 5, 0], [(0, 1), (1, 6), (0, 2), (0, 3), (2, 4), (2, 5), (3, 5), (4, 6), (5, 6)])
+CROSSED = OperatorGraph(
+    [10, 100, 5, 5, 5, 5, 0], [(0, 1), (1, 6), (0, 2), (0, 3), (2, 4), (2, 5), (3, 5), (4, 6), (5, 6)]
+)
 
 
 def test_slack_is_shared_such_that_the_load_is_the_flattest() -> None:
     # beside 0 -> 1 -> 5, on which every load is 1/2: 0 -> 2, then two branches of 20 ns of work
-    graph = PairGraph([10, 95, 10, 10, 10, 0], [(0, 1), (1, 5), (0, 2), (2, 3), (2, 4), (3, 5), (4, 5)])
+    graph = OperatorGraph([10, 95, 10, 10, 10, 0], [(0, 1), (1, 5), (0, 2), (2, 3), (2, 4), (3, 5), (4, 5)])
     delays, amounts = solve(graph, 210, PacePolicy.SOLVED), graph.amounts[graph.sources]
     first = (
         210 * 10 / (10 + math.sqrt(2) * 20)
@@ -193,7 +197,9 @@ def test_slack_of_crossed_branches_is_used_up() -> None:
 
 
 @given(graphs(), st.floats(1.0, 20.0), st.integers(0, 2**32 - 1))
-def test_the_total_is_kept_whatever_the_program_of_slack_answers(graph: PairGraph, stretch: float, seed: int) -> None:
+def test_the_total_is_kept_whatever_the_program_of_slack_answers(
+    graph: OperatorGraph, stretch: float, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     total = graph.calm_ns * stretch
     with pytest.MonkeyPatch.context() as patch:
@@ -212,14 +218,14 @@ def test_without_highs_one_line_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 def test_what_joins_on_the_longest_way_needs_no_highs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "highspy", None)
-    graph = PairGraph([10, 30, 20, 10, 5, 5], [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 5), (3, 5)])
+    graph = OperatorGraph([10, 30, 20, 10, 5, 5], [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 5), (3, 5)])
     assert max(way_lengths(graph, solve(graph, 120, PacePolicy.SOLVED))) == pytest.approx(120)
     solve(CROSSED, 220)
 
 
 @pytest.mark.parametrize("total", [54e6, math.nan])
 def test_a_total_below_the_calm_time_names_the_least_that_works(total: float) -> None:
-    graph = PairGraph([10e6, 44.0001e6, 20e6, 1e6], [(0, 1), (0, 2), (1, 3), (2, 3)])
+    graph = OperatorGraph([10e6, 44.0001e6, 20e6, 1e6], [(0, 1), (0, 2), (1, 3), (2, 3)])
     with pytest.raises(UsageError, match=r"operators take 55.0001 ms without delays") as caught:
         solve(graph, total)
     assert caught.value.hint == "55.001 ms is the least that works"
@@ -227,13 +233,13 @@ def test_a_total_below_the_calm_time_names_the_least_that_works(total: float) ->
 
 
 @pytest.mark.parametrize(
-    ("amounts", "pairs", "bounds", "message"),
+    ("amounts", "edges", "bounds", "message"),
     [
         ([1, 1, 1], [(0, 1), (1, 2), (2, 1)], None, "in a cycle: 1 -> 2 -> 1|in a cycle: 2 -> 1 -> 2"),
         ([1, 1], [(0, 0)], None, "in a cycle: 0 -> 0"),
-        ([1, 1], [(0, 2)], None, r"pair \(0, 2\) names an operator that is not one of the 2"),
-        ([1, 1], [(-1, 1)], None, r"pair \(-1, 1\) names an operator"),
-        ([1, 1], [(0, 1), (0, 1)], None, r"pair \(0, 1\) is there twice"),
+        ([1, 1], [(0, 2)], None, r"edge \(0, 2\) names an operator that is not one of the 2"),
+        ([1, 1], [(-1, 1)], None, r"edge \(-1, 1\) names an operator"),
+        ([1, 1], [(0, 1), (0, 1)], None, r"edge \(0, 1\) is there twice"),
         ([1, math.nan], [(0, 1)], None, "an amount is nan, not a time"),
         ([1, -2], [(0, 1)], None, "an amount is -2.0, not a time"),
         ([1, 2], [(0, 1)], [1], "2 amounts of operators, but 1 bounds"),
@@ -241,13 +247,13 @@ def test_a_total_below_the_calm_time_names_the_least_that_works(total: float) ->
     ],
 )
 def test_what_is_no_graph_is_refused(
-    amounts: list[float], pairs: list[tuple[int, int]], bounds: list[float] | None, message: str
+    amounts: list[float], edges: list[tuple[int, int]], bounds: list[float] | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        PairGraph(amounts, pairs, bounds)
+        OperatorGraph(amounts, edges, bounds)
 
 
-def test_graphs_without_pairs_have_no_delays() -> None:
+def test_graphs_without_edges_have_no_delays() -> None:
     for policy in PacePolicy:
-        assert solve(PairGraph([5.0], []), 10, policy).shape == (0,)
-        assert solve(PairGraph([], []), 10, policy).shape == (0,)
+        assert solve(OperatorGraph([5.0], []), 10, policy).shape == (0,)
+        assert solve(OperatorGraph([], []), 10, policy).shape == (0,)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators and the pairs of them between which a run may sleep: what the solver of delays gets.
+"""Operators and the edges between them on which a run may sleep: what the solver of delays gets.
 
-Of a target pair (a, b) the operator b starts directly after a, so its delay lies between the end of a and the start of
+Of an edge (a, b) the operator b starts directly after a, so its delay lies between the end of a and the start of
 b. The length of a graph is its longest way: delays add up along a way, and where ways join the latest counts.
 """
 
@@ -19,9 +19,9 @@ NO_TIME_NS = 1e-9
 
 
 class Chains(NamedTuple):
-    """Chains of pairs: those in a row with nothing else before or behind the operators between them.
+    """Chains of edges: those in a row with nothing else before or behind the operators between them.
 
-    `of` is the number of each pair's chain, `first` and `last` are the operators at the ends of each chain.
+    `of` is the number of each edge's chain, `first` and `last` are the operators at the ends of each chain.
     """
 
     of: _Array
@@ -29,8 +29,8 @@ class Chains(NamedTuple):
     last: _Array
 
 
-class PairGraph:
-    """An acyclic graph of operators; arrays are float64 by operator, or by pair in the order in which they were given.
+class OperatorGraph:
+    """An acyclic graph of operators; arrays are float64 by operator, or by edge in the order in which they were given.
 
     An operator that nothing follows has no delay behind it; whoever wants one there adds an operator of amount 0.
     """
@@ -38,27 +38,27 @@ class PairGraph:
     def __init__(
         self,
         amounts: "Sequence[float] | _Array",
-        pairs: Iterable[tuple[int, int]],
+        edges: Iterable[tuple[int, int]],
         bounds: "Sequence[float] | _Array | None" = None,
     ) -> None:
-        """Takes `amounts` in nanoseconds, `pairs` of indices into them, and `bounds`.
+        """Takes `amounts` in nanoseconds, `edges` of indices into them, and `bounds`.
 
         A bound is the most that may be slept behind an operator, as a multiple of its amount: 0 behind one that is
         rigid, infinity (the default) where there is no bound.
 
         Raises:
-            UsageError: a number has no meaning, or pairs name unknown operators, are there twice or form a cycle.
+            UsageError: a number has no meaning, or edges name unknown operators, are there twice or form a cycle.
         """
         self.amounts: _Array = np.array(amounts, np.float64)
         self.amounts[np.abs(self.amounts) < NO_TIME_NS] = 0.0
-        self.pairs: list[tuple[int, int]] = [(int(a), int(b)) for a, b in pairs]
+        self.edges: list[tuple[int, int]] = [(int(a), int(b)) for a, b in edges]
         self.bounds: _Array = np.full(len(self.amounts), np.inf) if bounds is None else np.array(bounds, np.float64)
         self._check()
         rank = self._ranks()
-        self._passed = sorted(range(len(self.pairs)), key=lambda pair: rank[self.pairs[pair][0]])
-        self.sources: _Array = np.array([a for a, _ in self.pairs], np.intp)
-        """The operator before each pair."""
-        self.targets: _Array = np.array([b for _, b in self.pairs], np.intp)
+        self._passed = sorted(range(len(self.edges)), key=lambda edge: rank[self.edges[edge][0]])
+        self.sources: _Array = np.array([a for a, _ in self.edges], np.intp)
+        """The operator before each edge."""
+        self.targets: _Array = np.array([b for _, b in self.edges], np.intp)
         """The operator behind it."""
 
     def _check(self) -> None:
@@ -69,16 +69,16 @@ class PairGraph:
             raise UsageError(f"an amount is {amounts[~(np.isfinite(amounts) & (amounts >= 0))][0]}, not a time")
         if not (bounds >= 0).all():
             raise UsageError(f"a bound of delays is {bounds[~(bounds >= 0)][0]}, not a multiple")
-        for pair in self.pairs:
-            if not all(0 <= end < size for end in pair):
-                raise UsageError(f"pair {pair} names an operator that is not one of the {size}")
-        if len(set(self.pairs)) < len(self.pairs):
-            twice = next(pair for i, pair in enumerate(self.pairs) if pair in self.pairs[:i])
-            raise UsageError(f"pair {twice} is there twice")
+        for edge in self.edges:
+            if not all(0 <= end < size for end in edge):
+                raise UsageError(f"edge {edge} names an operator that is not one of the {size}")
+        if len(set(self.edges)) < len(self.edges):
+            twice = next(edge for i, edge in enumerate(self.edges) if edge in self.edges[:i])
+            raise UsageError(f"edge {twice} is there twice")
 
     def _ranks(self) -> list[int]:
         sorter = TopologicalSorter[int]()
-        for a, b in self.pairs:
+        for a, b in self.edges:
             sorter.add(b, a)
         ranks = [0] * len(self.amounts)
         try:
@@ -92,7 +92,7 @@ class PairGraph:
     @property
     def calm_ns(self) -> float:
         """How long the graph is without delays."""
-        return self.length_ns(np.zeros(len(self.pairs)))
+        return self.length_ns(np.zeros(len(self.edges)))
 
     def starts_ns(self, delays: _Array) -> _Array:
         """Returns when each operator starts with these delays, the first one at 0."""
@@ -104,21 +104,21 @@ class PairGraph:
 
     def latest_starts_ns(self, delays: _Array, total_ns: float) -> _Array:
         """Returns how late each operator may start for the last one to end at `total_ns`."""
-        after, pairs = [0.0] * len(self.amounts), self.pairs
+        after, edges = [0.0] * len(self.amounts), self.edges
         amounts, delays = self.amounts.tolist(), delays.tolist()
-        for pair in reversed(self._passed):
-            a, b = pairs[pair]
-            after[a] = max(after[a], delays[pair] + amounts[b] + after[b])
+        for edge in reversed(self._passed):
+            a, b = edges[edge]
+            after[a] = max(after[a], delays[edge] + amounts[b] + after[b])
         latest: _Array = total_ns - self.amounts - np.array(after)
         return latest
 
     def chains(self) -> Chains:
         """Returns the chains in an order in which none comes before one that ends where it begins."""
         fan_in, fan_out = (np.bincount(ends, minlength=len(self.amounts)) for ends in (self.targets, self.sources))
-        of, first, last = [0] * len(self.pairs), list[int](), list[int]()
+        of, first, last = [0] * len(self.edges), list[int](), list[int]()
         chain_to = dict[int, int]()
-        for pair in self._passed:
-            a, b = self.pairs[pair]
+        for edge in self._passed:
+            a, b = self.edges[edge]
             if fan_in[a] == fan_out[a] == 1:
                 chain = chain_to[a]
                 last[chain] = b
@@ -126,17 +126,17 @@ class PairGraph:
                 chain = len(first)
                 first.append(a)
                 last.append(b)
-            of[pair] = chain_to[b] = chain
+            of[edge] = chain_to[b] = chain
         return Chains(*(np.array(column, np.intp) for column in (of, first, last)))
 
     def longest_way(self, delays: _Array) -> list[int]:
-        """Returns the pairs of a longest way through the graph, the last one first."""
+        """Returns the edges of a longest way through the graph, the last one first."""
         starts, before = self._starts(delays)
         way = list[int]()
-        pair = before[int((np.array(starts) + self.amounts).argmax())] if starts else -1
-        while pair >= 0:
-            way.append(pair)
-            pair = before[self.pairs[pair][0]]
+        edge = before[int((np.array(starts) + self.amounts).argmax())] if starts else -1
+        while edge >= 0:
+            way.append(edge)
+            edge = before[self.edges[edge][0]]
         return way
 
     def length_of_way(self, way: Sequence[int], delays: _Array) -> float:
@@ -144,17 +144,17 @@ class PairGraph:
         last = int(self.targets[way[0]])
         return float(self.amounts[self.sources[way]].sum() + self.amounts[last] + delays[way].sum())
 
-    def without_amounts(self) -> "PairGraph":
+    def without_amounts(self) -> "OperatorGraph":
         """Returns the same graph of operators that take no time."""
-        return PairGraph(np.zeros(len(self.amounts)), self.pairs)
+        return OperatorGraph(np.zeros(len(self.amounts)), self.edges)
 
     def _starts(self, delays: _Array) -> tuple[list[float], list[int]]:
-        """Returns when each operator starts, and the pair that it waited for, -1 where there is none."""
-        starts, before, pairs = [0.0] * len(self.amounts), [-1] * len(self.amounts), self.pairs
+        """Returns when each operator starts, and the edge that it waited for, -1 where there is none."""
+        starts, before, edges = [0.0] * len(self.amounts), [-1] * len(self.amounts), self.edges
         lengths = (self.amounts[self.sources] + delays).tolist()
-        for pair in self._passed:
-            a, b = pairs[pair]
-            start = starts[a] + lengths[pair]
+        for edge in self._passed:
+            a, b = edges[edge]
+            start = starts[a] + lengths[edge]
             if start > starts[b] or before[b] < 0:
-                starts[b], before[b] = start, pair
+                starts[b], before[b] = start, edge
         return starts, before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target pairs of a plan as people read them, and the plan as a file."""
+"""The edges of a plan as people read them, and the plan as a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ from nndeploy.errors import UsageError
 from nndeploy.runtime.program import Program
 
 
-def pairs(names: Sequence[str]) -> list[str]:
-    """Returns each operator with the one behind it: runs sleep between them, and between the parts of the first."""
+def edges(names: Sequence[str]) -> list[str]:
+    """Returns each edge by the names of its operators: runs sleep between them, and between the parts of the first."""
     return [f"{one} -> {other}" for one, other in zip(names, [*names[1:], "end"], strict=True)]
 
 
