@@ -28,7 +28,7 @@ _STYLE = """<style>
 .load .strong { font-weight: 600; fill: #24292f; }
 .load .axis { stroke: #8c959f; fill: none; }
 .load .grid { stroke: #d8dee4; }
-.load .cap { stroke: #c2255c; stroke-dasharray: 4 4; }
+.load .budget { stroke: #c2255c; stroke-dasharray: 4 4; }
 .load .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke: var(--colour); }
 .load .area { fill: var(--colour); opacity: .16; }
 .load .dashed { stroke-dasharray: 5 3; }
@@ -43,7 +43,7 @@ _STYLE = """<style>
   .load .strong { fill: #e6edf3; }
   .load .axis { stroke: #6e7681; }
   .load .grid { stroke: #30363d; }
-  .load .cap { stroke: #ff6b95; }
+  .load .budget { stroke: #ff6b95; }
   .load .before { --colour: #848d97; }
   .load .expected { --colour: #f0883e; }
   .load .measured { --colour: #6ea0ff; }
@@ -62,11 +62,11 @@ class _Axis:
         return LEFT + (nanoseconds - self.first) / (self.last - self.first) * (WIDTH - LEFT - RIGHT)
 
 
-def load_svg(loads: Loads, cap_ns: float, title: str, points: Sequence[PlannedPoint] = ()) -> str:
+def load_svg(loads: Loads, budget_ns: float, title: str, points: Sequence[PlannedPoint] = ()) -> str:
     """Returns the picture; boxes tell of each operator where `points` of the plan are given, in order."""
     runs = loads.named()
     middles = np.concatenate([run.curve[0] for run in runs.values()])
-    axis = _Axis(float(middles.min()), max(float(middles.max()), 1.03 * cap_ns))
+    axis = _Axis(float(middles.min()), max(float(middles.max()), 1.03 * budget_ns))
     base = TOP + HEIGHT
     bottom = base + 16 + STRIP_STEP * len(runs)
     parts = [
@@ -80,9 +80,9 @@ def load_svg(loads: Loads, cap_ns: float, title: str, points: Sequence[PlannedPo
     ]
     for name, run in runs.items():
         parts.append(f'<g class="{name}">{_curve(axis, run, name)}</g>')
-    x = axis.at(cap_ns)
-    parts.append(f'<path class="cap" d="M{x:.1f} {TOP}V{bottom}"/>')
-    parts.append(_text(x - 5, TOP + 12, f"granted: {ms_text(cap_ns / 1e6)}", "end"))
+    x = axis.at(budget_ns)
+    parts.append(f'<path class="budget" d="M{x:.1f} {TOP}V{bottom}"/>')
+    parts.append(_text(x - 5, TOP + 12, f"granted: {ms_text(budget_ns / 1e6)}", "end"))
     for number, (name, run) in enumerate(runs.items()):
         top = base + 18 + number * STRIP_STEP
         boxes = _operators(axis, run, points, top) if points and name != "measured" else _work(axis, run, top)

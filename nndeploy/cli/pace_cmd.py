@@ -120,13 +120,13 @@ def pace(
         print_line(line.removeprefix("nndeploy: "))
 
 
-def _print_plan(named: Sequence[tuple[str, PlannedPoint]], cap_ms: float, num_shown: int | None) -> None:
+def _print_plan(named: Sequence[tuple[str, PlannedPoint]], budget_ms: float, num_shown: int | None) -> None:
     """Prints the longest operators, each with the one behind it; all of them, in order, where no number is said."""
     work_ms, sleep_ms = (
         sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for _, one in named), strict=True)
     )
     work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
-    print_line(f"{len(named)} points, {work_and_sleep} in {ms_text(cap_ms)}")
+    print_line(f"{len(named)} points, {work_and_sleep} in {ms_text(budget_ms)}")
     longest = sorted(named, key=lambda one: -one[1].amount_us)[:num_shown] if num_shown else named
     print_table(
         f"the {len(longest)} longest operators" if num_shown else "operators",

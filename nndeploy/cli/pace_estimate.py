@@ -44,12 +44,12 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
         ]
     names, amounts = [name for name, _, _ in found], [amount for _, amount, _ in found]
     work = estimated_ns(amounts, target)
-    cap = 0.0
+    budget = 0.0
     if goal is not None and has_rates(target):
         goal.check(float(work.sum()))
-        cap = goal.cap_ns(float(work.sum()))
+        budget = goal.budget_ns(float(work.sum()))
     policy = PacePolicy.PROPORTIONAL if goal is None else goal.policy
-    plan = serial_plan(work, np.array([is_cut for _, _, is_cut in found]), cap, 0.0, policy)
+    plan = serial_plan(work, np.array([is_cut for _, _, is_cut in found]), budget, 0.0, policy)
     report = {
         "bundle": str(path),
         "target": target.name,
@@ -64,7 +64,7 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
                 "share": share,
                 "amount_us": ns / 1e3 if has_rates(target) else None,
                 "delay_share": weight,
-                "delay_us": weight * (cap - plan.total) / 1e3 if cap else None,
+                "delay_us": weight * (budget - plan.total) / 1e3 if budget else None,
             }
             for edge, amount, share, ns, weight in zip(
                 edges(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
@@ -75,7 +75,7 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
     if as_json:
         print_json(report)
     else:
-        _print(report, cap, plan.total, num_shown)
+        _print(report, budget, plan.total, num_shown)
 
 
 def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Target) -> list[tuple[str, Amount, bool]]:
@@ -93,13 +93,14 @@ def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Ta
     return [(name, amount, True) for name, amount in zip(names, amounts, strict=True)]
 
 
-def _print(report: dict[str, Any], cap: float, total: float, num_shown: int | None) -> None:
+def _print(report: dict[str, Any], budget: float, total: float, num_shown: int | None) -> None:
     points = report["points"]
     shapes = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in report["shapes"].items())
     flops = sum(point["flops"] for point in points)
     print_line(f"{len(points)} operators, {flops / 1e6:.4g} MFLOP at {shapes}: estimated, not measured")
     if report["unit"] == "us":
-        print_line(f"on {report['target']}: {total / 1e6:.3g} ms of work" + (f" in {cap / 1e6:.3g} ms" if cap else ""))
+        granted = f" in {budget / 1e6:.3g} ms" if budget else ""
+        print_line(f"on {report['target']}: {total / 1e6:.3g} ms of work{granted}")
     else:
         print_line("shares of a run, for how fast the target is nobody says (flops_per_s, bytes_per_s)")
     longest = sorted(points, key=lambda point: -point["share"])[:num_shown] if num_shown else points

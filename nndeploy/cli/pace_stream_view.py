@@ -20,10 +20,10 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
         for name, one in _runners(pacing).items()
         if one is not None
     ]
-    of_cap = f" of {items.cap_ms:.3g} ms, {items.over_cap:.1%} over" if items.cap_ms else ""
+    of_budget = f" of {items.cap_ms:.3g} ms, {items.over_cap:.1%} over" if items.cap_ms else ""
     calm = f"; {items.calm_ms:.3g} ms calm, one every {items.interval_ms:.3g} ms" if items.cap_ms else ""
     lines.append(
-        f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_cap}{calm}; "
+        f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{calm}; "
         f"process load {items.process_load:.0%} of a core"
     )
     if not all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers):

@@ -11,14 +11,14 @@ from nndeploy.pacing.load_curve import WINDOW_NS
 
 @dataclass(frozen=True, slots=True)
 class PaceRecord:
-    """What one run did, in nanoseconds and on the thread that called it: `cap` is 0 for a calm one.
+    """What one run did, in nanoseconds and on the thread that called it: `budget` is 0 for a calm one.
 
     `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
     two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
     than planned.
     """
 
-    cap: int
+    budget: int
     latency: int
     slept: int
     used: int
@@ -56,21 +56,21 @@ class Achieved:
 
 def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
     """Returns the figures of the runs that were paced, None where there was none."""
-    paced = [record for record in records if record.cap]
+    paced = [record for record in records if record.budget]
     if not paced:
         return None
-    latency, cap, used, waiting, longest = (
+    latency, budget, used, waiting, longest = (
         np.array([getattr(one, name) for one in paced])
-        for name in ("latency", "cap", "used", "waiting_used", "longest_run")
+        for name in ("latency", "budget", "used", "waiting_used", "longest_run")
     )
     peaks = np.array([one.busiest / min(WINDOW_NS, one.latency) for one in paced])
     errors = np.abs([late for one in paced for late in one.late] or [0])
     return Achieved(
         runs=len(paced),
-        cap_ms=float(cap[-1]) / 1e6,
+        cap_ms=float(budget[-1]) / 1e6,
         p50_ms=float(np.median(latency)) / 1e6,
         p99_ms=float(np.quantile(latency, 0.99)) / 1e6,
-        over_cap=float(np.mean(latency > cap)),
+        over_cap=float(np.mean(latency > budget)),
         load=min(1.0, float(used.sum() / latency.sum())),  # the two clocks differ a little
         p50_peak_load=float(np.median(peaks)),
         peak_load=float(peaks.max()),

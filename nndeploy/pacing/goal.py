@@ -11,7 +11,7 @@ from nndeploy.pacing.policy import PacePolicy
 
 _PACING = "Pacing"
 LEAST_SLACK = 1.02
-"""A cap is refused that is nearer to the calm time."""
+"""A budget is refused that is nearer to the calm time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PaceGoal:
         if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
 
-    def cap_ns(self, calm_ns: float) -> int:
+    def budget_ns(self, calm_ns: float) -> int:
         """Returns how long a run may take that takes `calm_ns` without delays."""
         return self.max_latency_ns or round(calm_ns / self.cpu_limit)
 
@@ -56,19 +56,19 @@ class PaceGoal:
             UsageError: it cannot.
         """
         if not self.is_of_item:
-            check_slack("a run", calm_ns, self.cap_ns(calm_ns))
+            check_slack("a run", calm_ns, self.budget_ns(calm_ns))
 
 
-def check_slack(what: str, calm_ns: float, cap_ns: float) -> None:
-    """Checks that `what`, which takes `calm_ns` without delays, leaves time to sleep in within `cap_ns`.
+def check_slack(what: str, calm_ns: float, budget_ns: float) -> None:
+    """Checks that `what`, which takes `calm_ns` without delays, leaves time to sleep in within `budget_ns`.
 
     Raises:
         UsageError: it cannot.
     """
     least = calm_ns * LEAST_SLACK
-    if cap_ns < least:
+    if budget_ns < least:
         raise UsageError(
-            f"{what} takes {calm_ns / 1e6:.3g} ms without delays: {cap_ns / 1e6:g} ms leave nothing to sleep in",
+            f"{what} takes {calm_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave nothing to sleep in",
             hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
         )
 

@@ -93,8 +93,8 @@ def calm_timeline(nanoseconds: float) -> Timeline:
     return Timeline(float(nanoseconds), _no_sleeps())
 
 
-def expected_timeline(plan: PacePlan, cap: float) -> Timeline:
-    """Returns that of a run of at most `cap` nanoseconds whose operators take what they take calm.
+def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
+    """Returns that of a run of at most `budget` nanoseconds whose operators take what they take calm.
 
     Sleeps are those of `nnd_delay` in `backends/nndeploy_native/c/pacing/pace.c`, which end when they should.
     """
@@ -106,7 +106,7 @@ def expected_timeline(plan: PacePlan, cap: float) -> Timeline:
         is_due = now - wake + following > plan.burst or (is_last and not sleeps)
         if not is_due or left <= 0.0 or following <= 0.0:
             continue
-        slack = (cap - now) - remaining - plan.reserve
+        slack = (budget - now) - remaining - plan.reserve
         delay = slack if is_last or remaining <= plan.burst else slack * (weight - spent) / left
         if delay < plan.least_delay or delay <= 0.0:
             continue

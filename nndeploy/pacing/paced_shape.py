@@ -33,9 +33,9 @@ KEPT_ERRORS = 200
 LEAST_RESERVE_NS = 0.15e6
 END_NS = 0.4e6
 MOST_END = 0.03
-"""What a run still does behind its last operator, and at most which share of the cap is kept for that."""
+"""What a run still does behind its last operator, and at most which share of the budget is kept for that."""
 MOST_RESERVE = 0.06
-"""Of the cap: rare hold-ups that are longer would cost every run a load that is so much higher."""
+"""Of the budget: rare hold-ups that are longer would cost every run a load that is so much higher."""
 STRETCH_LEARNT = 0.3
 """Of how much longer than planned the last run's work took, for the next one."""
 KEPT_TIMES = 1000
@@ -87,7 +87,7 @@ class PacedShape:
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
-    caps: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
+    budgets: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
     calm: float = 0.0
@@ -95,7 +95,7 @@ class PacedShape:
     errors: deque[float] = field(default_factory=deque)
     sorted_errors: list[float] = field(default_factory=list)
     planned_at: float = 0.0
-    cap: int = 0
+    budget: int = 0
     memory: PlanMemory | None = None
     given: LearntShape | None = None
     is_guess: bool = False
@@ -108,7 +108,8 @@ class PacedShape:
         self.errors.append(error)
         insort(self.sorted_errors, error)
         needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
-        self.reserve = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.cap) + min(END_NS, MOST_END * self.cap)
+        kept = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.budget)
+        self.reserve = kept + min(END_NS, MOST_END * self.budget)
         if self.memory is not None:
             self.memory.struct.reserve = self.reserve
 

@@ -44,7 +44,7 @@ WAITING_SECONDS = 0.1
 """What runs did is looked at once so many have ended, or one so long ago: it takes 0.1 ms behind a run whose operators
 left nothing of Python in the caches, and hardly more for several."""
 FIRST_RESERVE = 0.03
-"""Of the cap, before there were runs."""
+"""Of the budget, before there were runs."""
 MOST_SHAPES = 64
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
@@ -127,12 +127,12 @@ class Pacer:
         with self._lock:
             shape = self._shape(shapes)
             item = self._free.pop() if self._free else ItemMemory(len(self.points), self._num_threads)
-            memory, cap, reserve = shape.memory, shape.cap, shape.reserve
+            memory, budget, reserve = shape.memory, shape.budget, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
-            cap = max(1, deadline - time.monotonic_ns())
+            budget = max(1, deadline - time.monotonic_ns())
         item.take(memory)
         self._thread.address = item.address
-        self._library.begin(item.address, 0, cap)
+        self._library.begin(item.address, 0, budget)
         is_done = False
         try:
             yield
@@ -143,7 +143,7 @@ class Pacer:
             self._thread.slept = item.workers[0].slept
             if is_done:
                 with self._lock:
-                    self._ended.append((shape, item, cap if memory is not None else 0, reserve))
+                    self._ended.append((shape, item, budget if memory is not None else 0, reserve))
                     is_enough = memory is None or len(self._ended) == MOST_WAITING
                     if is_enough or time.monotonic() > self._looked_at + WAITING_SECONDS:
                         self._look()
@@ -196,7 +196,7 @@ class Pacer:
         shape = PacedShape(
             order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt, is_guess=is_guess
         )
-        shape.cap = self.goal.cap_ns(learnt.calm)
+        shape.budget = self.goal.budget_ns(learnt.calm)
         shape.keep_back(learnt.reserve)
         self._apply(shape)
         return shape
@@ -211,7 +211,7 @@ class Pacer:
                 f"long for {text_of(key)}, and for other shapes likewise, until runs told better"
             )
         shape = self._shape_by(self._given.scaled(key, factor), is_guess=True)
-        if shape.cap < shape.calm:
+        if shape.budget < shape.calm:
             self.adapted += f"; the time granted leaves nothing to sleep in at {text_of(key)}"
         return shape
 
@@ -233,7 +233,7 @@ class Pacer:
             if shape is None:
                 return []
             order, plan = self._in_order(shape)
-            slack = max(0.0, shape.cap - shape.reserve - plan.total)
+            slack = max(0.0, shape.budget - shape.reserve - plan.total)
         return [
             PlannedPoint(self.points[number], amount / 1e3, parts, weight * slack / 1e3)
             for number, amount, parts, weight in zip(
@@ -248,8 +248,8 @@ class Pacer:
             if shape is None:
                 return None
             _, plan = self._in_order(shape)
-            calm, cap, timelines = shape.calm, shape.cap, list(shape.timelines)
-        return Loads(calm_timeline(calm), expected_timeline(plan, cap), of_median_peak(timelines))
+            calm, budget, timelines = shape.calm, shape.budget, list(shape.timelines)
+        return Loads(calm_timeline(calm), expected_timeline(plan, budget), of_median_peak(timelines))
 
     def _planned(self) -> PacedShape | None:
         """Returns the shape that ran last of those that have a plan."""
@@ -273,24 +273,24 @@ class Pacer:
 
     def _look(self) -> None:
         """Learns from the runs that have ended."""
-        for shape, item, cap, reserve in self._ended:
-            self._learn(shape, item, cap, reserve)
+        for shape, item, budget, reserve in self._ended:
+            self._learn(shape, item, budget, reserve)
             self._free.append(item)
         self._ended.clear()
         self._looked_at = time.monotonic()
 
-    def _learn(self, shape: PacedShape, item: ItemMemory, cap: int, reserve: float) -> None:
+    def _learn(self, shape: PacedShape, item: ItemMemory, budget: int, reserve: float) -> None:
         did, latency = item.workers[0], item.latency
         self._records.append(
             PaceRecord(
-                cap, latency, did.slept, item.used, did.waiting_used, did.longest_run, item.busiest, tuple(item.late)
+                budget, latency, did.slept, item.used, did.waiting_used, did.longest_run, item.busiest, tuple(item.late)
             )
         )
         shape.times.append(item.times.copy())
-        if cap:
-            calm = max(shape.calm, float(item.times.sum()))  # whose cap is shorter was late when it began
-            shape.keep_back(latency - max(cap - reserve, calm))
-            shape.caps.append(cap)
+        if budget:
+            calm = max(shape.calm, float(item.times.sum()))  # whose budget is shorter was late when it began
+            shape.keep_back(latency - max(budget - reserve, calm))
+            shape.budgets.append(budget)
             shape.stretch(latency - did.slept)
             shape.timelines.append(item.timeline())
             if shape.given is not None:
@@ -308,17 +308,17 @@ class Pacer:
         amounts = np.median(shape.times, 0)
         if shape.memory is None:
             shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
-            shape.cap = self.goal.cap_ns(shape.calm)
+            shape.budget = self.goal.budget_ns(shape.calm)
             outside = max(0.0, shape.calm - float(amounts.sum()))
-            shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.cap)
+            shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
         elif shape.is_guess:
             shape.is_guess = False
             shape.calm *= float(amounts.sum()) / max(1.0, float(shape.amounts.sum()))
-            shape.amounts, shape.cap = amounts, self.goal.cap_ns(shape.calm)
+            shape.amounts, shape.budget = amounts, self.goal.budget_ns(shape.calm)
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
-            if in_time := [cap for cap in shape.caps if cap > shape.calm]:
-                shape.cap = statistics.median_low(in_time)
+            if in_time := [budget for budget in shape.budgets if budget > shape.calm]:
+                shape.budget = statistics.median_low(in_time)
         shape.times.clear()
         shape.latencies.clear()
         self._apply(shape)
@@ -334,7 +334,7 @@ class Pacer:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         amounts, is_cut = shape.amounts[passed], np.array(self._is_cut)[passed]
-        plan = serial_plan(amounts, is_cut, shape.cap, shape.reserve, self.goal.policy)
+        plan = serial_plan(amounts, is_cut, shape.budget, shape.reserve, self.goal.policy)
         if shape.given is not None:
             plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
         return passed, plan

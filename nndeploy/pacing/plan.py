@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts and delays of all points of a program, and what a cap on the latency makes of them.
+"""Amounts and delays of all points of a program, and what a budget on the latency makes of them.
 
 A point stands behind each operator, in the order in which they run. Its amount is how long the operator takes when
 nothing delays it; its weight is the share that the delay behind it has of all delays.
@@ -63,15 +63,15 @@ def _sums_before(values: _Array) -> _Array:
 
 
 def serial_plan(
-    amounts: _Array, is_cut: _Array, cap: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+    amounts: _Array, is_cut: _Array, budget: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
 ) -> PacePlan:
-    """Returns the plan of a run of `cap` nanoseconds whose operators run one after another.
+    """Returns the plan of a run of `budget` nanoseconds whose operators run one after another.
 
     Delays proportional to the amounts make the largest load of any stretch the least: all have the same. Behind the
     last operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to
     sleep in, operators are not cut, for that costs a little.
     """
-    is_cut = is_cut & (cap - reserve - amounts.sum() >= LEAST_DELAY_NS)
+    is_cut = is_cut & (budget - reserve - amounts.sum() >= LEAST_DELAY_NS)
     parts = np.where(is_cut, np.maximum(1, np.ceil(amounts / PART_NS)), 1).astype(np.int64)
     weights = policy.units(amounts).copy()
     weights[-1] *= 1.0 - 1.0 / parts[-1]

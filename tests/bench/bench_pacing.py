@@ -156,9 +156,9 @@ class Measured:
         """Returns the figures with nothing else there."""
         return self.once("nothing", 0.0, threads, "")
 
-    def once(self, way: str, cap_ms: float, threads: int, other: str) -> dict[str, Any]:
+    def once(self, way: str, budget_ms: float, threads: int, other: str) -> dict[str, Any]:
         """Runs the network in one way; returns the figures."""
-        granted, count = str(cap_ms if way == "paced" else 0.0), str(1 if way == "one thread" else threads)
+        granted, count = str(budget_ms if way == "paced" else 0.0), str(1 if way == "one thread" else threads)
         cores = "0" if threads == 1 else "0,1"
         child = (
             "--child",
@@ -196,7 +196,7 @@ class Measured:
         return {
             "p50_ms": float(np.median(latency)), "p99_ms": float(np.quantile(latency, 0.99)),
             "most_ms": float(latency.max()), "runs": len(latency),
-            "over": float(np.mean(latency > cap_ms)) if cap_ms else 0.0, "waits": waits,
+            "over": float(np.mean(latency > budget_ms)) if budget_ms else 0.0, "waits": waits,
             "load": float(np.mean(windows)), "window_p50": float(np.median(windows)),
             "window_p99": float(np.quantile(windows, 0.99)), "window_most": float(windows.max()),
             "paced": result["paced"],
@@ -206,18 +206,20 @@ class Measured:
 def _race(measured: Measured, name: str, num_rounds: int) -> dict[str, Any]:
     scene = SCENES[name]
     calm = measured.calm(scene.threads)
-    cap_ms = scene.granted * calm["p50_ms"]
+    budget_ms = scene.granted * calm["p50_ms"]
     print(
-        f"### {measured.name}, {name}: {calm['p50_ms']:.2f} ms calm (p99 {calm['p99_ms']:.2f}), cap {cap_ms:.2f} ms\n"
+        f"### {measured.name}, {name}: {calm['p50_ms']:.2f} ms calm (p99 {calm['p99_ms']:.2f}), "
+        f"budget {budget_ms:.2f} ms\n"
     )
     print(
-        "| way | run p50 / p99 ms | over the cap | neighbour p50 / p90 / p99 ms | load | peak 10 ms: p50 / p99 / most |"
+        "| way | run p50 / p99 ms | over the budget | neighbour p50 / p90 / p99 ms | load "
+        "| peak 10 ms: p50 / p99 / most |"
     )
     print("| --- | --- | ---: | --- | ---: | --- |")
     rows: dict[str, list[dict[str, Any]]] = {way: [] for way in scene.ways}
     for _ in range(num_rounds):
         for way, rounds in rows.items():
-            rounds.append(measured.once(way, cap_ms, scene.threads, scene.other))
+            rounds.append(measured.once(way, budget_ms, scene.threads, scene.other))
     for way, rounds in rows.items():
         row = {
             key: float(np.median([one[key] for one in rounds])) for key in rounds[0] if key not in ("waits", "paced")
@@ -238,7 +240,7 @@ def _race(measured: Measured, name: str, num_rounds: int) -> dict[str, Any]:
         f"longest run of the thread {of['p99_longest_run_ms']:.2f} ms (p99 of the runs)\n",
         flush=True,
     )
-    return {"calm": calm, "cap_ms": cap_ms, "rounds": rows}
+    return {"calm": calm, "cap_ms": budget_ms, "rounds": rows}
 
 
 @contextlib.contextmanager
@@ -298,11 +300,12 @@ def _stopped_and_continued(pid: int) -> Iterator[None]:
         thread.join()
 
 
-def _child(name: str, bundle: str, probe: str, cap_ms: str, seconds: str, where: str) -> None:
+def _child(name: str, bundle: str, probe: str, budget_ms: str, seconds: str, where: str) -> None:
     """The network: says "ready", waits for "go", runs, says what it did."""
     num_threads, cores = where.split(":")
     os.sched_setaffinity(0, set(map(int, cores.split(","))))
-    inputs, goal = real_model(MODELS, name).inputs, PaceGoal(round(float(cap_ms) * 1e6)) if float(cap_ms) else None
+    inputs = real_model(MODELS, name).inputs
+    goal = PaceGoal(round(float(budget_ms) * 1e6)) if float(budget_ms) else None
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads))) as program:
         want = program.run(inputs)
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads)), pace=goal) as program:

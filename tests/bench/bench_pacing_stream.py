@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines with and without pacing: latency of the items against what was granted, load of the process, same outputs.
 
-    python tests/bench/bench_pacing_stream.py [faces text] [--caps 2,4] [--items 120] [--rounds 3] [--json out.json]
+    python tests/bench/bench_pacing_stream.py [faces text] [--budgets 2,4] [--items 120] [--rounds 3] [--json out.json]
 
 The source is files, so it is faster than the stages: without pacing items wait for each other. Each stream is a process
 of its own; an item's time is from where its file is read until its outcome is written. First the calm time of an item
-is measured; caps are multiples of it. Then the ways take turns, and the medians of the rounds are told. The first
+is measured; budgets are multiples of it. Then the ways take turns, and the medians of the rounds are told. The first
 items, which are calm, are left out of the figures; outcomes of all are compared with those of one that was not paced.
 """
 
@@ -46,7 +46,7 @@ from nndeploy.stream.run.loaded import load_pipeline
 from nndeploy.stream.run.options import RunOptions
 
 WIDE_MS = 2000.0
-"""A cap that no item comes near to, to learn what one takes calm."""
+"""A budget that no item comes near to, to learn what one takes calm."""
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="pipelines with and without pacing")
     parser.add_argument("cases", nargs="*", default=["faces", "text"])
     parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
-    parser.add_argument("--caps", default="2,4", help="multiples of what an item takes calm")
+    parser.add_argument("--budgets", default="2,4", help="multiples of what an item takes calm")
     parser.add_argument("--items", type=int, default=120)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -86,31 +86,31 @@ def _options() -> argparse.Namespace:
 
 def _race(name: str, folder: str, options: argparse.Namespace) -> dict[str, Any]:
     calm_ms = _measured(name, folder, WIDE_MS, CALM_ITEMS + 1)["calm_ms"]
-    caps = [0.0, *(calm_ms * float(times) for times in options.caps.split(","))]
-    rows: dict[float, list[dict[str, Any]]] = {cap: [] for cap in caps}
+    budgets = [0.0, *(calm_ms * float(times) for times in options.budgets.split(","))]
+    rows: dict[float, list[dict[str, Any]]] = {budget: [] for budget in budgets}
     for _ in range(options.rounds):
-        for cap, rounds in rows.items():
-            rounds.append(_measured(name, folder, cap, options.items))
+        for budget, rounds in rows.items():
+            rounds.append(_measured(name, folder, budget, options.items))
     if len({one["digest"] for rounds in rows.values() for one in rounds}) > 1:
         sys.exit(f"{name}: the outputs differ")
     print(f"### {name}: an item takes {calm_ms:.1f} ms calm, {options.items} items, outputs equal\n")
     print("| granted | item p50 / p99 ms | over | items a second | process load | load of runners |")
     print("| --- | --- | ---: | ---: | ---: | --- |")
-    for cap, rounds in rows.items():
+    for budget, rounds in rows.items():
         median = {key: float(np.median([one[key] for one in rounds])) for key in ("p50", "p99", "over", "rate", "load")}
         runners = ", ".join(f"{key} {share:.0%}" for key, share in rounds[-1]["runners"].items())
         print(
-            f"| {f'{cap:.0f} ms' if cap else 'not paced'} | {median['p50']:.1f} / {median['p99']:.1f} "
-            f"| {format(median['over'], '.1%') if cap else '-'} | {median['rate']:.1f} | {median['load']:.0%} "
+            f"| {f'{budget:.0f} ms' if budget else 'not paced'} | {median['p50']:.1f} / {median['p99']:.1f} "
+            f"| {format(median['over'], '.1%') if budget else '-'} | {median['rate']:.1f} | {median['load']:.0%} "
             f"| {runners or '-'} |",
             flush=True,
         )
     print()
-    return {"calm_ms": calm_ms, "rounds": {f"{cap:g}": rounds for cap, rounds in rows.items()}}
+    return {"calm_ms": calm_ms, "rounds": {f"{budget:g}": rounds for budget, rounds in rows.items()}}
 
 
-def _measured(name: str, folder: str, cap_ms: float, count: int) -> dict[str, Any]:
-    arguments = [sys.executable, __file__, "--child", name, folder, str(cap_ms), str(count)]
+def _measured(name: str, folder: str, budget_ms: float, count: int) -> dict[str, Any]:
+    arguments = [sys.executable, __file__, "--child", name, folder, str(budget_ms), str(count)]
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout))
 
@@ -132,10 +132,10 @@ class _Outcomes:
     discard = finish
 
 
-def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
+def _child(name: str, folder: str, budget_ms: str, count: str) -> None:
     """One stream: its figures as JSON on standard output."""
-    case, cap, began = CASES[name], float(cap_ms), dict[int, float]()
-    goal = PaceGoal(max_latency_ns=round(cap * 1e6)) if cap else None
+    case, budget, began = CASES[name], float(budget_ms), dict[int, float]()
+    goal = PaceGoal(max_latency_ns=round(budget * 1e6)) if budget else None
     paths = [path for _ in range(-(-int(count) // len(case.paths))) for path in case.paths]
     with ExitStack() as stack:
         file = pipeline_of_path(REPOSITORY / "configs" / "pipelines" / f"{case.toml}.toml")
@@ -154,10 +154,10 @@ def _child(name: str, folder: str, cap_ms: str, count: str) -> None:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         achieved = loaded.pacing.achieved() if loaded.pacing is not None else None
         pacers = loaded.pacing.pacers.items() if loaded.pacing is not None else ()
-        records = {key: [record for one in several for record in one.records if record.cap] for key, several in pacers}
+        records = {key: [one for pacer in several for one in pacer.records if one.budget] for key, several in pacers}
     took = np.array([(sink.ended[index] - began[index]) * 1e3 for index in sorted(began)][CALM_ITEMS:])
     print(json.dumps({
-        "p50": float(np.median(took)), "p99": float(np.quantile(took, 0.99)), "over": float(np.mean(took > cap)),
+        "p50": float(np.median(took)), "p99": float(np.quantile(took, 0.99)), "over": float(np.mean(took > budget)),
         "rate": int(count) / wall, "load": achieved.process_load if achieved else cpu / wall,
         "calm_ms": achieved.calm_ms if achieved else 0.0, "digest": sink.digest.hexdigest(),
         "latency_ms": took.tolist(),

@@ -38,14 +38,14 @@ def main() -> None:
     if not MODELS.exists():
         sys.exit("this needs ../shared/models")
     print(machine_line())
-    print("\n| model | granted ms | load: mean, peak in 10 ms | expected | measured | over the cap |")
+    print("\n| model | granted ms | load: mean, peak in 10 ms | expected | measured | over the budget |")
     print("| --- | ---: | --- | --- | --- | ---: |")
     for name in options.models or NAMES:
-        loads, cap_ms, over_cap = _measured(name, options)
-        text = load_svg(loads, cap_ms * 1e6, f"{name}, granted {options.calm_times:g} times what a calm run takes")
+        loads, budget_ms, over_cap = _measured(name, options)
+        text = load_svg(loads, budget_ms * 1e6, f"{name}, granted {options.calm_times:g} times what a calm run takes")
         write_page(options.out / f"pacing-{name}.svg", text + "\n")
         cells = (f"{run.mean:.0%}, {run.peak:.0%}" for run in loads.named().values())
-        print(f"| {name} | {cap_ms:.3g} | {' | '.join(cells)} | {over_cap:.1%} |", flush=True)
+        print(f"| {name} | {budget_ms:.3g} | {' | '.join(cells)} | {over_cap:.1%} |", flush=True)
 
 
 def _options() -> argparse.Namespace:

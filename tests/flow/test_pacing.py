@@ -73,8 +73,8 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
             program.run(INPUT)
         assert program.pacer is not None
         records = program.pacer.records
-    assert [record.cap > 0 for record in records[:CALM_RUNS]] == [False] * CALM_RUNS
-    assert all(record.cap == 50 * NANOSECONDS for record in records[CALM_RUNS:])
+    assert [record.budget > 0 for record in records[:CALM_RUNS]] == [False] * CALM_RUNS
+    assert all(record.budget == 50 * NANOSECONDS for record in records[CALM_RUNS:])
     found = achieved(records)
     assert found is not None
     assert found.runs == len(records) - CALM_RUNS
@@ -114,12 +114,12 @@ def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
         before = len(program.pacer.records)
         for _ in range(CALM_RUNS + 1):
             program.run({"x": np.ones((33, 4), np.float32)})
-        caps = [record.cap for record in program.pacer.records[before:]]
-    assert caps[:CALM_RUNS] == [0] * CALM_RUNS
-    assert caps[CALM_RUNS] > 0
+        budgets = [record.budget for record in program.pacer.records[before:]]
+    assert budgets[:CALM_RUNS] == [0] * CALM_RUNS
+    assert budgets[CALM_RUNS] > 0
 
 
-def test_a_cap_below_the_calm_time_is_refused_before_anything_runs(
+def test_a_budget_below_the_calm_time_is_refused_before_anything_runs(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = compiled(model)

@@ -149,7 +149,7 @@ def test_timing_operators_makes_no_run_sleep(models: dict[str, Path]) -> None:
             program.run(INPUT)
         assert program.pacer is not None
         assert len(program.pacer.records) == 12
-        assert not any(record.cap or record.late for record in program.pacer.records)
+        assert not any(record.budget or record.late for record in program.pacer.records)
         latency, times = program.pacer.timed()
         program.pacer.forget()
         assert program.pacer.records == []
@@ -180,7 +180,7 @@ def test_a_run_by_a_plan_is_paced_from_the_first_on(models: dict[str, Path], pla
         for _ in range(20):
             program.run(INPUT)
         later = np.array([point.delay_us for point in program.pacer.plan()])
-    assert record.cap == 50_000_000
+    assert record.budget == 50_000_000
     weights = loaded.learnt.weights[np.argsort(loaded.learnt.order)]
     for shown in (delays, later):
         np.testing.assert_allclose(shown / shown.sum(), weights, rtol=1e-6)
@@ -278,7 +278,7 @@ def test_inputs_of_another_shape_are_paced_by_the_plan_and_it_is_said(models: di
         assert program.pacer is not None
         for _ in range(12):
             program.run(INPUT)
-        assert [record.cap for record in program.pacer.records] == [50_000_000] * 12
+        assert [record.budget for record in program.pacer.records] == [50_000_000] * 12
         assert program.pacer.records[0].slept > 0
         assert program.pacer.adapted.startswith(
             "the plan is of inputs of 1x32x24x12: its times were taken 2 times as long for 1x32x24x24"

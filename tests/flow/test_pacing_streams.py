@@ -105,7 +105,7 @@ def test_a_bundle_s_own_pipeline_is_paced(here: Path, capsys: pytest.CaptureFixt
     assert "paced: items: p50" in capsys.readouterr().err
 
 
-def test_a_cap_below_the_calm_time_is_refused_and_nothing_is_left(
+def test_a_budget_below_the_calm_time_is_refused_and_nothing_is_left(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--pace", "--max-latency", "1us") == UsageError.exit_code

@@ -31,7 +31,7 @@ CALM_ITEMS = 5
 ITEMS_OF_A_PLAN = 8
 """After so many items the plan is made anew."""
 MOST_ITEM_RESERVE = 0.25
-"""Of the cap: an item is held up in every stage, by those of other items too."""
+"""Of the budget: an item is held up in every stage, by those of other items too."""
 KEPT_ITEMS = 32
 """Items of whose stages the plan takes the medians."""
 KEPT_LATENCIES = 100_000
@@ -90,7 +90,7 @@ class StreamPacing:
     def __init__(self, plan: StreamPlan, pacers: Mapping[str, Sequence[Pacer]], goal: PaceGoal) -> None:
         """`pacers` are those of each pipeline's programs, one for each device."""
         self.pacers = pacers
-        self.cap_ns = goal.max_latency_ns
+        self.budget_ns = goal.max_latency_ns
         self._policy = goal.policy
         self.calm_ns = 0.0
         self.interval_ns = 0.0
@@ -113,12 +113,12 @@ class StreamPacing:
         """Returns until when the runs of a pipeline may take, one for each of its programs."""
         pacers = self.pacers[pipeline.name]
         name, has_parts = runner_name(pipeline), bool(pipeline.each)
-        return [RunnerDue(pacer, name, len(pacers), has_parts, self.cap_ns > 0) for pacer in pacers]
+        return [RunnerDue(pacer, name, len(pacers), has_parts, self.budget_ns > 0) for pacer in pacers]
 
     def next_begin_ns(self) -> int | None:
         """Returns when the next item may be let in (CLOCK_MONOTONIC), None where others must be done first."""
         with self._lock:
-            if not self.cap_ns:
+            if not self.budget_ns:
                 return 0
             if self._item_plan is None:
                 return None if self._under_way else 0
@@ -156,19 +156,19 @@ class StreamPacing:
             latencies, passed = np.array(self._latencies), _Marks()
             return AchievedItems(
                 items=len(latencies),
-                cap_ms=self.cap_ns / 1e6,
+                cap_ms=self.budget_ns / 1e6,
                 calm_ms=self.calm_ns / 1e6,
                 interval_ms=self.interval_ns / 1e6,
                 p50_ms=float(np.median(latencies)) / 1e6,
                 p99_ms=float(np.quantile(latencies, 0.99)) / 1e6,
-                over_cap=float(np.mean(latencies > self.cap_ns)) if self.cap_ns else 0.0,
+                over_cap=float(np.mean(latencies > self.budget_ns)) if self.budget_ns else 0.0,
                 process_load=passed.load_since(self._paced_since),
             )
 
     # What it learns; under the lock
 
     def _learn(self, item: PacedItem, latency: int) -> None:
-        if not self.cap_ns:
+        if not self.budget_ns:
             self._latencies.append(latency)
             return
         self._amounts.append(amounts_of(self._plan, item.work))
@@ -187,11 +187,11 @@ class StreamPacing:
 
     def _begin_pacing(self) -> None:
         self.calm_ns = statistics.median(self._late)
-        check_slack("an item", self.calm_ns, self.cap_ns)
+        check_slack("an item", self.calm_ns, self.budget_ns)
         outside = max(0.0, self.calm_ns - calm_ns(self._plan, self._medians()))
         spread = sorted(self._late)[-2] - self.calm_ns  # the slowest is the first one, to which all is new
-        reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.cap_ns
-        self._reserve = min(reserve, MOST_ITEM_RESERVE * self.cap_ns)
+        reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.budget_ns
+        self._reserve = min(reserve, MOST_ITEM_RESERVE * self.budget_ns)
         self._late.clear()
         for pacers in self.pacers.values():
             for pacer in pacers:
@@ -201,13 +201,13 @@ class StreamPacing:
 
     def _plan_anew(self) -> None:
         needed = float(np.quantile(self._late, 0.99, method="higher"))
-        self._reserve = min(max(needed, LEAST_RESERVE_NS), MOST_ITEM_RESERVE * self.cap_ns)
+        self._reserve = min(max(needed, LEAST_RESERVE_NS), MOST_ITEM_RESERVE * self.budget_ns)
         self._make_plan((_Marks().cpu_ns - self._marks.cpu_ns) / self._num_new)
 
     def _make_plan(self, cpu_ns: float) -> None:
         """Makes the plan of the items that follow, each of which needs so much processor time."""
         amounts = self._medians()
-        made = planned(self._plan, amounts, self.cap_ns - self._reserve, self._policy)
+        made = planned(self._plan, amounts, self.budget_ns - self._reserve, self._policy)
         windows = (
             (window.end - window.begin) / len(pipeline.runner.devices) + self._reserve
             for pipeline in self._plan.pipelines

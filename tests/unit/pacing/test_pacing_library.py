@@ -32,8 +32,8 @@ def item_of(plan: PacePlan | None, num_points: int = 4) -> ItemMemory:
     return item
 
 
-def passed(library: PaceLibrary, item: ItemMemory, cap: int, *, begin: int = 0) -> None:
-    library.begin(item.address, begin, cap)
+def passed(library: PaceLibrary, item: ItemMemory, budget: int, *, begin: int = 0) -> None:
+    library.begin(item.address, begin, budget)
     for point in range(len(item.times)):
         library.passes(point)
     library.end()

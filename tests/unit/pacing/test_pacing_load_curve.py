@@ -60,13 +60,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return made
 
 
-def slept_by(library: ctypes.CDLL, plan: PacePlan, cap: int) -> ItemMemory:
+def slept_by(library: ctypes.CDLL, plan: PacePlan, budget: int) -> ItemMemory:
     """Passes all parts of a plan on a clock that only work and sleeps move."""
     now, item, num = ctypes.c_int64.in_dll(library, "now"), ItemMemory(len(plan.amounts), 1), len(plan.amounts)
     item.take(PlanMemory(plan, np.arange(num)))
     now.value += MS  # what was worked for the item before does not count once the thread has rested
     ctypes.c_int64.in_dll(library, "rested").value += MS
-    library.nnd_pace_begin(item.address, 0, cap)
+    library.nnd_pace_begin(item.address, 0, budget)
     passes = Pass.from_address(item.address)
     begin = now.value
     for point, parts in enumerate(plan.parts.tolist()):
@@ -83,20 +83,20 @@ AMOUNTS = st.lists(st.integers(0, 8 * MS), min_size=1, max_size=30)
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[PacePlan, int]:
-    """Plans of no more sleeps than are remembered, and their caps: some below what the work takes."""
+    """Plans of no more sleeps than are remembered, and their budgets: some below what the work takes."""
     amounts = np.array(draw(AMOUNTS), float)
     cut = np.array(draw(st.lists(st.booleans(), min_size=len(amounts), max_size=len(amounts))))
-    cap = round(float(amounts.sum()) * draw(st.floats(0.5, 4.0))) + draw(st.integers(0, MS))
-    plan = serial_plan(amounts, cut, cap, draw(st.floats(0, 0.1)) * cap)
-    return replace(plan, burst=draw(st.sampled_from((plan.burst, 4.0 * MS)))), cap
+    budget = round(float(amounts.sum()) * draw(st.floats(0.5, 4.0))) + draw(st.integers(0, MS))
+    plan = serial_plan(amounts, cut, budget, draw(st.floats(0, 0.1)) * budget)
+    return replace(plan, burst=draw(st.sampled_from((plan.burst, 4.0 * MS)))), budget
 
 
 @given(plans())
 def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_disturbs(
     library: ctypes.CDLL, made: tuple[PacePlan, int]
 ) -> None:
-    plan, cap = made
-    item, expected = slept_by(library, plan, cap), expected_timeline(plan, cap)
+    plan, budget = made
+    item, expected = slept_by(library, plan, budget), expected_timeline(plan, budget)
     assert item.workers[0].sleeps == len(expected.sleeps)
     got = item.timeline()
     np.testing.assert_allclose(got.sleeps, expected.sleeps, atol=4)  # a compiler may fuse a product and a sum
@@ -106,12 +106,12 @@ def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_distur
 
 @given(plans())
 def test_no_more_is_slept_than_there_is_slack(made: tuple[PacePlan, int]) -> None:
-    plan, cap = made
-    run = expected_timeline(plan, cap)
-    slack = max(0.0, cap - plan.total - plan.reserve)
+    plan, budget = made
+    run = expected_timeline(plan, budget)
+    slack = max(0.0, budget - plan.total - plan.reserve)
     assert run.end - run.work <= slack + 1
     assert run.work == pytest.approx(plan.total, abs=1)
-    assert run.end <= max(cap, plan.total) + 1
+    assert run.end <= max(budget, plan.total) + 1
     lengths = run.sleeps[:, 1] - run.sleeps[:, 0]
     assert (lengths >= plan.least_delay - 1).all()
     assert (np.diff(run.sleeps.ravel()) >= 0).all()

@@ -10,11 +10,11 @@ from nndeploy.pacing.paced_shape import END_NS, MOST_RESERVE, PacedShape
 from nndeploy.pacing.pacer import CALM_RUNS, Pacer
 
 MS = 1_000_000
-CAP = 100 * MS
+BUDGET = 100 * MS
 
 
 def pacer_of(library: PaceLibrary) -> Pacer:
-    made = Pacer(library, PaceGoal(CAP, is_of_item=True), 1)
+    made = Pacer(library, PaceGoal(BUDGET, is_of_item=True), 1)
     made.add_points([("first", False), ("second", False)])
     return made
 
@@ -33,38 +33,38 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace_li
     with pacer.until(time.monotonic_ns() + 500 * MS):
         run(pacer, pace_library)
         assert pacer.slept_ns() == pacer.records[-1].slept > 0
-        assert CAP < pacer.records[-1].cap <= 500 * MS
+        assert BUDGET < pacer.records[-1].budget <= 500 * MS
     for past in (1, time.monotonic_ns() - MS):
         with pacer.until(past):
             run(pacer, pace_library)
         assert pacer.slept_ns() == pacer.records[-1].slept == 0
     run(pacer, pace_library)
-    assert pacer.records[-1].cap == CAP
+    assert pacer.records[-1].budget == BUDGET
 
 
-def planned_after(latencies: list[int], caps: list[int]) -> PacedShape:
-    """Returns what is known of runs of 40 ms, planned for a cap of 100 ms, after some of these latencies and caps."""
-    pacer = Pacer(None, PaceGoal(CAP), 1)  # type: ignore[arg-type]
+def planned_after(latencies: list[int], budgets: list[int]) -> PacedShape:
+    """Returns what is known of runs of 40 ms, planned for 100 ms, after runs of these latencies and budgets."""
+    pacer = Pacer(None, PaceGoal(BUDGET), 1)  # type: ignore[arg-type]
     pacer.add_points([("first", False), ("second", False)])
     shape, item = PacedShape(), ItemMemory(2, 1)
     item.times[:] = 20 * MS
     item.order[:] = range(2)
-    for latency, cap in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, caps, strict=True)):
+    for latency, budget in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, budgets, strict=True)):
         item._struct.end = latency
-        pacer._learn(shape, item, cap, 2 * MS)
+        pacer._learn(shape, item, budget, 2 * MS)
     pacer._plan(shape)
     return shape
 
 
-def test_each_run_is_held_against_its_own_cap() -> None:
+def test_each_run_is_held_against_its_own_budget() -> None:
     shape = planned_after([78 * MS, 198 * MS, 79 * MS], [80 * MS, 200 * MS, 80 * MS])
-    assert shape.cap == 80 * MS
+    assert shape.budget == 80 * MS
     assert list(shape.errors)[1:] == [0, 0, MS]  # behind the first, what was kept back before there were runs
 
 
 def test_runs_that_began_too_late_keep_nothing_back_from_others() -> None:
     shape = planned_after([40 * MS] * 3, [1, 10 * MS, 39 * MS])
     assert list(shape.errors)[1:] == [0, 0, 0]
-    assert shape.cap == CAP
+    assert shape.budget == BUDGET
     late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than they take calm
-    assert late.reserve == MOST_RESERVE * CAP + END_NS
+    assert late.reserve == MOST_RESERVE * BUDGET + END_NS

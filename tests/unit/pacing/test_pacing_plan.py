@@ -52,11 +52,11 @@ def test_no_part_is_longer_than_it_may_be(amounts: list[float]) -> None:
 
 
 def test_a_share_of_the_processor_is_a_time() -> None:
-    assert PaceGoal(cpu_limit=0.25).cap_ns(10e6) == 40_000_000
-    assert PaceGoal(max_latency_ns=7).cap_ns(10e6) == 7
+    assert PaceGoal(cpu_limit=0.25).budget_ns(10e6) == 40_000_000
+    assert PaceGoal(max_latency_ns=7).budget_ns(10e6) == 7
 
 
-def test_a_cap_below_the_calm_time_names_the_least_that_works() -> None:
+def test_a_budget_below_the_calm_time_names_the_least_that_works() -> None:
     with pytest.raises(UsageError, match=r"takes 24 ms without delays: 8 ms leave nothing") as caught:
         PaceGoal(max_latency_ns=8_000_000).check(24e6)
     least = 24.5

@@ -56,9 +56,9 @@ def clock(monkeypatch):
     return clock
 
 
-def pacing_of(plan=PLAN, cap_ms=100, num=1, **goal) -> StreamPacing:
+def pacing_of(plan=PLAN, budget_ms=100, num=1, **goal) -> StreamPacing:
     names = [one.name for one in plan.pipelines if one.runner is not None]
-    goal = PaceGoal(**goal) if goal else PaceGoal(cap_ms * MS, is_of_item=True)
+    goal = PaceGoal(**goal) if goal else PaceGoal(budget_ms * MS, is_of_item=True)
     return StreamPacing(plan, {name: [Pacer() for _ in range(num)] for name in names}, goal)
 
 
@@ -93,7 +93,7 @@ def test_first_items_are_alone_and_without_delays(clock) -> None:
     assert pacing.achieved() is None
 
 
-def test_runs_end_so_that_what_follows_is_done_within_the_cap(clock) -> None:
+def test_runs_end_so_that_what_follows_is_done_within_the_budget(clock) -> None:
     pacing = pacing_of()
     for _ in range(CALM_ITEMS):
         gone_through(pacing, clock)
@@ -129,7 +129,7 @@ def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
 
 
 def test_slow_processors_hold_the_next_item_back_too(clock) -> None:
-    pacing = pacing_of(cap_ms=200)
+    pacing = pacing_of(budget_ms=200)
     for _ in range(CALM_ITEMS):
         gone_through(pacing, clock, post=150)
     pacing.begin(Record(0, "item", "item"))
@@ -177,14 +177,14 @@ def test_of_several_runners_each_may_take_the_longer_for_a_part(clock) -> None:
     assert ends == pytest.approx([ends[-1] * k for k in (0.5, 0.75, 1, 1)], abs=2)
 
 
-def test_a_cap_below_the_calm_time_names_the_least_that_works(clock) -> None:
-    pacing = pacing_of(cap_ms=20)
+def test_a_budget_below_the_calm_time_names_the_least_that_works(clock) -> None:
+    pacing = pacing_of(budget_ms=20)
     for _ in range(CALM_ITEMS - 1):
         gone_through(pacing, clock)
     with pytest.raises(UsageError, match=r"an item takes 30 ms without delays: 20 ms leave nothing") as caught:
         gone_through(pacing, clock)
     assert "--max-latency 30.6ms is the least that works" in caught.value.hint
-    pacing = pacing_of(cap_ms=30.6)
+    pacing = pacing_of(budget_ms=30.6)
     for _ in range(CALM_ITEMS):
         gone_through(pacing, clock)
 
@@ -274,13 +274,13 @@ def test_the_end_of_the_source_and_a_stop_are_not_waited_for() -> None:
 
     for items in (iter(range(CALM_ITEMS + 1)), values()):
         stop, sink = Stop(), Sink()
-        stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, stop=stop, pacing=pacing_of(cap_ms=3_600_000))
+        stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, stop=stop, pacing=pacing_of(budget_ms=3_600_000))
         within_limit(lambda items=items, sink=sink, stream=stream: stream.run(items_of(items), sink))
         assert len(sink.outcomes) == CALM_ITEMS + 1
 
 
 def test_a_stream_that_cannot_be_paced_ends_with_the_reason() -> None:
-    pacing = pacing_of(cap_ms=1e-6)
+    pacing = pacing_of(budget_ms=1e-6)
     sink = Sink()
     stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, pacing=pacing)
     with pytest.raises(UsageError, match="without delays"):

@@ -144,15 +144,15 @@ static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_subm
 }
 
 /* Begins an item: what its threads remember is cleared, and this thread works on it until nnd_pace_end(). The deadline
- * is `cap` nanoseconds from `begin` on, which is now where it is 0. What this thread has worked since it last slept
+ * is `budget` nanoseconds from `begin` on, which is now where it is 0. What this thread has worked since it last slept
  * counts, unless that was for an item without a plan, or the thread has rested since its last item. */
-NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_t cap) {
+NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_t budget) {
   const int64_t now = nnd_now(), used = nnd_used();
   const int has_rested = !nnd_ended || (now - nnd_ended) - (used - nnd_ended_used) > NND_BLOCKED;
   if (has_rested) nnd_rested_used = used;
   item->pass = nnd_pass;
   item->begin = begin ? begin : now;
-  item->deadline = item->begin + cap;
+  item->deadline = item->begin + budget;
   item->num_passed = item->first = 0;
   item->used = -used;
   for (int64_t i = 0; item->times && i < item->num_points; i++) item->times[i] = 0;
