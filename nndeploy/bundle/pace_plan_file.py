@@ -81,7 +81,7 @@ def plan_file_to_json(plan: PacePlanFile) -> bytes:
         "goal": {"max_latency_us": goal.max_latency_ns / 1e3} if goal.max_latency_ns else {"cpu_limit": goal.cpu_limit},
         "policy": goal.policy,
         "shapes": shapes,
-        "calm_us": learnt.calm / 1e3,
+        "calm_us": learnt.baseline / 1e3,
         "reserve_us": learnt.reserve / 1e3,
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in head.items()]
@@ -108,7 +108,7 @@ def _plan(data: object) -> PacePlanFile:
     bundle, model_name = fields.sha256("bundle_sha256"), fields.text("model_name")
     policy = PacePolicy(fields.choice("policy", tuple(PacePolicy)))
     goal = _goal(fields.fields("goal"), policy)
-    shapes, calm, reserve = _shapes(fields), _us(fields, "calm_us", least_ns=1), _us(fields, "reserve_us")
+    shapes, baseline, reserve = _shapes(fields), _us(fields, "calm_us", least_ns=1), _us(fields, "reserve_us")
     rows = [_Point.read(item) for item in fields.list_of_fields("points", least=1)]
     fields.end()
     numbers = np.array([row.number for row in rows])
@@ -120,7 +120,7 @@ def _plan(data: object) -> PacePlanFile:
     if total and abs(total - 1) > WEIGHT_ERROR:
         raise BundleError(f"the weights are {total:.6g} together, not 1", where="points")
     parts = np.array([row.parts for row in rows])[order]
-    learnt = LearntShape(shapes, order, amounts, weights, parts, calm, reserve)
+    learnt = LearntShape(shapes, order, amounts, weights, parts, baseline, reserve)
     return PacePlanFile(
         bundle, model_name, goal, tuple((rows[place].submodel, rows[place].name) for place in order), learnt
     )

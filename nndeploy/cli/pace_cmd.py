@@ -103,7 +103,7 @@ def pace(
         text, figures, has_slice = pace_text(program.pacer), pace_to_json(program.pacer), program.pacer.has_slice
         if output is not None:
             write_plan(program, output)
-    assert loads is not None  # a sample was run calm before
+    assert loads is not None  # a sample was run without delays before
     assert found is not None
     if page is not None:
         write_page(page, pace_page(model, plan, loads, found, has_slice=has_slice))

@@ -32,13 +32,13 @@ def pace_page(model: str, points: Sequence[PlannedPoint], loads: Loads, found: A
 
 
 def _heading(loads: Loads, found: Achieved) -> str:
-    return f"A run that takes {ms_text(loads.before.end / 1e6)} calm, within {ms_text(found.cap_ms)}"
+    return f"A run with a baseline of {ms_text(loads.before.end / 1e6)}, within {ms_text(found.cap_ms)}"
 
 
 def _facts(points: Sequence[PlannedPoint], loads: Loads, found: Achieved, has_slice: bool) -> str:
     facts = (
         ("granted", ms_text(found.cap_ms)),
-        ("calm", ms_text(loads.before.end / 1e6)),
+        ("baseline", ms_text(loads.before.end / 1e6)),
         ("points", f"{len(points):,}"),
         ("paced runs", f"{found.runs:,}"),
         ("sleeps a run", f"{found.sleeps_a_run:.1f}"),

@@ -5,14 +5,16 @@ import dataclasses
 from typing import Any
 
 from nndeploy.pacing.achieved import Achieved, achieved
-from nndeploy.stream.engine.pacing import CALM_ITEMS, StreamPacing
+from nndeploy.stream.engine.pacing import BASELINE_ITEMS, StreamPacing
 
 
 def pace_lines(pacing: StreamPacing) -> list[str]:
     """Returns what the runners of a pipeline and its items achieved."""
     items = pacing.achieved()
     if items is None:
-        return [f"nndeploy: paced: fewer than {CALM_ITEMS + 1} items are too few to know how long their stages take"]
+        return [
+            f"nndeploy: paced: fewer than {BASELINE_ITEMS + 1} items are too few to know how long their stages take"
+        ]
     lines = [
         f"nndeploy: paced: runner of {name!r}: load {one.load:.0%}, peak in 10 ms {one.p50_peak_load:.0%}, "
         f"most {one.peak_load:.0%}; p50 {one.p50_ms:.3g} ms, p99 {one.p99_ms:.3g} ms; {one.sleeps_a_run:.1f} sleeps "
@@ -21,9 +23,9 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
         if one is not None
     ]
     of_budget = f" of {items.cap_ms:.3g} ms, {items.over_cap:.1%} over" if items.cap_ms else ""
-    calm = f"; {items.calm_ms:.3g} ms calm, one every {items.interval_ms:.3g} ms" if items.cap_ms else ""
+    baseline = f"; baseline {items.calm_ms:.3g} ms, one every {items.interval_ms:.3g} ms" if items.cap_ms else ""
     lines.append(
-        f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{calm}; "
+        f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{baseline}; "
         f"process load {items.process_load:.0%} of a core"
     )
     if not all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers):

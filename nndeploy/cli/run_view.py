@@ -222,10 +222,10 @@ def pace_text(pacer: Pacer) -> str:
 
 def pace_to_json(pacer: Pacer) -> dict[str, Any]:
     """Returns what pacing achieved as plain data."""
-    found, calm_ns = achieved(pacer.records), pacer.known()[0]
+    found, baseline_ns = achieved(pacer.records), pacer.known()[0]
     figures = {} if found is None else dataclasses.asdict(found)
     return {
-        "calm_ms": calm_ns / 1e6,
+        "calm_ms": baseline_ns / 1e6,
         "has_longer_slice": pacer.has_slice,
         "notes": [*pacer.notes, *filter(None, [pacer.adapted])],
         **figures,

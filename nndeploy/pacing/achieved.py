@@ -11,7 +11,7 @@ from nndeploy.pacing.load_curve import WINDOW_NS
 
 @dataclass(frozen=True, slots=True)
 class PaceRecord:
-    """What one run did, in nanoseconds and on the thread that called it: `budget` is 0 for a calm one.
+    """What one run did, in nanoseconds and on the thread that called it: `budget` is 0 for one of the baseline.
 
     `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
     two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later

@@ -11,7 +11,7 @@ from nndeploy.pacing.policy import PacePolicy
 
 _PACING = "Pacing"
 LEAST_SLACK = 1.02
-"""A budget is refused that is nearer to the calm time."""
+"""A budget is refused that is nearer to the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +45,30 @@ class PaceGoal:
         if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
             raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
 
-    def budget_ns(self, calm_ns: float) -> int:
-        """Returns how long a run may take that takes `calm_ns` without delays."""
-        return self.max_latency_ns or round(calm_ns / self.cpu_limit)
+    def budget_ns(self, baseline_ns: float) -> int:
+        """Returns how long a run may take that takes `baseline_ns` without delays."""
+        return self.max_latency_ns or round(baseline_ns / self.cpu_limit)
 
-    def check(self, calm_ns: float) -> None:
-        """Checks that a run which takes `calm_ns` without delays can be done in time.
+    def check(self, baseline_ns: float) -> None:
+        """Checks that a run which takes `baseline_ns` without delays can be done in time.
 
         Raises:
             UsageError: it cannot.
         """
         if not self.is_of_item:
-            check_slack("a run", calm_ns, self.budget_ns(calm_ns))
+            check_slack("a run", baseline_ns, self.budget_ns(baseline_ns))
 
 
-def check_slack(what: str, calm_ns: float, budget_ns: float) -> None:
-    """Checks that `what`, which takes `calm_ns` without delays, leaves time to sleep in within `budget_ns`.
+def check_slack(what: str, baseline_ns: float, budget_ns: float) -> None:
+    """Checks that `what`, which takes `baseline_ns` without delays, leaves time to sleep in within `budget_ns`.
 
     Raises:
         UsageError: it cannot.
     """
-    least = calm_ns * LEAST_SLACK
+    least = baseline_ns * LEAST_SLACK
     if budget_ns < least:
         raise UsageError(
-            f"{what} takes {calm_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave nothing to sleep in",
+            f"{what} takes {baseline_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave nothing to sleep in",
             hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load of a run's thread over time: of a calm run, as a plan makes us expect it, and as it was.
+"""The load of a run's thread over time: of a baseline run, as a plan makes us expect it, and as it was.
 
 A timeline says when the thread slept. The load at a moment is the share of the window around it in which the thread
 worked; windows are those over which the load is told, or as long as the run where that is shorter, and nothing runs
@@ -77,7 +77,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Loads:
-    """The load before: of a calm run; after, as the plan makes us expect it; and of the paced run of median peak."""
+    """The load before: of a baseline run; after, as the plan lets us expect; and of the paced run of median peak."""
 
     before: Timeline
     expected: Timeline
@@ -88,13 +88,13 @@ class Loads:
         return {name: one for name in ("before", "expected", "measured") if (one := getattr(self, name)) is not None}
 
 
-def calm_timeline(nanoseconds: float) -> Timeline:
+def baseline_timeline(nanoseconds: float) -> Timeline:
     """Returns that of a run that never sleeps."""
     return Timeline(float(nanoseconds), _no_sleeps())
 
 
 def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
-    """Returns that of a run of at most `budget` nanoseconds whose operators take what they take calm.
+    """Returns that of a run of at most `budget` nanoseconds whose operators take their baseline.
 
     Sleeps are those of `nnd_delay` in `backends/nndeploy_native/c/pacing/pace.c`, which end when they should.
     """

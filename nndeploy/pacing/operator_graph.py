@@ -90,7 +90,7 @@ class OperatorGraph:
         return ranks
 
     @property
-    def calm_ns(self) -> float:
+    def baseline_ns(self) -> float:
         """How long the graph is without delays."""
         return self.length_ns(np.zeros(len(self.edges)))
 

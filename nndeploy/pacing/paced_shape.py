@@ -48,7 +48,7 @@ KEPT_TIMELINES = 31
 class LearntShape:
     """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
 
-    `order` tells of each point as which one it is passed, `calm` is what a run takes without delays.
+    `order` tells of each point as which one it is passed, `baseline` is what a run takes without delays.
     """
 
     shapes: Shapes
@@ -56,7 +56,7 @@ class LearntShape:
     amounts: _Array
     weights: _Array
     parts: _Array
-    calm: float
+    baseline: float
     reserve: float
 
     def renumbered(self, numbers: _Array) -> "LearntShape":
@@ -71,7 +71,7 @@ class LearntShape:
 
     def scaled(self, shapes: Shapes, factor: float) -> "LearntShape":
         """Returns the same for inputs of another shape, on which every operator takes `factor` times as long."""
-        return replace(self, shapes=shapes, amounts=self.amounts * factor, calm=self.calm * factor)
+        return replace(self, shapes=shapes, amounts=self.amounts * factor, baseline=self.baseline * factor)
 
 
 def _nothing() -> _Array:
@@ -90,7 +90,7 @@ class PacedShape:
     budgets: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
     amounts: _Array = field(default_factory=_nothing)
-    calm: float = 0.0
+    baseline: float = 0.0
     reserve: float = 0.0
     errors: deque[float] = field(default_factory=deque)
     sorted_errors: list[float] = field(default_factory=list)

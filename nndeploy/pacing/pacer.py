@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paces the runs of a program: each is an item with a time that it may take, and sleeps between its operators.
 
-The first runs at a shape are calm: their points are timed, and the plan is made of the medians. Later runs keep
+The first runs at a shape are the baseline: their points are timed, and the plan is made of the medians. Later runs keep
 correcting it. Law: pacing changes no value; a run that is late never waits.
 """
 
@@ -21,7 +21,7 @@ from nndeploy.pacing.achieved import PaceRecord
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.load_curve import Loads, calm_timeline, expected_timeline, of_median_peak
+from nndeploy.pacing.load_curve import Loads, baseline_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.paced_shape import (
     KEPT_TIMES,
     LEAST_RESERVE_NS,
@@ -36,7 +36,7 @@ from nndeploy.pacing.plan import PacePlan, serial_plan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-CALM_RUNS = 5
+BASELINE_RUNS = 5
 PLAN_SECONDS = 0.2
 """A plan is made anew from the last so many runs, and no sooner than after this time: making one takes 0.4 ms."""
 MOST_WAITING = 8
@@ -164,10 +164,10 @@ class Pacer:
                 self._shapes.clear()
 
     def known(self) -> "tuple[float, _Array]":
-        """Returns the nanoseconds of a calm run at the shape that ran last, and of its operators; 0: not known yet."""
+        """Returns the baseline of the shape that ran last, and that of its operators, in ns; 0: not known yet."""
         with self._lock:
             shape = self._planned()
-        return (0.0, np.zeros(len(self.points))) if shape is None else (shape.calm, shape.amounts)
+        return (0.0, np.zeros(len(self.points))) if shape is None else (shape.baseline, shape.amounts)
 
     def timed(self) -> "tuple[float, _Array]":
         """Returns the medians of a run and of its operators at the shape that ran last, where runs are only timed."""
@@ -186,7 +186,7 @@ class Pacer:
         for name, is_cut, parts in zip(self.points, self._is_cut, learnt.parts.tolist(), strict=True):
             if parts > 1 and not is_cut:
                 raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
-        self.goal.check(learnt.calm)
+        self.goal.check(learnt.baseline)
         with self._lock:
             self._given = learnt
             self._shapes[learnt.shapes] = self._shape_by(learnt)
@@ -194,9 +194,9 @@ class Pacer:
     def _shape_by(self, learnt: LearntShape, *, is_guess: bool = False) -> PacedShape:
         """Returns a shape that is paced from the first run on."""
         shape = PacedShape(
-            order=learnt.order, amounts=learnt.amounts, calm=learnt.calm, given=learnt, is_guess=is_guess
+            order=learnt.order, amounts=learnt.amounts, baseline=learnt.baseline, given=learnt, is_guess=is_guess
         )
-        shape.budget = self.goal.budget_ns(learnt.calm)
+        shape.budget = self.goal.budget_ns(learnt.baseline)
         shape.keep_back(learnt.reserve)
         self._apply(shape)
         return shape
@@ -211,7 +211,7 @@ class Pacer:
                 f"long for {text_of(key)}, and for other shapes likewise, until runs told better"
             )
         shape = self._shape_by(self._given.scaled(key, factor), is_guess=True)
-        if shape.budget < shape.calm:
+        if shape.budget < shape.baseline:
             self.adapted += f"; the time granted leaves nothing to sleep in at {text_of(key)}"
         return shape
 
@@ -224,7 +224,7 @@ class Pacer:
             key = next(key for key, one in self._shapes.items() if one is shape)
             _, plan = self._in_order(shape)
             weights, parts = plan.weights[shape.order], plan.parts[shape.order]
-            return LearntShape(key, shape.order, shape.amounts, weights, parts, shape.calm, shape.reserve)
+            return LearntShape(key, shape.order, shape.amounts, weights, parts, shape.baseline, shape.reserve)
 
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
@@ -248,8 +248,8 @@ class Pacer:
             if shape is None:
                 return None
             _, plan = self._in_order(shape)
-            calm, budget, timelines = shape.calm, shape.budget, list(shape.timelines)
-        return Loads(calm_timeline(calm), expected_timeline(plan, budget), of_median_peak(timelines))
+            baseline, budget, timelines = shape.baseline, shape.budget, list(shape.timelines)
+        return Loads(baseline_timeline(baseline), expected_timeline(plan, budget), of_median_peak(timelines))
 
     def _planned(self) -> PacedShape | None:
         """Returns the shape that ran last of those that have a plan."""
@@ -288,8 +288,8 @@ class Pacer:
         )
         shape.times.append(item.times.copy())
         if budget:
-            calm = max(shape.calm, float(item.times.sum()))  # whose budget is shorter was late when it began
-            shape.keep_back(latency - max(budget - reserve, calm))
+            baseline = max(shape.baseline, float(item.times.sum()))  # whose budget is shorter was late when it began
+            shape.keep_back(latency - max(budget - reserve, baseline))
             shape.budgets.append(budget)
             shape.stretch(latency - did.slept)
             shape.timelines.append(item.timeline())
@@ -299,25 +299,25 @@ class Pacer:
         else:
             shape.latencies.append(latency)
             shape.order = item.order.copy()
-            is_time = len(shape.times) == CALM_RUNS and not self.goal.only_times
+            is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:
             self._plan(shape)
 
     def _plan(self, shape: PacedShape) -> None:
-        """Makes the plan of a shape from the runs since the last one: first the calm ones, then those that it made."""
+        """Makes the plan of a shape from the runs since the last one: first the baseline, then those that it made."""
         amounts = np.median(shape.times, 0)
         if shape.memory is None:
-            shape.amounts, shape.calm = amounts, float(np.median(shape.latencies))
-            shape.budget = self.goal.budget_ns(shape.calm)
-            outside = max(0.0, shape.calm - float(amounts.sum()))
+            shape.amounts, shape.baseline = amounts, float(np.median(shape.latencies))
+            shape.budget = self.goal.budget_ns(shape.baseline)
+            outside = max(0.0, shape.baseline - float(amounts.sum()))
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
         elif shape.is_guess:
             shape.is_guess = False
-            shape.calm *= float(amounts.sum()) / max(1.0, float(shape.amounts.sum()))
-            shape.amounts, shape.budget = amounts, self.goal.budget_ns(shape.calm)
+            shape.baseline *= float(amounts.sum()) / max(1.0, float(shape.amounts.sum()))
+            shape.amounts, shape.budget = amounts, self.goal.budget_ns(shape.baseline)
         else:
             shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
-            if in_time := [budget for budget in shape.budgets if budget > shape.calm]:
+            if in_time := [budget for budget in shape.budgets if budget > shape.baseline]:
                 shape.budget = statistics.median_low(in_time)
         shape.times.clear()
         shape.latencies.clear()

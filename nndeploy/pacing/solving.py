@@ -28,11 +28,11 @@ def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy
         UsageError: the graph is longer without any delay.
         UnavailableError: `PacePolicy.SOLVED` needs HiGHS for this graph, and it is not installed.
     """
-    calm = graph.calm_ns
-    if not calm <= total_ns < math.inf:
+    baseline = graph.baseline_ns
+    if not baseline <= total_ns < math.inf:
         raise UsageError(
-            f"operators take {calm / 1e6:.6g} ms without delays: they cannot be done in {total_ns / 1e6:.6g} ms",
-            hint=f"{math.ceil(calm / 1e3) / 1e3:g} ms is the least that works",
+            f"operators take {baseline / 1e6:.6g} ms without delays: they cannot be done in {total_ns / 1e6:.6g} ms",
+            hint=f"{math.ceil(baseline / 1e3) / 1e3:g} ms is the least that works",
         )
     amounts, bounds = graph.amounts[graph.sources], graph.bounds[graph.sources]
     units, most = policy.units(amounts), np.where(amounts > 0, bounds, 0.0)

@@ -19,7 +19,7 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.paced_shape import LearntShape, Shapes
-from nndeploy.pacing.pacer import CALM_RUNS, Pacer
+from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
 from nndeploy.runtime.lane import Lane
@@ -164,7 +164,7 @@ def learns_amounts(
     A bundle without samples learns it from the first runs.
 
     Raises:
-        UsageError: the time that was granted is less than a calm run takes.
+        UsageError: the time that was granted is less than a baseline run takes.
         DataError: the plan is not for the operators that there are here.
     """
     if pacer is None or pacing.goal.only_times:
@@ -176,7 +176,7 @@ def learns_amounts(
     if not bundle.manifest.goldens:
         return
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
-    for _ in range(1 + CALM_RUNS):  # the first of all also makes pages and caches
+    for _ in range(1 + BASELINE_RUNS):  # the first of all also makes pages and caches
         run(inputs)
     pacer.goal.check(pacer.known()[0])
 

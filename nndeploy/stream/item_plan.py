@@ -71,9 +71,9 @@ def amounts_of(plan: StreamPlan, work: Sequence[tuple[str, int]]) -> dict[str, f
     return amounts
 
 
-def calm_ns(plan: StreamPlan, amounts: Mapping[str, float]) -> float:
+def baseline_ns(plan: StreamPlan, amounts: Mapping[str, float]) -> float:
     """Returns how long the stages of an item take without delays."""
-    return _Graph(plan, amounts).graph.calm_ns
+    return _Graph(plan, amounts).graph.baseline_ns
 
 
 def planned(
@@ -83,7 +83,7 @@ def planned(
     if policy is PacePolicy.SOLVED:  # slack beside the longest ways is used below in any case
         policy = PacePolicy.PROPORTIONAL
     made = _Graph(plan, amounts)
-    total = max(total, made.graph.calm_ns)
+    total = max(total, made.graph.baseline_ns)
     starts = made.graph.starts_ns(solve(made.graph, total, policy))
     windows = dict[str, Window]()
     for (before, after), level in zip(made.joins, plan.levels, strict=True):

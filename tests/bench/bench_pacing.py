@@ -50,13 +50,13 @@ WINDOW_NS = 10_000_000
 NEIGHBOUR_NS = 1_000_000
 QUOTA = Path("/sys/fs/cgroup/cpu/nndeploy-bench")
 QUOTA_US, PERIOD_US = 5_000, 10_000
-CALM_RUNS = 30
+BASELINE_RUNS = 30
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Who shares the core, what is granted as a multiple of the calm time, and the ways that are compared."""
+    """Who shares the core, what is granted as a multiple of the baseline, and the ways that are compared."""
 
     other: str
     granted: float
@@ -152,7 +152,7 @@ class Measured:
     probe: Path
     seconds: float
 
-    def calm(self, threads: int) -> dict[str, Any]:
+    def baseline(self, threads: int) -> dict[str, Any]:
         """Returns the figures with nothing else there."""
         return self.once("nothing", 0.0, threads, "")
 
@@ -205,11 +205,11 @@ class Measured:
 
 def _race(measured: Measured, name: str, num_rounds: int) -> dict[str, Any]:
     scene = SCENES[name]
-    calm = measured.calm(scene.threads)
-    budget_ms = scene.granted * calm["p50_ms"]
+    baseline = measured.baseline(scene.threads)
+    budget_ms = scene.granted * baseline["p50_ms"]
     print(
-        f"### {measured.name}, {name}: {calm['p50_ms']:.2f} ms calm (p99 {calm['p99_ms']:.2f}), "
-        f"budget {budget_ms:.2f} ms\n"
+        f"### {measured.name}, {name}: baseline {baseline['p50_ms']:.2f} ms "
+        f"(p99 {baseline['p99_ms']:.2f}), budget {budget_ms:.2f} ms\n"
     )
     print(
         "| way | run p50 / p99 ms | over the budget | neighbour p50 / p90 / p99 ms | load "
@@ -240,7 +240,7 @@ def _race(measured: Measured, name: str, num_rounds: int) -> dict[str, Any]:
         f"longest run of the thread {of['p99_longest_run_ms']:.2f} ms (p99 of the runs)\n",
         flush=True,
     )
-    return {"calm": calm, "cap_ms": budget_ms, "rounds": rows}
+    return {"calm": baseline, "cap_ms": budget_ms, "rounds": rows}
 
 
 @contextlib.contextmanager
@@ -309,7 +309,7 @@ def _child(name: str, bundle: str, probe: str, budget_ms: str, seconds: str, whe
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads))) as program:
         want = program.run(inputs)
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=int(num_threads)), pace=goal) as program:
-        for _ in range(CALM_RUNS):
+        for _ in range(BASELINE_RUNS):
             program.run(inputs)
         if program.pacer is not None:
             program.pacer.forget()

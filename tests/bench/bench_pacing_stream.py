@@ -4,9 +4,9 @@
     python tests/bench/bench_pacing_stream.py [faces text] [--budgets 2,4] [--items 120] [--rounds 3] [--json out.json]
 
 The source is files, so it is faster than the stages: without pacing items wait for each other. Each stream is a process
-of its own; an item's time is from where its file is read until its outcome is written. First the calm time of an item
+of its own; an item's time is from where its file is read until its outcome is written. First the baseline of an item
 is measured; budgets are multiples of it. Then the ways take turns, and the medians of the rounds are told. The first
-items, which are calm, are left out of the figures; outcomes of all are compared with those of one that was not paced.
+items, the baseline, are left out of the figures; outcomes of all are compared with those of one that was not paced.
 """
 
 import argparse
@@ -37,7 +37,7 @@ import nndeploy
 from nndeploy.options.texts import names_in
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.engine.engine import Stream
-from nndeploy.stream.engine.pacing import CALM_ITEMS
+from nndeploy.stream.engine.pacing import BASELINE_ITEMS
 from nndeploy.stream.formats.json_lines import line_from_outcome
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
@@ -46,7 +46,7 @@ from nndeploy.stream.run.loaded import load_pipeline
 from nndeploy.stream.run.options import RunOptions
 
 WIDE_MS = 2000.0
-"""A budget that no item comes near to, to learn what one takes calm."""
+"""A budget that no item comes near to, to learn the baseline."""
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="pipelines with and without pacing")
     parser.add_argument("cases", nargs="*", default=["faces", "text"])
     parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
-    parser.add_argument("--budgets", default="2,4", help="multiples of what an item takes calm")
+    parser.add_argument("--budgets", default="2,4", help="multiples of the baseline of an item")
     parser.add_argument("--items", type=int, default=120)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -85,15 +85,15 @@ def _options() -> argparse.Namespace:
 
 
 def _race(name: str, folder: str, options: argparse.Namespace) -> dict[str, Any]:
-    calm_ms = _measured(name, folder, WIDE_MS, CALM_ITEMS + 1)["calm_ms"]
-    budgets = [0.0, *(calm_ms * float(times) for times in options.budgets.split(","))]
+    baseline_ms = _measured(name, folder, WIDE_MS, BASELINE_ITEMS + 1)["calm_ms"]
+    budgets = [0.0, *(baseline_ms * float(times) for times in options.budgets.split(","))]
     rows: dict[float, list[dict[str, Any]]] = {budget: [] for budget in budgets}
     for _ in range(options.rounds):
         for budget, rounds in rows.items():
             rounds.append(_measured(name, folder, budget, options.items))
     if len({one["digest"] for rounds in rows.values() for one in rounds}) > 1:
         sys.exit(f"{name}: the outputs differ")
-    print(f"### {name}: an item takes {calm_ms:.1f} ms calm, {options.items} items, outputs equal\n")
+    print(f"### {name}: the baseline of an item is {baseline_ms:.1f} ms, {options.items} items, outputs equal\n")
     print("| granted | item p50 / p99 ms | over | items a second | process load | load of runners |")
     print("| --- | --- | ---: | ---: | ---: | --- |")
     for budget, rounds in rows.items():
@@ -106,7 +106,7 @@ def _race(name: str, folder: str, options: argparse.Namespace) -> dict[str, Any]
             flush=True,
         )
     print()
-    return {"calm_ms": calm_ms, "rounds": {f"{budget:g}": rounds for budget, rounds in rows.items()}}
+    return {"calm_ms": baseline_ms, "rounds": {f"{budget:g}": rounds for budget, rounds in rows.items()}}
 
 
 def _measured(name: str, folder: str, budget_ms: float, count: int) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _child(name: str, folder: str, budget_ms: str, count: str) -> None:
         achieved = loaded.pacing.achieved() if loaded.pacing is not None else None
         pacers = loaded.pacing.pacers.items() if loaded.pacing is not None else ()
         records = {key: [one for pacer in several for one in pacer.records if one.budget] for key, several in pacers}
-    took = np.array([(sink.ended[index] - began[index]) * 1e3 for index in sorted(began)][CALM_ITEMS:])
+    took = np.array([(sink.ended[index] - began[index]) * 1e3 for index in sorted(began)][BASELINE_ITEMS:])
     print(json.dumps({
         "p50": float(np.median(took)), "p99": float(np.quantile(took, 0.99)), "over": float(np.mean(took > budget)),
         "rate": int(count) / wall, "load": achieved.process_load if achieved else cpu / wall,

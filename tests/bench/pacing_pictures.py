@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of the load of real models before and after pacing, for docs.
 
-    python tests/bench/pacing_pictures.py [MODEL ...] [--backends native,onnxruntime] [--runs 60] [--calm-times 2]
+    python tests/bench/pacing_pictures.py [MODEL ...] [--backends native,onnxruntime] [--runs 60] [--baseline-times 2]
         [--out docs]
 
-Each model is compiled for this machine, run on its sample on one thread and granted so many times what a run takes
-calm. Writes pacing-MODEL.svg: the load in windows of 10 ms of a calm run, as the plan makes us expect it, and of the
-run whose peak is the median; prints the figures.
+Each model is compiled for this machine, run on its sample on one thread and granted so many times the baseline. Writes
+pacing-MODEL.svg: the load in windows of 10 ms of a baseline run, as the plan makes us expect it, and of the run whose
+peak is the median; prints the figures.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     print("| --- | ---: | --- | --- | --- | ---: |")
     for name in options.models or NAMES:
         loads, budget_ms, over_cap = _measured(name, options)
-        text = load_svg(loads, budget_ms * 1e6, f"{name}, granted {options.calm_times:g} times what a calm run takes")
+        text = load_svg(loads, budget_ms * 1e6, f"{name}, granted {options.baseline_times:g} times the baseline")
         write_page(options.out / f"pacing-{name}.svg", text + "\n")
         cells = (f"{run.mean:.0%}, {run.peak:.0%}" for run in loads.named().values())
         print(f"| {name} | {budget_ms:.3g} | {' | '.join(cells)} | {over_cap:.1%} |", flush=True)
@@ -55,14 +55,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("models", nargs="*")
     parser.add_argument("--backends", type=names_in, default=("native", "onnxruntime"))
     parser.add_argument("--runs", type=int, default=60)
-    parser.add_argument("--calm-times", type=float, default=2.0, help="the time that is granted, in calm runs")
+    parser.add_argument("--baseline-times", type=float, default=2.0, help="what is granted, in baselines")
     parser.add_argument("--out", type=Path, default=DOCS)
     return parser.parse_args()
 
 
 def _measured(name: str, options: argparse.Namespace) -> tuple[Loads, float, float]:
     """Returns the load of a model, the milliseconds that a run may take, and the share of the runs that took longer."""
-    model, goal = real_model(MODELS, name), PaceGoal(cpu_limit=1 / options.calm_times)
+    model, goal = real_model(MODELS, name), PaceGoal(cpu_limit=1 / options.baseline_times)
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / f"{name}.nnd"
         nndeploy.compile_model(

@@ -16,7 +16,7 @@ from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pacer import CALM_RUNS
+from nndeploy.pacing.pacer import BASELINE_RUNS
 from nndeploy.target.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
@@ -62,8 +62,8 @@ def test_paced_runs_give_the_same_numbers(model: Path, backend: str, threads: in
             np.testing.assert_array_equal(program.run(INPUT)["y"], want)
         assert program.pacer is not None
         assert (len(program.pacer.points) == 1) == (backend != "onnxruntime")  # the pair is one own kernel
-        calm, amounts = program.pacer.known()
-    assert 0 < amounts.sum() <= calm * 1.5
+        baseline, amounts = program.pacer.known()
+    assert 0 < amounts.sum() <= baseline * 1.5
 
 
 def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
@@ -73,11 +73,11 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
             program.run(INPUT)
         assert program.pacer is not None
         records = program.pacer.records
-    assert [record.budget > 0 for record in records[:CALM_RUNS]] == [False] * CALM_RUNS
-    assert all(record.budget == 50 * NANOSECONDS for record in records[CALM_RUNS:])
+    assert [record.budget > 0 for record in records[:BASELINE_RUNS]] == [False] * BASELINE_RUNS
+    assert all(record.budget == 50 * NANOSECONDS for record in records[BASELINE_RUNS:])
     found = achieved(records)
     assert found is not None
-    assert found.runs == len(records) - CALM_RUNS
+    assert found.runs == len(records) - BASELINE_RUNS
     assert 0 <= found.load <= 1
     assert 0 < found.p50_peak_load <= found.peak_load <= 1
 
@@ -112,14 +112,14 @@ def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
     with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
         assert program.pacer is not None
         before = len(program.pacer.records)
-        for _ in range(CALM_RUNS + 1):
+        for _ in range(BASELINE_RUNS + 1):
             program.run({"x": np.ones((33, 4), np.float32)})
         budgets = [record.budget for record in program.pacer.records[before:]]
-    assert budgets[:CALM_RUNS] == [0] * CALM_RUNS
-    assert budgets[CALM_RUNS] > 0
+    assert budgets[:BASELINE_RUNS] == [0] * BASELINE_RUNS
+    assert budgets[BASELINE_RUNS] > 0
 
 
-def test_a_budget_below_the_calm_time_is_refused_before_anything_runs(
+def test_a_budget_below_the_baseline_is_refused_before_anything_runs(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle = compiled(model)

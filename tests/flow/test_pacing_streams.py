@@ -11,7 +11,7 @@ from separable_model import needs_native
 import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.stream.engine.pacing import CALM_ITEMS
+from nndeploy.stream.engine.pacing import BASELINE_ITEMS
 
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() a = Mul(x, two) y = Neg(a) }"""
@@ -83,11 +83,11 @@ def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(
     assert 0 < items["p50_ms"] <= items["p99_ms"]
     assert items["process_load"] > 0
     if "--max-latency" in goal:
-        assert items["items"] == COUNT - 1 - CALM_ITEMS
+        assert items["items"] == COUNT - 1 - BASELINE_ITEMS
         assert items["cap_ms"] == 100
         assert 0 < items["calm_ms"] < 100
         assert items["interval_ms"] > 0
-        assert all(runner["runs"] == COUNT - 1 - CALM_ITEMS for runner in pacing["runners"].values())
+        assert all(runner["runs"] == COUNT - 1 - BASELINE_ITEMS for runner in pacing["runners"].values())
     else:
         assert (items["items"], items["cap_ms"]) == (COUNT - 1, 0)
     lines = [line for line in said.err.splitlines() if line.startswith("nndeploy: paced: ")]
@@ -105,7 +105,7 @@ def test_a_bundle_s_own_pipeline_is_paced(here: Path, capsys: pytest.CaptureFixt
     assert "paced: items: p50" in capsys.readouterr().err
 
 
-def test_a_budget_below_the_calm_time_is_refused_and_nothing_is_left(
+def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--pace", "--max-latency", "1us") == UsageError.exit_code
@@ -116,11 +116,11 @@ def test_a_budget_below_the_calm_time_is_refused_and_nothing_is_left(
 
 
 def test_few_items_are_too_few(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "x.jsonl").write_text("".join((here / "x.jsonl").read_text().splitlines(keepends=True)[:CALM_ITEMS]))
+    (here / "x.jsonl").write_text("".join((here / "x.jsonl").read_text().splitlines(keepends=True)[:BASELINE_ITEMS]))
     assert run("--pace", "--max-latency", "100ms", "--json") == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["pacing"]["items"] == {}
-    assert f"fewer than {CALM_ITEMS + 1} items are too few" in said.err
+    assert f"fewer than {BASELINE_ITEMS + 1} items are too few" in said.err
 
 
 def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

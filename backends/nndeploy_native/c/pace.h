@@ -12,15 +12,15 @@
 
 #define NND_PACE_VERSION 2 /* of these structures: who was compiled with another does not take part */
 
-/* What is planned for one point. `before`, `amount`: nanoseconds of calm work until its operator, and of it;
- * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: the calm work until the next point;
+/* What is planned for one point. `before`, `amount`: baseline nanoseconds of work until its operator, and of it;
+ * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: baseline work until the next point;
  * `parts`: how many the operator should be cut in. */
 struct nnd_pace_point {
   double before, amount, weight_before, weight, next;
   int64_t parts;
 };
 
-/* `total`: nanoseconds of all calm work; `stretch`: how many times as long it took in earlier runs; `reserve`:
+/* `total`: baseline nanoseconds of all work; `stretch`: how many times as long it took in earlier runs; `reserve`:
  * nanoseconds that are kept back until the deadline; no sleep before `burst` nanoseconds of work were done, if the next
  * point is not beyond; none under `least`. */
 struct nnd_pace_plan {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paces a stream: the time that is granted belongs to the item, from where it is let in until its last stage is done.
 
-The first items are calm: each alone in the pipeline and without delays, so what they take is known. From then on each
-runner has a planned end, counted from the item's begin, and is paced to it: what earlier stages lost is slept less,
-what they saved more, and who is late does not sleep. Items since then keep correcting the plan.
+The first items are the baseline: each alone in the pipeline and without delays, so what they take is known. From then
+on each runner has a planned end, counted from the item's begin, and is paced to it: what earlier stages lost is slept
+less, what they saved more, and who is late does not sleep. Items since then keep correcting the plan.
 
 Delays must not become waiting in front of a stage. So an item is let in one interval behind the one before it, the
 longest time that any stage keeps a worker for, and not while one that is under way is late.
@@ -23,11 +23,11 @@ from nndeploy.pacing.goal import PaceGoal, check_slack
 from nndeploy.pacing.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
 from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
-from nndeploy.stream.item_plan import ItemPlan, PacedItem, amounts_of, calm_ns, planned
+from nndeploy.stream.item_plan import ItemPlan, PacedItem, amounts_of, baseline_ns, planned
 from nndeploy.stream.records import Record
 from nndeploy.target.target import num_cores
 
-CALM_ITEMS = 5
+BASELINE_ITEMS = 5
 ITEMS_OF_A_PLAN = 8
 """After so many items the plan is made anew."""
 MOST_ITEM_RESERVE = 0.25
@@ -92,7 +92,7 @@ class StreamPacing:
         self.pacers = pacers
         self.budget_ns = goal.max_latency_ns
         self._policy = goal.policy
-        self.calm_ns = 0.0
+        self.baseline_ns = 0.0
         self.interval_ns = 0.0
         self._plan = plan
         self._item_plan: ItemPlan | None = None
@@ -100,7 +100,7 @@ class StreamPacing:
         self._reserve = 0.0
         self._amounts: deque[dict[str, float]] = deque(maxlen=KEPT_ITEMS)
         self._busy: deque[float] = deque(maxlen=KEPT_ITEMS)  # the longest time that an item kept a worker for
-        self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end; first what calm ones took
+        self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end; of the baseline, what it took
         self._latencies: deque[int] = deque(maxlen=KEPT_LATENCIES)
         self._under_way = set[PacedItem]()
         self._num_new = self._next_begin_ns = 0
@@ -157,7 +157,7 @@ class StreamPacing:
             return AchievedItems(
                 items=len(latencies),
                 cap_ms=self.budget_ns / 1e6,
-                calm_ms=self.calm_ns / 1e6,
+                calm_ms=self.baseline_ns / 1e6,
                 interval_ms=self.interval_ns / 1e6,
                 p50_ms=float(np.median(latencies)) / 1e6,
                 p99_ms=float(np.quantile(latencies, 0.99)) / 1e6,
@@ -177,19 +177,19 @@ class StreamPacing:
         if self._item_plan is None:
             self._late.append(latency)
             self._cpu_ns.append(_Marks().cpu_ns - self._marks.cpu_ns)
-            if self._num_new >= CALM_ITEMS:
+            if self._num_new >= BASELINE_ITEMS:
                 self._begin_pacing()
         elif item.plan is not None:
             self._latencies.append(latency)
-            self._late.append(latency - max(item.plan.total, calm_ns(self._plan, self._amounts[-1])))
+            self._late.append(latency - max(item.plan.total, baseline_ns(self._plan, self._amounts[-1])))
             if self._num_new >= ITEMS_OF_A_PLAN:
                 self._plan_anew()
 
     def _begin_pacing(self) -> None:
-        self.calm_ns = statistics.median(self._late)
-        check_slack("an item", self.calm_ns, self.budget_ns)
-        outside = max(0.0, self.calm_ns - calm_ns(self._plan, self._medians()))
-        spread = sorted(self._late)[-2] - self.calm_ns  # the slowest is the first one, to which all is new
+        self.baseline_ns = statistics.median(self._late)
+        check_slack("an item", self.baseline_ns, self.budget_ns)
+        outside = max(0.0, self.baseline_ns - baseline_ns(self._plan, self._medians()))
+        spread = sorted(self._late)[-2] - self.baseline_ns  # the slowest is the first one, to which all is new
         reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.budget_ns
         self._reserve = min(reserve, MOST_ITEM_RESERVE * self.budget_ns)
         self._late.clear()

@@ -20,7 +20,7 @@ LEARNT = LearntShape(
     amounts=np.array([1500.0, 250.0, 1e6]),
     weights=np.array([0.25, 0.75, 0.0]),
     parts=np.array([1, 4, 1]),
-    calm=2e6,
+    baseline=2e6,
     reserve=0.0,
 )
 NAMES = (("s0", "Conv a"), ("s1", "Relu b"), ("s1", "Conv a"))

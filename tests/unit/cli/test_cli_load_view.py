@@ -8,15 +8,15 @@ import pytest
 
 from nndeploy.cli import load_view
 from nndeploy.cli.load_view import blocks, loads_to_json, print_loads
-from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline
+from nndeploy.pacing.load_curve import Loads, Timeline, baseline_timeline
 
 MS = 1e6
 HALF = Timeline(80 * MS, np.arange(1, 81).reshape(-1, 2) * MS)
-LOADS = Loads(calm_timeline(40 * MS), HALF, None)
+LOADS = Loads(baseline_timeline(40 * MS), HALF, None)
 
 
 def test_each_block_is_the_load_in_its_middle() -> None:
-    assert blocks(calm_timeline(40 * MS), 80 * MS, 8) == "████    "
+    assert blocks(baseline_timeline(40 * MS), 80 * MS, 8) == "████    "
     text = blocks(HALF, 80 * MS, 8)
     assert len(text) == 8
     assert set(text[1:-1]) == {"▄"}

@@ -13,7 +13,7 @@ import pytest
 from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.pace_page import pace_page
 from nndeploy.pacing.achieved import Achieved
-from nndeploy.pacing.load_curve import Loads, Timeline, calm_timeline, expected_timeline
+from nndeploy.pacing.load_curve import Loads, Timeline, baseline_timeline, expected_timeline
 from nndeploy.pacing.pacer import PlannedPoint
 from nndeploy.pacing.plan import serial_plan
 
@@ -31,7 +31,9 @@ def paced(amounts_ms: list[float], names: list[str] | None = None) -> tuple[list
         PlannedPoint(name, amount / 1e3, 1, weight * amounts.sum() / 1e3)
         for name, amount, weight in zip(names, amounts.tolist(), plan.weights.tolist(), strict=True)
     ]
-    loads = Loads(calm_timeline(amounts.sum()), expected_timeline(plan, budget), expected_timeline(plan, 0.9 * budget))
+    loads = Loads(
+        baseline_timeline(amounts.sum()), expected_timeline(plan, budget), expected_timeline(plan, 0.9 * budget)
+    )
     return points, loads, Achieved(3, budget / MS, 31.5, 39.0, 0.125, 0.55, 0.61, 0.97, 0.02, 2.9, 3.4, 2.0, 57.0, 90.0)
 
 
@@ -121,7 +123,7 @@ def test_the_curve_is_inside_its_frame() -> None:
         assert places[:, 0].max() <= 942.1
         assert ((places[:, 1] >= 62) & (places[:, 1] <= 272)).all()
     full = np.array(re.findall(r"([\d.]+) ([\d.]+)", curves[0]), float)
-    assert full[:, 1].min() == 62  # a calm run's load is 100%
+    assert full[:, 1].min() == 62  # a baseline run's load is 100%
 
 
 def test_names_from_models_are_text_everywhere() -> None:

@@ -17,7 +17,7 @@ from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.load_curve import (
     WINDOW_NS,
     Timeline,
-    calm_timeline,
+    baseline_timeline,
     expected_timeline,
     of_median_peak,
 )
@@ -165,16 +165,16 @@ def test_the_load_by_hand() -> None:
     np.testing.assert_array_equal(middles / MS, [-5, 5, 15, 25, 35])
     np.testing.assert_array_equal(load, [0, 1, 0, 1, 0])
     assert run.mean == pytest.approx(2 / 3)
-    calm = calm_timeline(30 * MS)
-    assert (calm.mean, calm.peak) == (1.0, 1.0)
-    np.testing.assert_array_equal(calm.curve[0] / MS, [-5, 5, 25, 35])
+    baseline = baseline_timeline(30 * MS)
+    assert (baseline.mean, baseline.peak) == (1.0, 1.0)
+    np.testing.assert_array_equal(baseline.curve[0] / MS, [-5, 5, 25, 35])
 
 
 def test_windows_are_no_longer_than_a_run() -> None:
     run = Timeline(2.0 * MS, np.array([[1.0, 1.5]]) * MS)
     assert run.peak == run.mean == 0.75
-    assert calm_timeline(2 * MS).peak == 1.0
-    assert calm_timeline(0).peak == 0.0
+    assert baseline_timeline(2 * MS).peak == 1.0
+    assert baseline_timeline(0).peak == 0.0
 
 
 def test_the_run_that_is_shown_is_the_one_of_median_peak() -> None:

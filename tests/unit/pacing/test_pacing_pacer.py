@@ -7,7 +7,7 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.paced_shape import END_NS, MOST_RESERVE, PacedShape
-from nndeploy.pacing.pacer import CALM_RUNS, Pacer
+from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
 
 MS = 1_000_000
 BUDGET = 100 * MS
@@ -28,7 +28,7 @@ def run(pacer: Pacer, library: PaceLibrary) -> None:
 
 def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace_library: PaceLibrary) -> None:
     pacer = pacer_of(pace_library)
-    for _ in range(CALM_RUNS):
+    for _ in range(BASELINE_RUNS):
         run(pacer, pace_library)
     with pacer.until(time.monotonic_ns() + 500 * MS):
         run(pacer, pace_library)
@@ -49,7 +49,7 @@ def planned_after(latencies: list[int], budgets: list[int]) -> PacedShape:
     shape, item = PacedShape(), ItemMemory(2, 1)
     item.times[:] = 20 * MS
     item.order[:] = range(2)
-    for latency, budget in [(40 * MS, 0)] * CALM_RUNS + list(zip(latencies, budgets, strict=True)):
+    for latency, budget in [(40 * MS, 0)] * BASELINE_RUNS + list(zip(latencies, budgets, strict=True)):
         item._struct.end = latency
         pacer._learn(shape, item, budget, 2 * MS)
     pacer._plan(shape)
@@ -66,5 +66,5 @@ def test_runs_that_began_too_late_keep_nothing_back_from_others() -> None:
     shape = planned_after([40 * MS] * 3, [1, 10 * MS, 39 * MS])
     assert list(shape.errors)[1:] == [0, 0, 0]
     assert shape.budget == BUDGET
-    late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than they take calm
+    late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than the baseline
     assert late.reserve == MOST_RESERVE * BUDGET + END_NS

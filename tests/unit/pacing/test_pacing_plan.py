@@ -29,8 +29,8 @@ def test_delays_are_proportional_to_the_amounts(amounts: list[float]) -> None:
 def test_delays_are_those_that_the_policy_gives_a_row(amounts: list[float], policy: PacePolicy) -> None:
     last = len(amounts) - 1
     graph = OperatorGraph(amounts, [(i, i + 1) for i in range(last)])
-    slack = max(1e3, graph.calm_ns)
-    delays = solve(graph, graph.calm_ns + slack, policy)
+    slack = max(1e3, graph.baseline_ns)
+    delays = solve(graph, graph.baseline_ns + slack, policy)
     plan = serial_plan(np.array(amounts), np.full(len(amounts), False), 1e15, 0.0, policy)
     np.testing.assert_allclose(plan.weights[:last] * slack, delays, rtol=1e-6, atol=1e-6 * slack)
     assert plan.weights[last] == 0
@@ -56,7 +56,7 @@ def test_a_share_of_the_processor_is_a_time() -> None:
     assert PaceGoal(max_latency_ns=7).budget_ns(10e6) == 7
 
 
-def test_a_budget_below_the_calm_time_names_the_least_that_works() -> None:
+def test_a_budget_below_the_baseline_names_the_least_that_works() -> None:
     with pytest.raises(UsageError, match=r"takes 24 ms without delays: 8 ms leave nothing") as caught:
         PaceGoal(max_latency_ns=8_000_000).check(24e6)
     least = 24.5

@@ -81,7 +81,7 @@ def highest_level(graph: OperatorGraph, units: NDArray, total: float) -> float:
 def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
     graph: OperatorGraph, stretch: float, policy: PacePolicy
 ) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     delays = solve(graph, total, policy)
     assert max(way_lengths(graph, delays)) <= total * (1 + 1e-12)
     assert (delays >= 0).all()
@@ -93,7 +93,7 @@ def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
 def test_all_delays_are_one_level_that_cannot_be_higher(
     graph: OperatorGraph, stretch: float, policy: PacePolicy
 ) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     delays, units, most = solve(graph, total, policy), policy.units(graph.amounts)[graph.sources], limits(graph)
     most[units == 0] = 0.0
     is_free = delays < most * (1 - 1e-9)
@@ -107,7 +107,7 @@ def test_all_delays_are_one_level_that_cannot_be_higher(
 
 @given(graphs(st.sampled_from([0.0, math.inf])), st.floats(1.01, 20.0), st.sampled_from(PacePolicy))
 def test_highs_finds_no_higher_level(graph: OperatorGraph, stretch: float, policy: PacePolicy) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     units = policy.units(graph.amounts)[graph.sources] * (limits(graph) > 0)
     if not units.any():
         return
@@ -118,7 +118,7 @@ def test_highs_finds_no_higher_level(graph: OperatorGraph, stretch: float, polic
 
 @given(graphs(), st.floats(1.0, 20.0))
 def test_solved_is_proportional_and_more(graph: OperatorGraph, stretch: float) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     proportional, solved = solve(graph, total), solve(graph, total, PacePolicy.SOLVED)
     assert (solved >= proportional).all()
     assert (solved[graph.amounts[graph.sources] == 0] == 0).all()
@@ -126,7 +126,7 @@ def test_solved_is_proportional_and_more(graph: OperatorGraph, stretch: float) -
 
 @given(graphs(), st.floats(1.0, 20.0))
 def test_solved_leaves_no_way_that_could_still_sleep(graph: OperatorGraph, stretch: float) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     delays = solve(graph, total, PacePolicy.SOLVED)
     could = (limits(graph) - delays > 0.01 * total) & (graph.amounts[graph.sources] > 0)
     for edge in np.flatnonzero(could):
@@ -139,7 +139,7 @@ def test_solved_leaves_no_way_that_could_still_sleep(graph: OperatorGraph, stret
 def test_another_unit_of_time_changes_nothing(
     graph: OperatorGraph, stretch: float, policy: PacePolicy, scale: float
 ) -> None:
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     scaled = OperatorGraph(graph.amounts * scale, graph.edges, graph.bounds)
     want = solve(graph, total, policy) * scale
     np.testing.assert_allclose(solve(scaled, total * scale, policy), want, rtol=1e-9, atol=1e-9 * total * scale)
@@ -201,7 +201,7 @@ def test_the_total_is_kept_whatever_the_program_of_slack_answers(
     graph: OperatorGraph, stretch: float, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
-    total = graph.calm_ns * stretch
+    total = graph.baseline_ns * stretch
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slack, "_solved_starts", lambda *_: random.uniform(-0.1, 1.1, len(graph.amounts)) * total)
         delays = solve(graph, total, PacePolicy.SOLVED)
@@ -224,7 +224,7 @@ def test_what_joins_on_the_longest_way_needs_no_highs(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("total", [54e6, math.nan])
-def test_a_total_below_the_calm_time_names_the_least_that_works(total: float) -> None:
+def test_a_total_below_the_baseline_names_the_least_that_works(total: float) -> None:
     graph = OperatorGraph([10e6, 44.0001e6, 20e6, 1e6], [(0, 1), (0, 2), (1, 3), (2, 3)])
     with pytest.raises(UsageError, match=r"operators take 55.0001 ms without delays") as caught:
         solve(graph, total)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from streaming import Make, pipeline, plan_of, x_to_y
 
 from nndeploy.pacing.policy import PacePolicy
-from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, amounts_of, calm_ns, planned
+from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, amounts_of, baseline_ns, planned
 
 STEP = Make(("x",), ("y",), lambda x: x)
 AMOUNT = st.floats(0, 1e9)
@@ -22,7 +22,7 @@ def test_levels_follow_each_other_and_the_total_is_shared_by_their_runners() -> 
     plan = plan_of(stages("a"), stages("b"))
     amounts = {"a: loader": 5, "a: runner": 30, "a: post": 1, "b: loader": 2, "b: runner": 10, "b: post": 2}
     made = planned(plan, amounts, 90)  # 50 without delays: the runners get as much again as they take
-    assert calm_ns(plan, amounts) == 50
+    assert baseline_ns(plan, amounts) == 50
     assert made.windows == {"a: runner": Window(5, 65), "b: runner": Window(68, 88)}
 
 
@@ -44,7 +44,7 @@ def test_of_pipelines_beside_each_other_the_longest_counts_and_others_have_its_t
         "b: post": 2,
         "c: runner": 4,
     }
-    assert calm_ns(plan, amounts) == 26
+    assert baseline_ns(plan, amounts) == 26
     made = planned(plan, amounts, 50)
     assert made.windows == {"a: runner": Window(1, 41), "b: runner": Window(3, 40), "c: runner": Window(42, 50)}
 
@@ -76,7 +76,7 @@ def test_whatever_the_stages_take_windows_hold_them_and_end_in_time(
         for j, three in enumerate(level)
         for stage, amount in zip(("loader", "runner", "post"), three, strict=True)
     }
-    total = calm_ns(plan, amounts) + slack
+    total = baseline_ns(plan, amounts) + slack
     made, near, before = planned(plan, amounts, total), 1e-6 * total + 1e-6, 0.0
     for i, level in enumerate(levels):
         ends = []

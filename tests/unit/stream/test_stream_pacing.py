@@ -10,7 +10,7 @@ from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.engine import pacing as paced
 from nndeploy.stream.engine.engine import Stream, StreamOptions
-from nndeploy.stream.engine.pacing import AT_ONCE, CALM_ITEMS, ITEMS_OF_A_PLAN, StreamPacing
+from nndeploy.stream.engine.pacing import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, StreamPacing
 from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.records import Record
 
@@ -79,7 +79,7 @@ def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None) -
 
 def test_first_items_are_alone_and_without_delays(clock) -> None:
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         assert pacing.next_begin_ns() == 0
         record = Record(0, "item", "item")
         pacing.begin(record)
@@ -87,15 +87,15 @@ def test_first_items_are_alone_and_without_delays(clock) -> None:
         pacing.end(record)
     assert pacing_of().achieved() is None
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
-    assert pacing.pacers["p"][0].deadlines == [AT_ONCE] * CALM_ITEMS
+    assert pacing.pacers["p"][0].deadlines == [AT_ONCE] * BASELINE_ITEMS
     assert pacing.achieved() is None
 
 
 def test_runs_end_so_that_what_follows_is_done_within_the_budget(clock) -> None:
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
     (pacer,) = pacing.pacers["p"]
     begin = clock.now
@@ -111,7 +111,7 @@ def test_runs_end_so_that_what_follows_is_done_within_the_budget(clock) -> None:
 
 def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
     record = Record(0, "item", "item")
     begin = clock.now
@@ -130,7 +130,7 @@ def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
 
 def test_slow_processors_hold_the_next_item_back_too(clock) -> None:
     pacing = pacing_of(budget_ms=200)
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock, post=150)
     pacing.begin(Record(0, "item", "item"))
     assert pacing.next_begin_ns() >= clock.now + 150 * MS
@@ -152,7 +152,7 @@ def test_parts_are_due_one_after_the_other(clock) -> None:
         pacing.end(whole)
         return whole, [deadline - begin for deadline in due.pacer.deadlines[-4:]]
 
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         run()
     whole, ends = run()
     assert ends == pytest.approx([whole.paced.plan.windows["p: runner"].end * k / 4 for k in (1, 2, 3, 4)], abs=2)
@@ -162,7 +162,7 @@ def test_parts_are_due_one_after_the_other(clock) -> None:
 def test_of_several_runners_each_may_take_the_longer_for_a_part(clock) -> None:
     plan = plan_of(pipeline("p", [], x_to_y(devices=("", "")), [], each="list", part="x"))
     pacing = pacing_of(plan, num=2)
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         whole = Record(0, "item", "item")
         pacing.begin(whole)
         clock.now += 10 * MS
@@ -177,33 +177,33 @@ def test_of_several_runners_each_may_take_the_longer_for_a_part(clock) -> None:
     assert ends == pytest.approx([ends[-1] * k for k in (0.5, 0.75, 1, 1)], abs=2)
 
 
-def test_a_budget_below_the_calm_time_names_the_least_that_works(clock) -> None:
+def test_a_budget_below_the_baseline_names_the_least_that_works(clock) -> None:
     pacing = pacing_of(budget_ms=20)
-    for _ in range(CALM_ITEMS - 1):
+    for _ in range(BASELINE_ITEMS - 1):
         gone_through(pacing, clock)
     with pytest.raises(UsageError, match=r"an item takes 30 ms without delays: 20 ms leave nothing") as caught:
         gone_through(pacing, clock)
     assert "--max-latency 30.6ms is the least that works" in caught.value.hint
     pacing = pacing_of(budget_ms=30.6)
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
 
 
 def test_items_that_failed_teach_nothing(clock) -> None:
     pacing = pacing_of()
-    for _ in range(2 * CALM_ITEMS):
+    for _ in range(2 * BASELINE_ITEMS):
         gone_through(pacing, clock, run=0, error=DataError("no image"))
     assert pacing.next_begin_ns() == 0
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
-    assert pacing.calm_ns == 30 * MS
+    assert pacing.baseline_ns == 30 * MS
     gone_through(pacing, clock, run=1000, error=DataError("no image"))
     assert pacing.achieved() is None
 
 
 def test_what_items_needed_behind_the_planned_end_is_kept_back(clock) -> None:
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
     ends = []
     for _ in range(2 * ITEMS_OF_A_PLAN):
@@ -218,7 +218,7 @@ def test_what_items_needed_behind_the_planned_end_is_kept_back(clock) -> None:
 
 def test_items_that_could_not_be_in_time_take_nothing_from_others(clock) -> None:
     pacing = pacing_of()
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
     for _ in range(ITEMS_OF_A_PLAN):
         gone_through(pacing, clock, run=20 if _ else 500)
@@ -229,7 +229,7 @@ def test_items_that_could_not_be_in_time_take_nothing_from_others(clock) -> None
 
 def test_a_share_of_the_processor_leaves_items_alone(clock) -> None:
     pacing = pacing_of(cpu_limit=0.5)
-    for _ in range(CALM_ITEMS):
+    for _ in range(BASELINE_ITEMS):
         record = Record(0, "item", "item")
         pacing.begin(record)
         assert pacing.next_begin_ns() == 0
@@ -253,30 +253,30 @@ def test_order_and_one_outcome_a_record_are_kept(in_flight: int) -> None:
     programs = {"a": [Program(twice)], "b": [Program(twice), Program(twice)], "c": [Program(twice)]}
     pacers = {name: [Pacer() for _ in made] for name, made in programs.items()}
     pacing = StreamPacing(plan, pacers, PaceGoal(60_000 * MS, is_of_item=True))
-    values = [{"x": 1, "list": list(range(i % 4))} for i in range(CALM_ITEMS)]
+    values = [{"x": 1, "list": list(range(i % 4))} for i in range(BASELINE_ITEMS)]
     values[2:2] = [DataError("broken")]
     values += [{"x": 1, "list": [5, 6]}]
     sink = Sink()
     stream = Stream(plan, programs, StreamOptions(), pacing=pacing)
     summary = within_limit(lambda: stream.run(items_of(values), sink))
-    assert [outcome.index for outcome in sink.outcomes] == list(range(CALM_ITEMS + 2))
+    assert [outcome.index for outcome in sink.outcomes] == list(range(BASELINE_ITEMS + 2))
     assert sink.outcomes[2].error is not None
     assert sink.outcomes[-1].outputs == {"y": [10, 12]}
-    assert (summary.num_items, summary.num_failed, sink.ending) == (CALM_ITEMS + 2, 1, "finished")
+    assert (summary.num_items, summary.num_failed, sink.ending) == (BASELINE_ITEMS + 2, 1, "finished")
     assert pacing.achieved().items == 1
 
 
 def test_the_end_of_the_source_and_a_stop_are_not_waited_for() -> None:
     def values():
-        yield from range(CALM_ITEMS + 1)
+        yield from range(BASELINE_ITEMS + 1)
         stop.request()
         yield 0
 
-    for items in (iter(range(CALM_ITEMS + 1)), values()):
+    for items in (iter(range(BASELINE_ITEMS + 1)), values()):
         stop, sink = Stop(), Sink()
         stream = Stream(PLAN, {"p": [Program(lambda x: {"y": x})]}, stop=stop, pacing=pacing_of(budget_ms=3_600_000))
         within_limit(lambda items=items, sink=sink, stream=stream: stream.run(items_of(items), sink))
-        assert len(sink.outcomes) == CALM_ITEMS + 1
+        assert len(sink.outcomes) == BASELINE_ITEMS + 1
 
 
 def test_a_stream_that_cannot_be_paced_ends_with_the_reason() -> None:

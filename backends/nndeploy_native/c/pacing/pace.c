@@ -8,7 +8,7 @@
  *   delay = slack * (weight since the last sleep) / (weight from there to the end)
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
- * have taken goes into the next one. The stretch is how much longer the work took so far than it does calm, at least 1, and in earlier runs.
+ * have taken goes into the next one. The stretch is how much longer the work took so far than its baseline, at least 1, and in earlier runs.
  * The last sleep takes all the slack. A sleep is asked to end earlier by what sleeps of this thread are usually late.
  *
  * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
