@@ -73,7 +73,7 @@ class Trial:
         if not _is_same(self.run(session), want) and _is_same(self.run(self.whole), want):
             raise NoPointsError("its results are not those of the model without points")
 
-    def amounts(self, session: Session, num_points: int) -> tuple[_Array, _Array]:
+    def durations(self, session: Session, num_points: int) -> tuple[_Array, _Array]:
         """Returns the nanoseconds until each of the points from the one before it, and as which one it is passed.
 
         The last is the end of the run. They are medians.

@@ -117,10 +117,10 @@ class _Placing:
         if not self._trial.has_fixed_shapes:
             return session
         names = self._names()
-        amounts, order = self._trial.amounts(session, len(names) + 1)
+        durations, order = self._trial.durations(session, len(names) + 1)
         passed = np.argsort(order)
         self._running = [names[point] for point in passed[:-1]]
-        close = {names[point] for point, is_kept in zip(passed, spaced(amounts[passed]), strict=True) if not is_kept}
+        close = {names[point] for point, is_kept in zip(passed, spaced(durations[passed]), strict=True) if not is_kept}
         if not close:
             return session
         self._leave_out(close, f"within {PART_NS / 1e6:g} ms of others")
@@ -128,15 +128,15 @@ class _Placing:
         return self._session() if len(close) < len(names) else self._trial.whole
 
 
-def spaced(amounts: _Array) -> list[bool]:
+def spaced(durations: _Array) -> list[bool]:
     """Returns which points are kept, of those that stand behind operators of so many nanoseconds.
 
     From one to the next it is at most `PART_NS`, but where a single operator takes longer; such a one has a point
     before it and behind it. The last is kept.
     """
     kept, since = list[bool](), 0.0
-    for amount, following in zip(amounts.tolist(), [*amounts[1:].tolist(), math.inf], strict=True):
-        since += amount
+    for duration, following in zip(durations.tolist(), [*durations[1:].tolist(), math.inf], strict=True):
+        since += duration
         kept.append(since + following > PART_NS)
         since *= not kept[-1]
     return kept

@@ -67,7 +67,7 @@ def plan_file_to_json(plan: PacePlanFile) -> bytes:
             "point": number,
             "submodel": plan.points[number][0],
             "name": plan.points[number][1],
-            "amount_us": float(learnt.amounts[number]) / 1e3,
+            "amount_us": float(learnt.durations[number]) / 1e3,
             "parts": int(learnt.parts[number]),
             "weight": float(learnt.weights[number]),
         }
@@ -115,12 +115,12 @@ def _plan(data: object) -> PacePlanFile:
     if len(rows) > MAX_POINTS or (np.sort(numbers) != np.arange(len(rows))).any():
         raise BundleError(f"the points are not each of 0 to {len(rows) - 1} once", where="points")
     order = np.argsort(numbers)  # by point: in which place it is passed
-    amounts, weights = (np.array([getattr(row, name) for row in rows])[order] for name in ("amount", "weight"))
+    durations, weights = (np.array([getattr(row, name) for row in rows])[order] for name in ("duration", "weight"))
     total = float(weights.sum())
     if total and abs(total - 1) > WEIGHT_ERROR:
         raise BundleError(f"the weights are {total:.6g} together, not 1", where="points")
     parts = np.array([row.parts for row in rows])[order]
-    learnt = LearntShape(shapes, order, amounts, weights, parts, baseline, reserve)
+    learnt = LearntShape(shapes, order, durations, weights, parts, baseline, reserve)
     return PacePlanFile(
         bundle, model_name, goal, tuple((rows[place].submodel, rows[place].name) for place in order), learnt
     )
@@ -160,7 +160,7 @@ class _Point:
     number: int
     submodel: str
     name: str
-    amount: float
+    duration: float
     parts: int
     weight: float
 

@@ -135,10 +135,10 @@ def _work(axis: _Axis, run: Timeline, top: float) -> str:
 
 
 def _operators(axis: _Axis, run: Timeline, points: Sequence[PlannedPoint], top: float) -> str:
-    amounts = np.array([point.amount_us for point in points]) * 1e3
+    durations = np.array([point.amount_us for point in points]) * 1e3
     return "".join(
         _box(axis, since, until, top, _told(points[number]), number % 2 == 1)
-        for number, since, until in run.pieces(amounts)
+        for number, since, until in run.pieces(durations)
         if until - since >= MIN_BOX_NS
     )
 

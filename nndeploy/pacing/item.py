@@ -19,7 +19,7 @@ _WORKER_ALIGNMENT = 64
 _LOG = 256  # NND_PACE_LOG
 
 _POINT = np.dtype([
-    ("before", "f8"), ("amount", "f8"), ("weight_before", "f8"), ("weight", "f8"), ("next", "f8"), ("parts", "i8"),
+    ("before", "f8"), ("duration", "f8"), ("weight_before", "f8"), ("weight", "f8"), ("next", "f8"), ("parts", "i8"),
 ])  # fmt: skip
 """struct nnd_pace_point."""
 
@@ -64,7 +64,7 @@ class PlanMemory:
 
         `stretch` is how many times as long as planned the work took in earlier runs.
         """
-        columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
+        columns = (plan.before, plan.durations, plan.weight_before, plan.weights, plan.next_durations, plan.parts)
         self._points = np.zeros(len(order), _POINT)
         for name, column in zip(_POINT.names or (), columns, strict=True):
             self._points[name] = column[order]

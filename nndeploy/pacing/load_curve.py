@@ -62,9 +62,9 @@ class Timeline:
         until, since = (np.interp(middles + side * window / 2, edges, worked) for side in (1, -1))
         return middles, np.clip((until - since) / window, 0.0, 1.0)
 
-    def pieces(self, amounts: _Array) -> list[tuple[int, float, float]]:
-        """Returns (operator, from, until) of each stretch of work; `amounts` are those of all operators, in order."""
-        ends = np.floor(np.cumsum(amounts))  # as clocks tell it
+    def pieces(self, durations: _Array) -> list[tuple[int, float, float]]:
+        """Returns (operator, from, until) of each stretch of work; `durations` are those of all operators, in order."""
+        ends = np.floor(np.cumsum(durations))  # as clocks tell it
         lengths = self.sleeps[:, 1] - self.sleeps[:, 0]
         slept = np.concatenate((np.zeros(1), np.cumsum(lengths)))
         worked = self.sleeps[:, 0] - slept[:-1]  # until each sleep
@@ -118,11 +118,11 @@ def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
 
 def _ends_of_parts(plan: PacePlan) -> Iterator[tuple[float, float, float]]:
     """Yields of each point: the work done until then, the weight, and the work that follows until the next one."""
-    columns = (plan.before, plan.amounts, plan.weight_before, plan.weights, plan.next_amounts, plan.parts)
-    for before, amount, weight_before, weight, after, parts in zip(*(c.tolist() for c in columns), strict=True):
+    columns = (plan.before, plan.durations, plan.weight_before, plan.weights, plan.next_durations, plan.parts)
+    for before, duration, weight_before, weight, after, parts in zip(*(c.tolist() for c in columns), strict=True):
         for part in range(1, parts + 1):
             share = part / parts
-            yield before + amount * share, weight_before + weight * share, amount / parts if part < parts else after
+            yield before + duration * share, weight_before + weight * share, duration / parts if part < parts else after
 
 
 def of_median_peak(timelines: "list[Timeline]") -> Timeline | None:

@@ -15,7 +15,7 @@ from nndeploy.errors import UsageError
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 NO_TIME_NS = 1e-9
-"""Amounts below it are none: a delay can be no multiple of them."""
+"""Durations below it are none: a delay can be no multiple of them."""
 
 
 class Chains(NamedTuple):
@@ -32,27 +32,27 @@ class Chains(NamedTuple):
 class OperatorGraph:
     """An acyclic graph of operators; arrays are float64 by operator, or by edge in the order in which they were given.
 
-    An operator that nothing follows has no delay behind it; whoever wants one there adds an operator of amount 0.
+    An operator that nothing follows has no delay behind it; whoever wants one there adds an operator of duration 0.
     """
 
     def __init__(
         self,
-        amounts: "Sequence[float] | _Array",
+        durations: "Sequence[float] | _Array",
         edges: Iterable[tuple[int, int]],
         bounds: "Sequence[float] | _Array | None" = None,
     ) -> None:
-        """Takes `amounts` in nanoseconds, `edges` of indices into them, and `bounds`.
+        """Takes `durations` in nanoseconds, `edges` of indices into them, and `bounds`.
 
-        A bound is the most that may be slept behind an operator, as a multiple of its amount: 0 behind one that is
+        A bound is the most that may be slept behind an operator, as a multiple of its duration: 0 behind one that is
         rigid, infinity (the default) where there is no bound.
 
         Raises:
             UsageError: a number has no meaning, or edges name unknown operators, are there twice or form a cycle.
         """
-        self.amounts: _Array = np.array(amounts, np.float64)
-        self.amounts[np.abs(self.amounts) < NO_TIME_NS] = 0.0
+        self.durations: _Array = np.array(durations, np.float64)
+        self.durations[np.abs(self.durations) < NO_TIME_NS] = 0.0
         self.edges: list[tuple[int, int]] = [(int(a), int(b)) for a, b in edges]
-        self.bounds: _Array = np.full(len(self.amounts), np.inf) if bounds is None else np.array(bounds, np.float64)
+        self.bounds: _Array = np.full(len(self.durations), np.inf) if bounds is None else np.array(bounds, np.float64)
         self._check()
         rank = self._ranks()
         self._passed = sorted(range(len(self.edges)), key=lambda edge: rank[self.edges[edge][0]])
@@ -62,11 +62,11 @@ class OperatorGraph:
         """The operator behind it."""
 
     def _check(self) -> None:
-        amounts, bounds, size = self.amounts, self.bounds, len(self.amounts)
-        if bounds.shape != amounts.shape or amounts.ndim != 1:
-            raise UsageError(f"{size} amounts of operators, but {bounds.size} bounds of delays")
-        if not (np.isfinite(amounts).all() and (amounts >= 0).all()):
-            raise UsageError(f"an amount is {amounts[~(np.isfinite(amounts) & (amounts >= 0))][0]}, not a time")
+        durations, bounds, size = self.durations, self.bounds, len(self.durations)
+        if bounds.shape != durations.shape or durations.ndim != 1:
+            raise UsageError(f"{size} durations of operators, but {bounds.size} bounds of delays")
+        if not (np.isfinite(durations).all() and (durations >= 0).all()):
+            raise UsageError(f"a duration is {durations[~(np.isfinite(durations) & (durations >= 0))][0]}, not a time")
         if not (bounds >= 0).all():
             raise UsageError(f"a bound of delays is {bounds[~(bounds >= 0)][0]}, not a multiple")
         for edge in self.edges:
@@ -80,7 +80,7 @@ class OperatorGraph:
         sorter = TopologicalSorter[int]()
         for a, b in self.edges:
             sorter.add(b, a)
-        ranks = [0] * len(self.amounts)
+        ranks = [0] * len(self.durations)
         try:
             for rank, operator in enumerate(sorter.static_order()):
                 ranks[operator] = rank
@@ -100,21 +100,21 @@ class OperatorGraph:
 
     def length_ns(self, delays: _Array) -> float:
         """Returns when the last operator ends."""
-        return float((self.starts_ns(delays) + self.amounts).max(initial=0.0))
+        return float((self.starts_ns(delays) + self.durations).max(initial=0.0))
 
     def latest_starts_ns(self, delays: _Array, total_ns: float) -> _Array:
         """Returns how late each operator may start for the last one to end at `total_ns`."""
-        after, edges = [0.0] * len(self.amounts), self.edges
-        amounts, delays = self.amounts.tolist(), delays.tolist()
+        after, edges = [0.0] * len(self.durations), self.edges
+        durations, delays = self.durations.tolist(), delays.tolist()
         for edge in reversed(self._passed):
             a, b = edges[edge]
-            after[a] = max(after[a], delays[edge] + amounts[b] + after[b])
-        latest: _Array = total_ns - self.amounts - np.array(after)
+            after[a] = max(after[a], delays[edge] + durations[b] + after[b])
+        latest: _Array = total_ns - self.durations - np.array(after)
         return latest
 
     def chains(self) -> Chains:
         """Returns the chains in an order in which none comes before one that ends where it begins."""
-        fan_in, fan_out = (np.bincount(ends, minlength=len(self.amounts)) for ends in (self.targets, self.sources))
+        fan_in, fan_out = (np.bincount(ends, minlength=len(self.durations)) for ends in (self.targets, self.sources))
         of, first, last = [0] * len(self.edges), list[int](), list[int]()
         chain_to = dict[int, int]()
         for edge in self._passed:
@@ -133,7 +133,7 @@ class OperatorGraph:
         """Returns the edges of a longest way through the graph, the last one first."""
         starts, before = self._starts(delays)
         way = list[int]()
-        edge = before[int((np.array(starts) + self.amounts).argmax())] if starts else -1
+        edge = before[int((np.array(starts) + self.durations).argmax())] if starts else -1
         while edge >= 0:
             way.append(edge)
             edge = before[self.edges[edge][0]]
@@ -142,16 +142,16 @@ class OperatorGraph:
     def length_of_way(self, way: Sequence[int], delays: _Array) -> float:
         """Returns how long the operators and delays of a way from `longest_way` take."""
         last = int(self.targets[way[0]])
-        return float(self.amounts[self.sources[way]].sum() + self.amounts[last] + delays[way].sum())
+        return float(self.durations[self.sources[way]].sum() + self.durations[last] + delays[way].sum())
 
-    def without_amounts(self) -> "OperatorGraph":
+    def without_durations(self) -> "OperatorGraph":
         """Returns the same graph of operators that take no time."""
-        return OperatorGraph(np.zeros(len(self.amounts)), self.edges)
+        return OperatorGraph(np.zeros(len(self.durations)), self.edges)
 
     def _starts(self, delays: _Array) -> tuple[list[float], list[int]]:
         """Returns when each operator starts, and the edge that it waited for, -1 where there is none."""
-        starts, before, edges = [0.0] * len(self.amounts), [-1] * len(self.amounts), self.edges
-        lengths = (self.amounts[self.sources] + delays).tolist()
+        starts, before, edges = [0.0] * len(self.durations), [-1] * len(self.durations), self.edges
+        lengths = (self.durations[self.sources] + delays).tolist()
         for edge in self._passed:
             a, b = edges[edge]
             start = starts[a] + lengths[edge]

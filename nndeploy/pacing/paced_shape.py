@@ -53,7 +53,7 @@ class LearntShape:
 
     shapes: Shapes
     order: _Array
-    amounts: _Array
+    durations: _Array
     weights: _Array
     parts: _Array
     baseline: float
@@ -64,14 +64,14 @@ class LearntShape:
         return replace(
             self,
             order=self.order[numbers],
-            amounts=self.amounts[numbers],
+            durations=self.durations[numbers],
             weights=self.weights[numbers],
             parts=self.parts[numbers],
         )
 
     def scaled(self, shapes: Shapes, factor: float) -> "LearntShape":
         """Returns the same for inputs of another shape, on which every operator takes `factor` times as long."""
-        return replace(self, shapes=shapes, amounts=self.amounts * factor, baseline=self.baseline * factor)
+        return replace(self, shapes=shapes, durations=self.durations * factor, baseline=self.baseline * factor)
 
 
 def _nothing() -> _Array:
@@ -89,7 +89,7 @@ class PacedShape:
     latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     budgets: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: _Array = field(default_factory=_nothing)
-    amounts: _Array = field(default_factory=_nothing)
+    durations: _Array = field(default_factory=_nothing)
     baseline: float = 0.0
     reserve: float = 0.0
     errors: deque[float] = field(default_factory=deque)

@@ -167,7 +167,7 @@ class Pacer:
         """Returns the baseline of the shape that ran last, and that of its operators, in ns; 0: not known yet."""
         with self._lock:
             shape = self._planned()
-        return (0.0, np.zeros(len(self.points))) if shape is None else (shape.baseline, shape.amounts)
+        return (0.0, np.zeros(len(self.points))) if shape is None else (shape.baseline, shape.durations)
 
     def timed(self) -> "tuple[float, _Array]":
         """Returns the medians of a run and of its operators at the shape that ran last, where runs are only timed."""
@@ -194,7 +194,7 @@ class Pacer:
     def _shape_by(self, learnt: LearntShape, *, is_guess: bool = False) -> PacedShape:
         """Returns a shape that is paced from the first run on."""
         shape = PacedShape(
-            order=learnt.order, amounts=learnt.amounts, baseline=learnt.baseline, given=learnt, is_guess=is_guess
+            order=learnt.order, durations=learnt.durations, baseline=learnt.baseline, given=learnt, is_guess=is_guess
         )
         shape.budget = self.goal.budget_ns(learnt.baseline)
         shape.keep_back(learnt.reserve)
@@ -224,7 +224,7 @@ class Pacer:
             key = next(key for key, one in self._shapes.items() if one is shape)
             _, plan = self._in_order(shape)
             weights, parts = plan.weights[shape.order], plan.parts[shape.order]
-            return LearntShape(key, shape.order, shape.amounts, weights, parts, shape.baseline, shape.reserve)
+            return LearntShape(key, shape.order, shape.durations, weights, parts, shape.baseline, shape.reserve)
 
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
@@ -235,9 +235,9 @@ class Pacer:
             order, plan = self._in_order(shape)
             slack = max(0.0, shape.budget - shape.reserve - plan.total)
         return [
-            PlannedPoint(self.points[number], amount / 1e3, parts, weight * slack / 1e3)
-            for number, amount, parts, weight in zip(
-                order.tolist(), plan.amounts.tolist(), plan.parts.tolist(), plan.weights.tolist(), strict=True
+            PlannedPoint(self.points[number], duration / 1e3, parts, weight * slack / 1e3)
+            for number, duration, parts, weight in zip(
+                order.tolist(), plan.durations.tolist(), plan.parts.tolist(), plan.weights.tolist(), strict=True
             )
         ]
 
@@ -305,18 +305,18 @@ class Pacer:
 
     def _plan(self, shape: PacedShape) -> None:
         """Makes the plan of a shape from the runs since the last one: first the baseline, then those that it made."""
-        amounts = np.median(shape.times, 0)
+        durations = np.median(shape.times, 0)
         if shape.memory is None:
-            shape.amounts, shape.baseline = amounts, float(np.median(shape.latencies))
+            shape.durations, shape.baseline = durations, float(np.median(shape.latencies))
             shape.budget = self.goal.budget_ns(shape.baseline)
-            outside = max(0.0, shape.baseline - float(amounts.sum()))
+            outside = max(0.0, shape.baseline - float(durations.sum()))
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
         elif shape.is_guess:
             shape.is_guess = False
-            shape.baseline *= float(amounts.sum()) / max(1.0, float(shape.amounts.sum()))
-            shape.amounts, shape.budget = amounts, self.goal.budget_ns(shape.baseline)
+            shape.baseline *= float(durations.sum()) / max(1.0, float(shape.durations.sum()))
+            shape.durations, shape.budget = durations, self.goal.budget_ns(shape.baseline)
         else:
-            shape.amounts = shape.amounts + 0.15 * (amounts - shape.amounts)
+            shape.durations = shape.durations + 0.15 * (durations - shape.durations)
             if in_time := [budget for budget in shape.budgets if budget > shape.baseline]:
                 shape.budget = statistics.median_low(in_time)
         shape.times.clear()
@@ -333,8 +333,8 @@ class Pacer:
     def _in_order(self, shape: PacedShape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
-        amounts, is_cut = shape.amounts[passed], np.array(self._is_cut)[passed]
-        plan = serial_plan(amounts, is_cut, shape.budget, shape.reserve, self.goal.policy)
+        durations, is_cut = shape.durations[passed], np.array(self._is_cut)[passed]
+        plan = serial_plan(durations, is_cut, shape.budget, shape.reserve, self.goal.policy)
         if shape.given is not None:
             plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
         return passed, plan

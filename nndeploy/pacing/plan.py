@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts and delays of all points of a program, and what a budget on the latency makes of them.
+"""Durations and delays of all points of a program, and what a budget on the latency makes of them.
 
-A point stands behind each operator, in the order in which they run. Its amount is how long the operator takes when
+A point stands behind each operator, in the order in which they run. Its duration is how long the operator takes when
 nothing delays it; its weight is the share that the delay behind it has of all delays.
 """
 
@@ -25,12 +25,12 @@ LEAST_DELAY_NS = 0.1e6
 
 @dataclass(frozen=True)
 class PacePlan:
-    """`amounts` in nanoseconds, `weights` (of sum 1) and `parts` by point, in the order in which points are passed.
+    """`durations` in nanoseconds, `weights` (of sum 1) and `parts` by point, in the order in which points are passed.
 
     `parts` is in how many each operator is done; `reserve` nanoseconds are kept back before the deadline.
     """
 
-    amounts: _Array
+    durations: _Array
     weights: _Array
     parts: _Array
     reserve: float
@@ -40,12 +40,12 @@ class PacePlan:
     @cached_property
     def total(self) -> float:
         """Nanoseconds of all work."""
-        return float(self.amounts.sum())
+        return float(self.durations.sum())
 
     @cached_property
     def before(self) -> _Array:
         """Work before each point's operator."""
-        return _sums_before(self.amounts)
+        return _sums_before(self.durations)
 
     @cached_property
     def weight_before(self) -> _Array:
@@ -53,9 +53,9 @@ class PacePlan:
         return _sums_before(self.weights)
 
     @cached_property
-    def next_amounts(self) -> _Array:
+    def next_durations(self) -> _Array:
         """Work from each point to the next one, which may stand inside the next operator."""
-        return np.append((self.amounts / self.parts)[1:], 0.0)
+        return np.append((self.durations / self.parts)[1:], 0.0)
 
 
 def _sums_before(values: _Array) -> _Array:
@@ -63,16 +63,16 @@ def _sums_before(values: _Array) -> _Array:
 
 
 def serial_plan(
-    amounts: _Array, is_cut: _Array, budget: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+    durations: _Array, is_cut: _Array, budget: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
 ) -> PacePlan:
     """Returns the plan of a run of `budget` nanoseconds whose operators run one after another.
 
-    Delays proportional to the amounts make the largest load of any stretch the least: all have the same. Behind the
+    Delays proportional to the durations make the largest load of any stretch the least: all have the same. Behind the
     last operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to
     sleep in, operators are not cut, for that costs a little.
     """
-    is_cut = is_cut & (budget - reserve - amounts.sum() >= LEAST_DELAY_NS)
-    parts = np.where(is_cut, np.maximum(1, np.ceil(amounts / PART_NS)), 1).astype(np.int64)
-    weights = policy.units(amounts).copy()
+    is_cut = is_cut & (budget - reserve - durations.sum() >= LEAST_DELAY_NS)
+    parts = np.where(is_cut, np.maximum(1, np.ceil(durations / PART_NS)), 1).astype(np.int64)
+    weights = policy.units(durations).copy()
     weights[-1] *= 1.0 - 1.0 / parts[-1]
-    return PacePlan(amounts, weights / (float(weights.sum()) or 1.0), parts, reserve)
+    return PacePlan(durations, weights / (float(weights.sum()) or 1.0), parts, reserve)

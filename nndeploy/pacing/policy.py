@@ -10,7 +10,7 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class PacePolicy(StrEnum):
-    """`EQUAL`: all delays are the same; `PROPORTIONAL`: each to the amount before it; `SOLVED`: slack is used too.
+    """`EQUAL`: all delays are the same; `PROPORTIONAL`: each to the duration before it; `SOLVED`: slack is used too.
 
     With `SOLVED` no delay is less than with `PROPORTIONAL`, and branches that have time left sleep more. Where all runs
     one after another nothing has, and both are the same.
@@ -20,6 +20,6 @@ class PacePolicy(StrEnum):
     PROPORTIONAL = "proportional"
     SOLVED = "solved"
 
-    def units(self, amounts: _Array) -> _Array:
+    def units(self, durations: _Array) -> _Array:
         """Returns what the delay behind each operator is a multiple of, the same multiple everywhere in a row."""
-        return np.ones(len(amounts)) if self is PacePolicy.EQUAL else amounts
+        return np.ones(len(durations)) if self is PacePolicy.EQUAL else durations

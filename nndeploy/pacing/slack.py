@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: float) -> _Array:
-    """Returns delays that are no shorter than `delays`, which are `level` x amounts or at their bounds.
+    """Returns delays that are no shorter than `delays`, which are `level` x durations or at their bounds.
 
     Raises:
         UnavailableError: HiGHS is needed, and not installed.
@@ -42,7 +42,7 @@ def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: flo
     steps = _steps(graph, levels)
     sizes = np.stack([np.bincount(chains.of, step) for step in steps.T], axis=1)
     before: _Array = np.cumsum(np.pad(sizes[:, :-1], ((0, 0), (1, 0))), axis=1)  # the last one is nearly without end
-    work = np.bincount(chains.of, graph.amounts[graph.sources] + delays)
+    work = np.bincount(chains.of, graph.durations[graph.sources] + delays)
     earliest, latest = _windows(graph, delays, total_ns)
     room = latest[chains.last] - earliest[chains.first] - work
     room[room <= _ROUNDING * total_ns] = 0.0
@@ -63,9 +63,9 @@ def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: flo
 
 def _steps(graph: OperatorGraph, levels: _Array) -> _Array:
     """Returns by how much the delay of each edge can grow from each of the levels to the next one."""
-    amounts, bounds = graph.amounts[graph.sources], graph.bounds[graph.sources]
+    durations, bounds = graph.durations[graph.sources], graph.bounds[graph.sources]
     reached = np.minimum(np.append(levels, levels[-1] + _NO_END), bounds[:, None])
-    steps: _Array = amounts[:, None] * np.diff(reached, axis=1)
+    steps: _Array = durations[:, None] * np.diff(reached, axis=1)
     return steps
 
 

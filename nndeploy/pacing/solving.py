@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delays of all edges of a graph, out of the total that is granted.
 
-First every delay is `units` x one level (`PacePolicy`), which is as high as the total allows: where units are amounts,
+First every delay is `units` x one level (`PacePolicy`), as high as the total allows: where units are durations,
 the longest stretch of work is thereby the shortest. The length of the graph at a level is the maximum over its ways,
 each of which is linear in it until a delay meets its bound, so the level is found exactly, on any graph. Of
 `PacePolicy.SOLVED` the time that is then left beside the longest ways is shared by `nndeploy.pacing.slack`.
@@ -34,11 +34,11 @@ def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy
             f"operators take {baseline / 1e6:.6g} ms without delays: they cannot be done in {total_ns / 1e6:.6g} ms",
             hint=f"{math.ceil(baseline / 1e3) / 1e3:g} ms is the least that works",
         )
-    amounts, bounds = graph.amounts[graph.sources], graph.bounds[graph.sources]
-    units, most = policy.units(amounts), np.where(amounts > 0, bounds, 0.0)
+    durations, bounds = graph.durations[graph.sources], graph.bounds[graph.sources]
+    units, most = policy.units(durations), np.where(durations > 0, bounds, 0.0)
     if policy is PacePolicy.EQUAL:
         with np.errstate(invalid="ignore", over="ignore"):
-            most = np.where(np.isinf(bounds), np.inf, bounds * amounts)
+            most = np.where(np.isinf(bounds), np.inf, bounds * durations)
     level = _level(graph, units, most, total_ns)
     delays = units * np.minimum(level, most)
     return with_slack(graph, delays, level, total_ns) if policy is PacePolicy.SOLVED else delays
@@ -62,7 +62,7 @@ def _level(graph: OperatorGraph, units: _Array, most: _Array, total_ns: float) -
         way = graph.longest_way(fixed + grows * level)
     else:  # no mark is too high, but a level is at which a way that grows fastest is too long
         level = math.inf
-        way = graph.without_amounts().longest_way(grows)
+        way = graph.without_durations().longest_way(grows)
     while way:  # none: an operator alone takes all the time
         growth, left = float(grows[way].sum()), total_ns - graph.length_of_way(way, fixed)
         if growth <= 0 or left / growth >= level:

@@ -152,7 +152,7 @@ def sample_of(bundle: Bundle) -> Mapping[str, Value]:
     return sample_inputs(bundle.manifest)
 
 
-def learns_amounts(
+def learns_durations(
     run: Callable[[Mapping[str, Value]], object],
     pacer: Pacer | None,
     points: Sequence[ProgramPoint],

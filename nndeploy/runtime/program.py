@@ -30,7 +30,7 @@ from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.lane import LaneStep
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
-from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_amounts, paced, pacing_of, sample_of, shapes_of
+from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_durations, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import Choice, SessionOptions
 from nndeploy.values.types import Value
@@ -199,7 +199,7 @@ def load_bundle(
             session_options = replace(session_options, pace_library=pacing.library.path)
         program = _program(bundle, session_options, pacing)
         if pacing is not None:
-            learns_amounts(program.run, program.pacer, program.points, bundle, pacing)
+            learns_durations(program.run, program.pacer, program.points, bundle, pacing)
         return program
     except BaseException as err:
         bundle.close()

@@ -56,41 +56,41 @@ class PacedItem:
         return now_ns - self.began_ns > min(left, default=self.plan.total)
 
 
-def amounts_of(plan: StreamPlan, work: Sequence[tuple[str, int]]) -> dict[str, float]:
+def durations_of(plan: StreamPlan, work: Sequence[tuple[str, int]]) -> dict[str, float]:
     """Returns what each stage adds to the time of an item on which that work was done."""
     times = dict[str, list[int]]()
     for stage, took in work:
         times.setdefault(stage, []).append(took)
-    amounts = dict[str, float]()
+    durations = dict[str, float]()
     for pipeline in plan.pipelines:
         for stage in _rigid(pipeline):
-            amounts[stage] = sum(parts) / len(parts) if (parts := times.get(stage)) else 0.0
+            durations[stage] = sum(parts) / len(parts) if (parts := times.get(stage)) else 0.0
         if pipeline.runner is not None:
             parts = times.get(runner_name(pipeline), [])
-            amounts[runner_name(pipeline)] = sum(parts) / max(1, min(len(parts), len(pipeline.runner.devices)))
-    return amounts
+            durations[runner_name(pipeline)] = sum(parts) / max(1, min(len(parts), len(pipeline.runner.devices)))
+    return durations
 
 
-def baseline_ns(plan: StreamPlan, amounts: Mapping[str, float]) -> float:
+def baseline_ns(plan: StreamPlan, durations: Mapping[str, float]) -> float:
     """Returns how long the stages of an item take without delays."""
-    return _Graph(plan, amounts).graph.baseline_ns
+    return _Graph(plan, durations).graph.baseline_ns
 
 
 def planned(
-    plan: StreamPlan, amounts: Mapping[str, float], total: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+    plan: StreamPlan, durations: Mapping[str, float], total: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
 ) -> ItemPlan:
     """Returns the plan of items that may take `total` nanoseconds; what takes longer anyway has no delays."""
     if policy is PacePolicy.SOLVED:  # slack beside the longest ways is used below in any case
         policy = PacePolicy.PROPORTIONAL
-    made = _Graph(plan, amounts)
+    made = _Graph(plan, durations)
     total = max(total, made.graph.baseline_ns)
     starts = made.graph.starts_ns(solve(made.graph, total, policy))
     windows = dict[str, Window]()
     for (before, after), level in zip(made.joins, plan.levels, strict=True):
         for pipeline in level:
             if pipeline.runner is not None:
-                begin = starts[before] + _longest(pipeline, "loader", amounts)
-                windows[runner_name(pipeline)] = Window(begin, starts[after] - _longest(pipeline, "post", amounts))
+                begin = starts[before] + _longest(pipeline, "loader", durations)
+                windows[runner_name(pipeline)] = Window(begin, starts[after] - _longest(pipeline, "post", durations))
     return ItemPlan(windows, total)
 
 
@@ -98,37 +98,37 @@ def _rigid(pipeline: PipelinePlan) -> list[str]:
     return [*stage_names(pipeline, "loader"), *stage_names(pipeline, "post")]
 
 
-def _longest(pipeline: PipelinePlan, kind: str, amounts: Mapping[str, float]) -> float:
-    return max((amounts[stage] for stage in stage_names(pipeline, kind)), default=0.0)
+def _longest(pipeline: PipelinePlan, kind: str, durations: Mapping[str, float]) -> float:
+    return max((durations[stage] for stage in stage_names(pipeline, kind)), default=0.0)
 
 
 class _Graph:
-    """The stages of a plan as operators, with one of no amount before and behind each level: its joins."""
+    """The stages of a plan as operators, with one of no duration before and behind each level: its joins."""
 
-    def __init__(self, plan: StreamPlan, amounts: Mapping[str, float]) -> None:
-        self._amounts, self._bounds = list[float](), list[float]()
+    def __init__(self, plan: StreamPlan, durations: Mapping[str, float]) -> None:
+        self._durations, self._bounds = list[float](), list[float]()
         self._edges = list[tuple[int, int]]()
         self.joins = list[tuple[int, int]]()
         join = self._operator(0.0, [])
         for level in plan.levels:
             ends = list[int]()
             for pipeline in level:
-                ends += self._pipeline(pipeline, amounts, join)
+                ends += self._pipeline(pipeline, durations, join)
             after = self._operator(0.0, ends)
             self.joins.append((join, after))
             join = after
-        self.graph = OperatorGraph(self._amounts, self._edges, self._bounds)
+        self.graph = OperatorGraph(self._durations, self._edges, self._bounds)
 
-    def _operator(self, amount: float, before: Sequence[int], bound: float = 0.0) -> int:
-        self._amounts.append(amount)
+    def _operator(self, duration: float, before: Sequence[int], bound: float = 0.0) -> int:
+        self._durations.append(duration)
         self._bounds.append(bound)
-        number = len(self._amounts) - 1
+        number = len(self._durations) - 1
         self._edges += [(one, number) for one in before]
         return number
 
-    def _pipeline(self, pipeline: PipelinePlan, amounts: Mapping[str, float], join: int) -> list[int]:
+    def _pipeline(self, pipeline: PipelinePlan, durations: Mapping[str, float], join: int) -> list[int]:
         """Adds the stages of a pipeline; returns those behind which nothing of it follows."""
-        ends = [self._operator(amounts[stage], [join]) for stage in stage_names(pipeline, "loader")] or [join]
+        ends = [self._operator(durations[stage], [join]) for stage in stage_names(pipeline, "loader")] or [join]
         if pipeline.runner is not None:
-            ends = [self._operator(amounts[runner_name(pipeline)], ends, float("inf"))]
-        return [self._operator(amounts[stage], ends) for stage in stage_names(pipeline, "post")] or ends
+            ends = [self._operator(durations[runner_name(pipeline)], ends, float("inf"))]
+        return [self._operator(durations[stage], ends) for stage in stage_names(pipeline, "post")] or ends

@@ -3,10 +3,10 @@
 
     python tests/bench/bench_pace_solver.py [--edges 2000] [--graphs 10] [--stretch 2] [--most-seconds 0.3]
 
-Graphs are random in their sizes, amounts and seeds; half of them have bounds, and a tenth of their operators is rigid.
+Graphs are random in their sizes, durations and seeds; half have bounds, and a tenth of their operators is rigid.
 Times are of one graph from its edges to its delays, imports done before. Flatness is the mean square of the load of
 each way over the time that is granted, relative to that with proportional delays: the sum over edges of
-amount^2 / (amount + delay). Exit code 1 if any graph takes longer than `--most-seconds`.
+duration^2 / (duration + delay). Exit code 1 if any graph takes longer than `--most-seconds`.
 """
 
 import argparse
@@ -84,7 +84,7 @@ SHAPES: tuple[Callable[[Random, int], Edges], ...] = (serial, inception, residua
 
 
 def parts_of(random: Random, edges: Edges, *, is_bounded: bool) -> tuple[list[float], Edges, list[float]]:
-    """Returns amounts around 0.06 ms, the edges, and bounds."""
+    """Returns durations around 0.06 ms, the edges, and bounds."""
     size = 1 + max(max(edge) for edge in edges)
     bounds = np.full(size, np.inf)
     if is_bounded:
@@ -116,7 +116,7 @@ def main() -> int:
                 delays = solve(graph, total, policy)
                 seconds[policy].append(time.perf_counter() - start)
                 assert graph.length_ns(delays) <= total * (1 + 1e-12)
-                work = graph.amounts[graph.sources]
+                work = graph.durations[graph.sources]
                 squares[policy].append(float((work**2 / (work + delays)).sum()))
         for policy in PacePolicy:
             flatness = statistics.median(

@@ -62,8 +62,8 @@ def test_paced_runs_give_the_same_numbers(model: Path, backend: str, threads: in
             np.testing.assert_array_equal(program.run(INPUT)["y"], want)
         assert program.pacer is not None
         assert (len(program.pacer.points) == 1) == (backend != "onnxruntime")  # the pair is one own kernel
-        baseline, amounts = program.pacer.known()
-    assert 0 < amounts.sum() <= baseline * 1.5
+        baseline, durations = program.pacer.known()
+    assert 0 < durations.sum() <= baseline * 1.5
 
 
 def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
@@ -197,9 +197,9 @@ def test_the_plan_is_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     plan = json.loads(capsys.readouterr().out)
     assert plan["cap_ms"] == 20
     assert len(plan["points"]) >= 2
-    delays, amounts = (np.array([point[key] for point in plan["points"]]) for key in ("delay_us", "amount_us"))
+    delays, durations = (np.array([point[key] for point in plan["points"]]) for key in ("delay_us", "amount_us"))
     assert delays[-1] == 0  # nothing follows there
-    np.testing.assert_allclose(delays / delays.sum(), [*(amounts[:-1] / amounts[:-1].sum()), 0], rtol=1e-9)
+    np.testing.assert_allclose(delays / delays.sum(), [*(durations[:-1] / durations[:-1].sum()), 0], rtol=1e-9)
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%", "--runs", "2"]) == 0
     said = capsys.readouterr().out
     assert "ms of sleep in" in said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts without a run, times of operators, and plans on file that runs are paced by."""
+"""Estimates without a run, times of operators, and plans on file that runs are paced by."""
 
 import json
 from pathlib import Path

@@ -68,9 +68,9 @@ def test_a_mutant_of_a_plan_is_a_plan_or_refused() -> None:
             refused += 1
             continue
         learnt = found.learnt
-        assert len(found.points) == len(learnt.order) == len(learnt.amounts) == len(learnt.parts) >= 1
-        assert np.isfinite([learnt.baseline, learnt.reserve, *learnt.amounts, *learnt.weights]).all()
-        assert min(learnt.baseline, learnt.reserve, *learnt.amounts, *learnt.weights) >= 0
+        assert len(found.points) == len(learnt.order) == len(learnt.durations) == len(learnt.parts) >= 1
+        assert np.isfinite([learnt.baseline, learnt.reserve, *learnt.durations, *learnt.weights]).all()
+        assert min(learnt.baseline, learnt.reserve, *learnt.durations, *learnt.weights) >= 0
         assert learnt.parts.min() >= 1
     assert refused > NUM_MUTANTS / 2
 

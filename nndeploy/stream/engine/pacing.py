@@ -23,7 +23,7 @@ from nndeploy.pacing.goal import PaceGoal, check_slack
 from nndeploy.pacing.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
 from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
-from nndeploy.stream.item_plan import ItemPlan, PacedItem, amounts_of, baseline_ns, planned
+from nndeploy.stream.item_plan import ItemPlan, PacedItem, baseline_ns, durations_of, planned
 from nndeploy.stream.records import Record
 from nndeploy.target.target import num_cores
 
@@ -98,7 +98,7 @@ class StreamPacing:
         self._item_plan: ItemPlan | None = None
         self._lock = Lock()
         self._reserve = 0.0
-        self._amounts: deque[dict[str, float]] = deque(maxlen=KEPT_ITEMS)
+        self._durations: deque[dict[str, float]] = deque(maxlen=KEPT_ITEMS)
         self._busy: deque[float] = deque(maxlen=KEPT_ITEMS)  # the longest time that an item kept a worker for
         self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end; of the baseline, what it took
         self._latencies: deque[int] = deque(maxlen=KEPT_LATENCIES)
@@ -171,7 +171,7 @@ class StreamPacing:
         if not self.budget_ns:
             self._latencies.append(latency)
             return
-        self._amounts.append(amounts_of(self._plan, item.work))
+        self._durations.append(durations_of(self._plan, item.work))
         self._busy.append(self._longest_busy(item))
         self._num_new += 1
         if self._item_plan is None:
@@ -181,7 +181,7 @@ class StreamPacing:
                 self._begin_pacing()
         elif item.plan is not None:
             self._latencies.append(latency)
-            self._late.append(latency - max(item.plan.total, baseline_ns(self._plan, self._amounts[-1])))
+            self._late.append(latency - max(item.plan.total, baseline_ns(self._plan, self._durations[-1])))
             if self._num_new >= ITEMS_OF_A_PLAN:
                 self._plan_anew()
 
@@ -206,8 +206,8 @@ class StreamPacing:
 
     def _make_plan(self, cpu_ns: float) -> None:
         """Makes the plan of the items that follow, each of which needs so much processor time."""
-        amounts = self._medians()
-        made = planned(self._plan, amounts, self.budget_ns - self._reserve, self._policy)
+        durations = self._medians()
+        made = planned(self._plan, durations, self.budget_ns - self._reserve, self._policy)
         windows = (
             (window.end - window.begin) / len(pipeline.runner.devices) + self._reserve
             for pipeline in self._plan.pipelines
@@ -218,7 +218,7 @@ class StreamPacing:
         self._item_plan, self._num_new, self._marks = made, 0, _Marks()
 
     def _medians(self) -> dict[str, float]:
-        return {stage: statistics.median(one[stage] for one in self._amounts) for stage in self._amounts[0]}
+        return {stage: statistics.median(one[stage] for one in self._durations) for stage in self._durations[0]}
 
     def _longest_busy(self, item: PacedItem) -> float:
         workers = {

@@ -17,7 +17,7 @@ from nndeploy.pacing.policy import PacePolicy
 LEARNT = LearntShape(
     shapes=((1, 3), ()),
     order=np.array([1, 0, 2]),
-    amounts=np.array([1500.0, 250.0, 1e6]),
+    durations=np.array([1500.0, 250.0, 1e6]),
     weights=np.array([0.25, 0.75, 0.0]),
     parts=np.array([1, 4, 1]),
     baseline=2e6,

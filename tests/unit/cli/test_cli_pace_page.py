@@ -22,23 +22,23 @@ MS = 1e6
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def paced(amounts_ms: list[float], names: list[str] | None = None) -> tuple[list[PlannedPoint], Loads, Achieved]:
-    amounts = np.array(amounts_ms) * MS
-    budget = 2 * amounts.sum()
-    plan = serial_plan(amounts, np.full(len(amounts), False), budget, 0.0)
-    names = names or [f"operator {number}" for number in range(len(amounts))]
+def paced(durations_ms: list[float], names: list[str] | None = None) -> tuple[list[PlannedPoint], Loads, Achieved]:
+    durations = np.array(durations_ms) * MS
+    budget = 2 * durations.sum()
+    plan = serial_plan(durations, np.full(len(durations), False), budget, 0.0)
+    names = names or [f"operator {number}" for number in range(len(durations))]
     points = [
-        PlannedPoint(name, amount / 1e3, 1, weight * amounts.sum() / 1e3)
-        for name, amount, weight in zip(names, amounts.tolist(), plan.weights.tolist(), strict=True)
+        PlannedPoint(name, duration / 1e3, 1, weight * durations.sum() / 1e3)
+        for name, duration, weight in zip(names, durations.tolist(), plan.weights.tolist(), strict=True)
     ]
     loads = Loads(
-        baseline_timeline(amounts.sum()), expected_timeline(plan, budget), expected_timeline(plan, 0.9 * budget)
+        baseline_timeline(durations.sum()), expected_timeline(plan, budget), expected_timeline(plan, 0.9 * budget)
     )
     return points, loads, Achieved(3, budget / MS, 31.5, 39.0, 0.125, 0.55, 0.61, 0.97, 0.02, 2.9, 3.4, 2.0, 57.0, 90.0)
 
 
-def page(amounts_ms: list[float], names: list[str] | None = None, model: str = "small") -> str:
-    points, loads, found = paced(amounts_ms, names)
+def page(durations_ms: list[float], names: list[str] | None = None, model: str = "small") -> str:
+    points, loads, found = paced(durations_ms, names)
     return pace_page(model, points, loads, found, has_slice=True)
 
 

@@ -62,7 +62,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 def slept_by(library: ctypes.CDLL, plan: PacePlan, budget: int) -> ItemMemory:
     """Passes all parts of a plan on a clock that only work and sleeps move."""
-    now, item, num = ctypes.c_int64.in_dll(library, "now"), ItemMemory(len(plan.amounts), 1), len(plan.amounts)
+    now, item, num = ctypes.c_int64.in_dll(library, "now"), ItemMemory(len(plan.durations), 1), len(plan.durations)
     item.take(PlanMemory(plan, np.arange(num)))
     now.value += MS  # what was worked for the item before does not count once the thread has rested
     ctypes.c_int64.in_dll(library, "rested").value += MS
@@ -71,23 +71,23 @@ def slept_by(library: ctypes.CDLL, plan: PacePlan, budget: int) -> ItemMemory:
     begin = now.value
     for point, parts in enumerate(plan.parts.tolist()):
         for part in range(1, parts + 1):
-            done = int(plan.before[point] + plan.amounts[point] * (part / parts))
+            done = int(plan.before[point] + plan.durations[point] * (part / parts))
             now.value = begin + done + item.workers[0].slept
             passes(item.address, 0, point, part, parts)
     library.nnd_pace_end()
     return item
 
 
-AMOUNTS = st.lists(st.integers(0, 8 * MS), min_size=1, max_size=30)
+DURATIONS = st.lists(st.integers(0, 8 * MS), min_size=1, max_size=30)
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[PacePlan, int]:
     """Plans of no more sleeps than are remembered, and their budgets: some below what the work takes."""
-    amounts = np.array(draw(AMOUNTS), float)
-    cut = np.array(draw(st.lists(st.booleans(), min_size=len(amounts), max_size=len(amounts))))
-    budget = round(float(amounts.sum()) * draw(st.floats(0.5, 4.0))) + draw(st.integers(0, MS))
-    plan = serial_plan(amounts, cut, budget, draw(st.floats(0, 0.1)) * budget)
+    durations = np.array(draw(DURATIONS), float)
+    cut = np.array(draw(st.lists(st.booleans(), min_size=len(durations), max_size=len(durations))))
+    budget = round(float(durations.sum()) * draw(st.floats(0.5, 4.0))) + draw(st.integers(0, MS))
+    plan = serial_plan(durations, cut, budget, draw(st.floats(0, 0.1)) * budget)
     return replace(plan, burst=draw(st.sampled_from((plan.burst, 4.0 * MS)))), budget
 
 
@@ -117,13 +117,13 @@ def test_no_more_is_slept_than_there_is_slack(made: tuple[PacePlan, int]) -> Non
     assert (np.diff(run.sleeps.ravel()) >= 0).all()
 
 
-@given(AMOUNTS.filter(lambda amounts: min(amounts) > 0 and len(amounts) > 1), st.integers(1, 100 * MS))
-def test_all_slack_is_slept_where_any_work_is_slept_behind(amounts: list[int], slack: int) -> None:
+@given(DURATIONS.filter(lambda durations: min(durations) > 0 and len(durations) > 1), st.integers(1, 100 * MS))
+def test_all_slack_is_slept_where_any_work_is_slept_behind(durations: list[int], slack: int) -> None:
     plan = replace(
-        serial_plan(np.array(amounts, float), np.full(len(amounts), False), 1e12, 7.0), burst=0, least_delay=0
+        serial_plan(np.array(durations, float), np.full(len(durations), False), 1e12, 7.0), burst=0, least_delay=0
     )
-    run = expected_timeline(plan, sum(amounts) + slack + 7)
-    assert run.end - run.work == pytest.approx(slack, abs=len(amounts) + 1)
+    run = expected_timeline(plan, sum(durations) + slack + 7)
+    assert run.end - run.work == pytest.approx(slack, abs=len(durations) + 1)
 
 
 @given(plans())
@@ -144,7 +144,7 @@ def test_sleeps_by_hand() -> None:
     assert (run.sleeps / MS).tolist() == [[2, 4], [6, 8], [12, 16]]
     assert run.end == 20 * MS
     assert run.mean == 0.6
-    assert run.pieces(plan.amounts) == [
+    assert run.pieces(plan.durations) == [
         (0, 0, 2 * MS), (0, 4 * MS, 6 * MS), (1, 8 * MS, 12 * MS), (2, 16 * MS, 20 * MS),
     ]  # fmt: skip
 

@@ -106,8 +106,8 @@ def test_a_model_of_short_operators_is_run_as_it_is(pace_library: PaceLibrary, m
 def test_the_points_that_are_kept_are_those_between_long_operators(
     pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    amounts = np.array([0.1, 0.1, 10.0, 0.1]) * PART_NS
-    monkeypatch.setattr(pace_trials.Trial, "amounts", lambda *_: (amounts, np.arange(4)))
+    durations = np.array([0.1, 0.1, 10.0, 0.1]) * PART_NS
+    monkeypatch.setattr(pace_trials.Trial, "durations", lambda *_: (durations, np.arange(4)))
     session, names = paced(CHAIN, pace_library)
     assert [name.split()[0] for name in names] == ["MatMul", "Tanh", "Neg"]
     assert passed(session, pace_library, 3) == [0, 1, 2]
@@ -143,12 +143,12 @@ def test_without_the_operator_cuts_are_where_they_are_wanted(
 
 
 @given(st.lists(st.floats(0, 4 * PART_NS), min_size=1, max_size=60))
-def test_points_stand_no_further_apart_than_they_must_and_no_closer_than_is_worth_it(amounts: list[float]) -> None:
-    kept = spaced(np.array(amounts))
-    assert len(kept) == len(amounts)
+def test_points_stand_no_further_apart_than_they_must_and_no_closer_than_is_worth_it(durations: list[float]) -> None:
+    kept = spaced(np.array(durations))
+    assert len(kept) == len(durations)
     assert kept[-1]
     begins = [0, *(i + 1 for i, is_kept in enumerate(kept) if is_kept)]
-    stretches = [amounts[begin:end] for begin, end in itertools.pairwise(begins)]
+    stretches = [durations[begin:end] for begin, end in itertools.pairwise(begins)]
     for stretch in stretches:
         assert len(stretch) == 1 or sum(stretch) <= PART_NS
     for stretch, following in itertools.pairwise(stretches):

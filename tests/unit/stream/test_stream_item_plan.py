@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from streaming import Make, pipeline, plan_of, x_to_y
 
 from nndeploy.pacing.policy import PacePolicy
-from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, amounts_of, baseline_ns, planned
+from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, baseline_ns, durations_of, planned
 
 STEP = Make(("x",), ("y",), lambda x: x)
-AMOUNT = st.floats(0, 1e9)
+DURATION = st.floats(0, 1e9)
 
 
 def stages(name, loaders=1, posts=1, **options):
@@ -20,22 +20,22 @@ def stages(name, loaders=1, posts=1, **options):
 
 def test_levels_follow_each_other_and_the_total_is_shared_by_their_runners() -> None:
     plan = plan_of(stages("a"), stages("b"))
-    amounts = {"a: loader": 5, "a: runner": 30, "a: post": 1, "b: loader": 2, "b: runner": 10, "b: post": 2}
-    made = planned(plan, amounts, 90)  # 50 without delays: the runners get as much again as they take
-    assert baseline_ns(plan, amounts) == 50
+    durations = {"a: loader": 5, "a: runner": 30, "a: post": 1, "b: loader": 2, "b: runner": 10, "b: post": 2}
+    made = planned(plan, durations, 90)  # 50 without delays: the runners get as much again as they take
+    assert baseline_ns(plan, durations) == 50
     assert made.windows == {"a: runner": Window(5, 65), "b: runner": Window(68, 88)}
 
 
 def test_the_policy_says_how_runners_share_it() -> None:
     plan = plan_of(stages("a", 0, 0), stages("b", 0, 0))
-    amounts = {"a: runner": 30, "b: runner": 10}
-    ends = {policy: planned(plan, amounts, 80, policy).windows["a: runner"].end for policy in PacePolicy}
+    durations = {"a: runner": 30, "b: runner": 10}
+    ends = {policy: planned(plan, durations, 80, policy).windows["a: runner"].end for policy in PacePolicy}
     assert ends == {PacePolicy.EQUAL: 50, PacePolicy.PROPORTIONAL: 60, PacePolicy.SOLVED: 60}
 
 
 def test_of_pipelines_beside_each_other_the_longest_counts_and_others_have_its_time() -> None:
     plan = plan_of((stages("a"), stages("b")), stages("c", 0, 0))
-    amounts = {
+    durations = {
         "a: loader": 1,
         "a: runner": 20,
         "a: post": 1,
@@ -44,15 +44,15 @@ def test_of_pipelines_beside_each_other_the_longest_counts_and_others_have_its_t
         "b: post": 2,
         "c: runner": 4,
     }
-    assert baseline_ns(plan, amounts) == 26
-    made = planned(plan, amounts, 50)
+    assert baseline_ns(plan, durations) == 26
+    made = planned(plan, durations, 50)
     assert made.windows == {"a: runner": Window(1, 41), "b: runner": Window(3, 40), "c: runner": Window(42, 50)}
 
 
 def test_of_different_processors_beside_each_other_the_longest_counts() -> None:
     plan = plan_of(stages("a", 2, 2))
-    amounts = {"a: loader 1": 5, "a: loader 2": 7, "a: runner": 10, "a: post 1": 3, "a: post 2": 1}
-    assert planned(plan, amounts, 30).windows == {"a: runner": Window(7, 27)}
+    durations = {"a: loader 1": 5, "a: loader 2": 7, "a: runner": 10, "a: post 1": 3, "a: post 2": 1}
+    assert planned(plan, durations, 30).windows == {"a: runner": Window(7, 27)}
 
 
 def test_without_a_runner_nothing_is_delayed() -> None:
@@ -65,19 +65,22 @@ def test_a_total_below_what_the_stages_take_leaves_no_delays() -> None:
     assert made == ItemPlan({"a: runner": Window(5, 15)}, 20)
 
 
-@given(st.lists(st.lists(st.tuples(AMOUNT, AMOUNT, AMOUNT), min_size=1, max_size=3), max_size=4, min_size=1), AMOUNT)
+@given(
+    st.lists(st.lists(st.tuples(DURATION, DURATION, DURATION), min_size=1, max_size=3), max_size=4, min_size=1),
+    DURATION,
+)
 def test_whatever_the_stages_take_windows_hold_them_and_end_in_time(
     levels: list[list[tuple[float, float, float]]], slack: float
 ) -> None:
     plan = plan_of(*(tuple(stages(f"{i}.{j}") for j in range(len(level))) for i, level in enumerate(levels)))
-    amounts = {
-        f"{i}.{j}: {stage}": amount
+    durations = {
+        f"{i}.{j}: {stage}": duration
         for i, level in enumerate(levels)
         for j, three in enumerate(level)
-        for stage, amount in zip(("loader", "runner", "post"), three, strict=True)
+        for stage, duration in zip(("loader", "runner", "post"), three, strict=True)
     }
-    total = baseline_ns(plan, amounts) + slack
-    made, near, before = planned(plan, amounts, total), 1e-6 * total + 1e-6, 0.0
+    total = baseline_ns(plan, durations) + slack
+    made, near, before = planned(plan, durations, total), 1e-6 * total + 1e-6, 0.0
     for i, level in enumerate(levels):
         ends = []
         for j, (loader, runner, post) in enumerate(level):
@@ -94,9 +97,9 @@ def test_parts_follow_each_other_through_the_runners_and_count_once_elsewhere() 
     runner = x_to_y(devices=("cpu", "cpu"))
     plan = plan_of(pipeline("a", [([STEP], 1)], runner, [([STEP], 1)], each="list", part="x"))
     work = [("a: loader", 2), ("a: loader", 4), ("a: loader", 6), *[("a: runner", 10)] * 3, ("a: post", 1)]
-    assert amounts_of(plan, work) == {"a: loader": 4, "a: runner": 15, "a: post": 1}
-    assert amounts_of(plan, work[:4]) == {"a: loader": 4, "a: runner": 10, "a: post": 0}
-    assert set(amounts_of(plan, []).values()) == {0}  # a list without parts
+    assert durations_of(plan, work) == {"a: loader": 4, "a: runner": 15, "a: post": 1}
+    assert durations_of(plan, work[:4]) == {"a: loader": 4, "a: runner": 10, "a: post": 0}
+    assert set(durations_of(plan, []).values()) == {0}  # a list without parts
 
 
 def test_an_item_is_late_once_a_runner_has_it_for_longer_than_planned() -> None:

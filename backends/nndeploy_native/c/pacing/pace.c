@@ -136,8 +136,8 @@ static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_subm
   if (!item->plan) return;
   const struct nnd_pace_point *at = &item->plan->points[point];
   const double share = (double)part / (double)parts, weight = at->weight_before + at->weight * share;
-  const double next = part < parts ? at->amount / (double)parts : at->next;
-  const double delay = nnd_delay(item, worker, now, at->before + at->amount * share, weight, next);
+  const double next = part < parts ? at->duration / (double)parts : at->next;
+  const double delay = nnd_delay(item, worker, now, at->before + at->duration * share, weight, next);
   if (delay <= 0.0) return;
   nnd_sleep(item, number, now, delay);
   worker->spent = weight;
