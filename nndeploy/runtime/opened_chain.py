@@ -10,7 +10,7 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.bundle.reader import Bundle
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.code_policy import files_in
-from nndeploy.runtime.lane import Lane
+from nndeploy.runtime.gpu_stream import GpuStream
 from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice, SessionOptions, open_submodel
@@ -24,27 +24,27 @@ class OpenedChain:
 
     def __init__(
         self,
-        lane: Lane | None,
+        gpu_stream: GpuStream | None,
         opened: Sequence[tuple[Session, Choice]],
         next_variants: Sequence[NextVariant | None] = (),
     ) -> None:
-        """Takes the lane and the sessions over."""
-        self.lane = lane
+        """Takes the stream and the sessions over."""
+        self.gpu_stream = gpu_stream
         self.sessions = tuple(session for session, _ in opened)
         self.choices = tuple(choice for _, choice in opened)
         self.next_variants = tuple(next_variants) or (None,) * len(opened)
 
     def close(self) -> None:
         """Closes the sessions and gives the stream back."""
-        with _inside(self.lane):
+        with _inside(self.gpu_stream):
             for session in (*self.sessions, *filter(None, self.next_variants)):
                 session.close()
-        if self.lane is not None:
-            self.lane.close()
+        if self.gpu_stream is not None:
+            self.gpu_stream.close()
 
 
-def _inside(lane: Lane | None) -> AbstractContextManager[object]:
-    return lane.entered() if lane is not None else nullcontext()
+def _inside(gpu_stream: GpuStream | None) -> AbstractContextManager[object]:
+    return gpu_stream.entered() if gpu_stream is not None else nullcontext()
 
 
 def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -> OpenedChain:
@@ -54,20 +54,20 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
         UnavailableError: a submodel has no variant that opens, or the GPU cannot be used.
         BundleError: a file of the chain is damaged.
     """
-    lane = Lane(chain.place.gpu) if chain.place.gpu else None
+    gpu_stream = GpuStream(chain.place.gpu) if chain.place.gpu else None
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
-        with _inside(lane):
+        with _inside(gpu_stream):
             return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu, chain.values)
 
     results = _all_of(opened, chain.submodels)
     sessions = [result for result in results if not isinstance(result, BaseException)]
     if error := next((result for result in results if isinstance(result, BaseException)), None):
-        OpenedChain(lane, sessions).close()
+        OpenedChain(gpu_stream, sessions).close()
         raise error
     every = zip(chain.submodels, sessions, strict=True)
     others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
-    return OpenedChain(lane, sessions, others)
+    return OpenedChain(gpu_stream, sessions, others)
 
 
 def _next_variant(

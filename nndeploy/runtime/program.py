@@ -26,8 +26,8 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
+from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
-from nndeploy.runtime.lane import LaneStep
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_durations, paced, pacing_of, sample_of, shapes_of
@@ -60,7 +60,8 @@ class Program:
             self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         has_only_produced = not manifest.aliases and not self._constants
-        self._unpaced = self._with_others if not has_only_produced else self._made if opened.lane else self._chain.run
+        only_produced = self._made if opened.gpu_stream else self._chain.run
+        self._unpaced = only_produced if has_only_produced else self._with_others
         self._results = self._unpaced if self.pacer is None else self._paced
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
         self._closing = threading.Lock()
@@ -149,7 +150,7 @@ class Program:
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the outputs that submodels produce, on the host."""
         made = self._chain.run(values)
-        return made if self._opened.lane is None else self._opened.lane.on_host(made)
+        return made if self._opened.gpu_stream is None else self._opened.gpu_stream.on_host(made)
 
     def _with_others(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns all outputs where some are inputs handed through, or constants; those are copied."""
@@ -224,14 +225,14 @@ def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
     """Returns the submodels as steps; those on the CPU get what arrives on a GPU as copies."""
     every = list(zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True))
-    if opened.lane is None:
+    if opened.gpu_stream is None:
         return [
             ChainStep(submodel, session, choice.backend, chain.values, next_variant=other)
             for submodel, session, choice, other in every
         ]
     on_gpu = {name for submodel, _, choice, _ in every if choice.device != "cpu" for name in submodel.outputs}
     return [
-        LaneStep(
+        GpuStreamStep(
             ChainStep(
                 submodel,
                 session,
@@ -240,7 +241,7 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
                 from_device=on_gpu.intersection(submodel.inputs) if choice.device == "cpu" else (),
                 next_variant=other,
             ),
-            opened.lane,
+            opened.gpu_stream,
         )
         for submodel, session, choice, other in every
     ]

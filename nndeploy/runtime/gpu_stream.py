@@ -9,7 +9,7 @@ from nndeploy.runtime.chain import ChainStep, on_host
 from nndeploy.values.types import Value
 
 
-class Lane:
+class GpuStream:
     """A GPU by its name ("cuda:0") and a stream of it, borrowed until `close`."""
 
     def __init__(self, gpu: str) -> None:
@@ -42,15 +42,15 @@ class Lane:
         self._gpu.give_back_stream(self._stream)
 
 
-class LaneStep:
+class GpuStreamStep:
     """A step whose work on the GPU, and whose copies from there, go to the program's stream."""
 
-    def __init__(self, step: ChainStep, lane: Lane) -> None:
+    def __init__(self, step: ChainStep, gpu_stream: GpuStream) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
         self._step = step
-        self._lane = lane
+        self._gpu_stream = gpu_stream
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Returns the outputs of the submodel; `values` holds at least its inputs."""
-        with self._lane.entered():
+        with self._gpu_stream.entered():
             return self._step(values)
