@@ -102,13 +102,6 @@ def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTa
     return files
 
 
-def source_of(calls: Sequence[Call], place_of: PlaceOf) -> str:
-    """Returns the C file of steps whose every size is fixed."""
-    table = SizeTable({})
-    (source,) = sources_of(calls, step_sources(calls, place_of, table), table)
-    return source
-
-
 def _declared(number: int) -> str:
     return f"void step{number}_run(const void *context, struct nnd_part part);\n"
 

@@ -37,10 +37,6 @@ class Plugins:
         """Returns the names of all that are installed, sorted; none is loaded."""
         return sorted(self._all)
 
-    def own_names(self) -> list[str]:
-        """Returns the names of those that this project brings, sorted."""
-        return sorted(self._own)
-
     def check(self, name: str) -> None:
         """Refuses a name that no plugin has, with the error that was given for that."""
         if name not in self:

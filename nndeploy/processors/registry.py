@@ -21,11 +21,6 @@ PLUGINS = Plugins(GROUP, "processor", DataError)
 STEP_KEYS = ("use", "in", "out")
 
 
-def processor_names() -> list[str]:
-    """Returns the names of all installed processors, sorted; none is loaded."""
-    return PLUGINS.names()
-
-
 @cache
 def processor_class(name: str) -> type:
     """Returns the class of the processor called `name`.

@@ -5,15 +5,18 @@ import dataclasses
 import re
 import tomllib
 from dataclasses import MISSING
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
+from nndeploy.plugin.entry_points import DISTRIBUTION
 from nndeploy.processors.parameters import no_files, type_text
-from nndeploy.processors.registry import PLUGINS, processor_class, processor_from_table
+from nndeploy.processors.registry import GROUP, processor_class, processor_from_table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "processors.md").read_text(encoding="utf-8")
+OURS = sorted(point.name for point in distribution(DISTRIBUTION).entry_points.select(group=GROUP))
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -52,10 +55,10 @@ def toml(value: object) -> str:
 
 
 def test_every_processor_has_a_section_and_no_other_has() -> None:
-    assert [name for name, _ in SECTION.findall(PAGE)] == PLUGINS.own_names()
+    assert [name for name, _ in SECTION.findall(PAGE)] == OURS
 
 
-@pytest.mark.parametrize("name", PLUGINS.own_names())
+@pytest.mark.parametrize("name", OURS)
 def test_a_section_says_what_the_code_says(name: str) -> None:
     assert dict(SECTION.findall(PAGE))[name].strip() == section(processor_class(name)).strip()
 
@@ -67,5 +70,5 @@ def test_examples_are_steps(block: str) -> None:
 
 
 if __name__ == "__main__":  # python tests/docs/test_processors_page.py prints the sections
-    for known in PLUGINS.own_names():
+    for known in OURS:
         print(f"### {known}\n\n{section(processor_class(known))}")

@@ -135,19 +135,14 @@ class Product:
         if getattr(self, "handle", None):
             self._library.functions.nnd_units_close(self.handle)
 
-    def __call__(self, x: Array, weights: Array | None = None, out: Array | None = None) -> Array:
+    def __call__(self, x: Array, weights: Array | None = None, out: Array | None = None, *, table: Any = None) -> Array:
         """Returns x @ weights, into `out` where it is given: (M, N), its columns side by side.
+
+        `table` is one of `table_memory` or `quick_memory`; None: the product's own for this shape.
 
         Raises:
             InputError: sizes, types or strides do not fit.
         """
-        return self._run(x, weights, out)
-
-    def run_by(self, table: Any, x: Array, weights: Array | None = None, out: Array | None = None) -> Array:
-        """Returns the same by a table of `table_memory` or `quick_memory`; None: the product's own."""
-        return self._run(x, weights, out, table)
-
-    def _run(self, x: Array, weights: Array | None, out: Array | None, table: Any = None) -> Array:
         k, n = self._checked(x, weights)
         m = x.shape[0]
         if out is None:

@@ -21,11 +21,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from native_models import Array
-from nndeploy_native.emit import source_of
+from nndeploy_native.emit import sources_of, step_sources
 from nndeploy_native.isa import Isa
 from nndeploy_native.library import FLAGS, HEADERS, library_from_source
 from nndeploy_native.packing import to_bf16
 from nndeploy_native.session import _Call
+from nndeploy_native.size_table import SizeTable
 from nndeploy_native.steps.step import Call, Machine, NativeStep
 from nndeploy_native.tensors import Tensor, padded
 
@@ -79,7 +80,8 @@ class Program:
         self._places: dict[str, str] = {}
         for number, case in enumerate(cases):
             self._add(number, case)
-        self.source = source_of([_renamed(call, n) for n, call in enumerate(self.calls)], self._place_of)
+        calls, table = [_renamed(call, n) for n, call in enumerate(self.calls)], SizeTable({})
+        (self.source,) = sources_of(calls, step_sources(calls, self._place_of, table), table)
         self.scratch_bytes = max((call.scratch_bytes for call in self.calls), default=0)
 
     def run(self, folder: Path, workers: Sequence[int]) -> list[list[Array]]:

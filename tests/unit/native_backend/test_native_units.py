@@ -75,7 +75,7 @@ def test_a_product_equals_float64_at_any_shape_and_stride(seed: int, units: tupl
         for memory in (product.table_memory(m, n, k), product.quick_memory(m, n, k), None):
             out = raw[1:-1, MARGIN:-MARGIN]
             out[:] = np.nan
-            product.run_by(memory, x, None if constant else weights, out)
+            product(x, None if constant else weights, out, table=memory)
             where = f"{m} x {n} x {k} {activation} constant {constant}"
             assert np.isfinite(out).all(), f"{where}: read outside its inputs, or left something out"
             assert np.abs(out - wanted).max() <= 5e-6 * max(1.0, np.abs(wanted).max()), where

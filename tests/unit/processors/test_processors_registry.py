@@ -16,10 +16,10 @@ from nndeploy.plugin import entry_points
 from nndeploy.plugin.entry_points import Plugins
 from nndeploy.processors import registry
 from nndeploy.processors.processor import ProcessorStep
-from nndeploy.processors.registry import processor_class, processor_from_table, processor_names
+from nndeploy.processors.registry import processor_class, processor_from_table
 
 
-@pytest.mark.parametrize("name", processor_names())
+@pytest.mark.parametrize("name", registry.PLUGINS.names())
 def test_name_file_and_class_of_a_processor_agree(name) -> None:
     kind = processor_class(name)
     module = kind.__module__.rpartition(".")[2]
@@ -141,7 +141,7 @@ def others(monkeypatch):
 
 def test_processors_of_others_are_found_and_cannot_take_our_names(others) -> None:
     others(odd=f"{__name__}:Odd", sigmoid=f"{__name__}:Odd")
-    assert "odd" in processor_names()
+    assert "odd" in registry.PLUGINS.names()
     assert processor_class("odd").__name__ == "Odd"
     assert processor_class("sigmoid").__name__ == "Sigmoid"
 
