@@ -2,7 +2,7 @@
  *
  * Dense k x k convolution, from NCHW (the first of a network: no conversion before it) or NCHWc, to NCHWc.
  *
- * The register tile is the pointwise one, pixels of one output row x vectors of output channels; rows of the kernel
+ * The micro-kernel is the pointwise one, pixels of one output row x vectors of output channels; rows of the kernel
  * outside the image are left out by the bounds of a loop, columns by variants of the first and the last tile.
  */
 #ifndef NND_CONVOLUTION_H

@@ -2,8 +2,9 @@
  *
  * Pointwise (1 x 1) convolution on NCHWc: out[o][p] = end(bias[o] + sum_i weights[o][i] * in[i][p], residual[o][p]).
  *
- * A register tile is P pixels x V vectors of output channels, P * V <= NND_ACCUMULATORS. Every input channel costs V
- * loads of weights and P broadcasts for P * V multiply-adds, so with 14 x 2 the multipliers are the limit.
+ * The micro-kernel computes a register tile, P pixels x V vectors of output channels, P * V <= NND_ACCUMULATORS. Every
+ * input channel costs V loads of weights and P broadcasts for P * V multiply-adds, so with 14 x 2 the multipliers are
+ * the limit.
  * Where at most half of the last vector are output channels (24 of 32), two pixels share a vector of sums there: its
  * weights are there twice, and halves of two broadcasts meet them.
  * Order: panel of weights by panel (a panel stays close), pixel tile by pixel tile inside. While a tile
@@ -378,7 +379,7 @@ NND_INLINE int nnd_last_panel(nnd_size blocks) {
 /* Panels before the last one. */
 NND_INLINE nnd_size nnd_full_panels(nnd_size blocks) { return (blocks - nnd_last_panel(blocks)) / NND_PANEL; }
 
-/* How many calls of the register tile `pixels` pixels take: what a prefetch is spread over. */
+/* How many calls of the micro-kernel `pixels` pixels take: what a prefetch is spread over. */
 NND_INLINE nnd_size nnd_pointwise_tiles(struct nnd_pointwise s, nnd_size pixels) {
   const nnd_size blocks = nnd_blocks(s.out_channels);
   return nnd_full_panels(blocks) * nnd_ceil_div(pixels, NND_ACCUMULATORS / NND_PANEL) +

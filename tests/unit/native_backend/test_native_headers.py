@@ -54,7 +54,7 @@ def test_panels_cover_each_block_once(outputs: int, isa: Isa) -> None:
 
 @EACH_ISA
 @pytest.mark.parametrize("kernel", ["pointwise", "inverted_residual", "lstm"])
-def test_the_register_tile_does_not_spill(kernel: str, isa: Isa, tmp_path: Path) -> None:
+def test_the_micro_kernel_does_not_spill(kernel: str, isa: Isa, tmp_path: Path) -> None:
     needs_zig()
     (tmp_path / "kernels.c").write_text(Program([_case(kernel, isa)]).source)
     run_command(

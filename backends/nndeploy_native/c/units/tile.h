@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compute units of a matrix product: out[r][c] = relu(bias[c] + sum_k in[r][k] * weights[k][c]) of one block.
+ * The compute units of a matrix product, which are micro-kernels: of one block they compute
+ *   out[r][c] = relu(bias[c] + sum_k in[r][k] * weights[k][c])
  *
  * A unit is compiled for a number of rows and of columns (panels of NND_PANEL vectors); K, strides and the columns that
  * are stored vary. The sums of a block stay in registers. Four families:
