@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock lowest digits clean
+.PHONY: help setup demo test check lint type layers fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock pythons lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,12 +102,17 @@ golden: setup ## write the golden bundle again; for a new format only, an old on
 wheel: setup ## build dist/*.whl and the source archive, offline
 	$(BIN)/hatchling build -d dist
 
-lock: ## write requirements.lock and requirements-demo.lock for pyproject.toml; keeps its versions (delete the file first to take the newest)
+lock: ## write the requirements*.lock files for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra pacing --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision --extra dev -c requirements.lock \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
+
+pythons: setup ## the tests on the other versions of Python that are here, each in an environment of its own; ARGS="--quick"
+	$(BIN)/python tests/packaging/check_pythons.py $(ARGS)
 
 lowest: ## run the tests with the oldest versions that pyproject.toml allows
 	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -26,6 +27,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = REPOSITORY.parent / "shared" / "models"
 
 pytest_plugins = ["serial_tests"]
+
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("tests")  # the same examples in every run, however slow the machine is
 
 PR_SET_TIMERSLACK, USUAL_SLACK_NS = 29, 50_000  # prctl(2), and what Linux gives a process
 

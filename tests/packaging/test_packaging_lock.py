@@ -9,13 +9,17 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = {name: (ROOT / name).read_text() for name in ("requirements.lock", "requirements-demo.lock")}
+LOCKS = {
+    name: (ROOT / name).read_text()
+    for name in ("requirements.lock", "requirements-demo.lock", "requirements-pythons.lock")
+}
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
 EXTRAS = {
     "requirements.lock": (
         "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "native", "vision", "video", "loadgen", "pacing", "dev",
     ),
     "requirements-demo.lock": ("cpu", "native", "vision"),
+    "requirements-pythons.lock": ("cpu", "native", "vision", "dev"),
 }  # fmt: skip
 EACH_LOCK = pytest.mark.parametrize("lock", LOCKS)
 

@@ -100,6 +100,7 @@ def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
     assert item.latency >= 2 * SECOND
 
 
+@pytest.mark.serial
 def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
     plan = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
@@ -111,6 +112,7 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
     assert slept - sum(item.late) <= 51 * MS  # 150 less the 99 that are to come
 
 
+@pytest.mark.serial
 def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
     plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
