@@ -140,6 +140,10 @@ class CompileOptions:
         None, "Fail if fallback backends take more than this share of compute. Default: no limit.",
         section=_CHECKS, metavar="5%", from_text=share_in("--max-fallback"),
     )  # fmt: skip
+    max_size: int | None = described(
+        None, "Fail if the bundle is larger than this, e.g. 20MiB. Default: no limit.",
+        section=_CHECKS, metavar="SIZE", from_text=bytes_in("--max-size"),
+    )  # fmt: skip
     num_goldens: int = described(
         1, "How many samples the bundle keeps with their results, for nndeploy verify.",
         section=_CHECKS, flags=("--goldens",), least=0,
@@ -192,7 +196,7 @@ READ_BY_CHILD = frozenset({"shapes", "samples", "pipeline"})
 """Options whose texts take libraries or arrays to read: the process that compiles does it, not the command."""
 _OF_THIS_COMPILE = frozenset({
     "dry_run", "allow_uncompared", "custom_op_libraries", "image_input", "targets", "shapes", "min_shapes",
-    "opt_shapes", "max_shapes", "pipeline", "samples", "decisions",
+    "opt_shapes", "max_shapes", "pipeline", "samples", "decisions", "max_size",
 })  # fmt: skip
 """Options that do not shape the bundle, or that stand in it in another form."""
 

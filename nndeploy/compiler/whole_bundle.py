@@ -38,15 +38,18 @@ def check_and_write(compilation: Compilation, packing: Packing, settled: Settled
     Returns the report, without the seconds of this stage.
 
     Raises:
-        CheckError: it does not run, or gives other numbers; nothing is written.
+        CheckError: it is too large, does not run, or gives other numbers; nothing is written.
     """
     out = compilation.out
     assert out is not None
-    if not packing.original.outputs:
+    if not packing.original.outputs and compilation.options.max_size is None:
         return write_whole(compilation, packing, settled, out)
     with temporary_folder("check") as folder:
         trial = folder / "trial.nnd"
         write_whole(compilation, packing, settled, trial)
+        _check_size(compilation, packing, settled, trial)
+        if not packing.original.outputs:
+            return write_whole(compilation, packing, settled, out)
         checks = _checked(compilation, packing, settled, trial, "cpu", precision_of([settled]))
         if packing.chains and compilation.here.gpus:
             chains = [chain.settled for chain in packing.chains]
@@ -67,6 +70,17 @@ def report_so_far(
     """Returns the report of a compile that a check or a gate ends: it holds what that is about."""
     report = report_of(packing, settled.plan, settled, compilation.findings(checks), packing.chains)
     return replace(report, seconds=dict(compilation.seconds))
+
+
+def _check_size(compilation: Compilation, packing: Packing, settled: Settled, trial: Path) -> None:
+    size, most = trial.stat().st_size, compilation.options.max_size
+    if most is not None and size > most:
+        error = CheckError(
+            f"the bundle has {size:,} bytes, at most {most:,} were allowed",
+            hint="--no-fallback and fewer targets make it smaller",
+        )
+        error.report = report_so_far(compilation, packing, settled)
+        raise error
 
 
 def _checked(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compile flow from Python: splitting, checking, falling back, gates, and what is left behind when it fails."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,16 @@ def test_each_submodel_has_a_variant_of_the_next_backend_unless_it_is_not_wanted
     assert [variant.backend for variant in variants] == ["onnxruntime", "reference"]
     with nndeploy.load_bundle(tmp_path / "without.nnd") as program:
         assert [variant.backend for variant in program.manifest.submodels[0].variants] == ["onnxruntime"]
+
+
+def test_a_bundle_larger_than_was_allowed_is_not_written(tmp_path: Path) -> None:
+    small = nndeploy.CompileOptions(backends=("onnxruntime",), max_size=100)
+    with pytest.raises(CheckError, match=r"the bundle has [\d,]+ bytes, at most 100 were allowed") as caught:
+        nndeploy.compile_model(model(), tmp_path / "m.nnd", small)
+    assert caught.value.report is not None
+    assert list(tmp_path.iterdir()) == []
+    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", replace(small, max_size=1 << 20))
+    assert report.bundle_bytes <= 1 << 20
 
 
 def test_a_dry_run_tells_the_placement_and_writes_nothing(tmp_path: Path) -> None:
