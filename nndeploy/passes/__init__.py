@@ -36,6 +36,7 @@ from nndeploy.passes.inline_constant_if import InlineConstantIf
 from nndeploy.passes.leave_out_zero_states import LeaveOutZeroStates
 from nndeploy.passes.merge_casts import MergeCasts
 from nndeploy.passes.merge_clips import MergeClips
+from nndeploy.passes.merge_concats import MergeConcats
 from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
@@ -65,6 +66,7 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         MergeTransposes(),
         MergeReshapes(),
         MergeClips(),
+        MergeConcats(),
         FusePadConv(),
         FusePadPool(),
         FuseConvBatchnorm(),
