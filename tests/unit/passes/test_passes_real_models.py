@@ -46,9 +46,9 @@ AT_LEAST = {
 
 def _optimised(source: Path | onnx.ModelProto) -> tuple[onnx.ModelProto, ir.Model, dict[str, int], float]:
     loaded = load_model(source)
-    start = time.perf_counter()
+    start = time.process_time()
     reports = optimise(loaded.model)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert not any(report.count for report in optimise(loaded.model)), "a second optimise changed something"
     check_graph(loaded.model)
     return loaded.original, loaded.model, {report.name: report.count for report in reports}, seconds
@@ -69,7 +69,7 @@ def test_real_model_computes_what_it_did(
     done = {pass_name: min(counts[pass_name], least) for pass_name, least in AT_LEAST.get(name, {}).items()}
     assert done == AT_LEAST.get(name, {})
     assert len(list(model.graph.all_nodes())) <= sum(_num_nodes(original.graph)) + counts["decompose-batchnorm"] * 2
-    assert seconds < 1.5
+    assert seconds < 3  # of the processor, on a slow one
 
 
 def _num_nodes(graph: onnx.GraphProto) -> list[int]:
