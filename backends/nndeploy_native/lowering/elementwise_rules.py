@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for elementwise operators: they stay in channel blocks where an operand is there, else they are plain.
 
-Source: ONNX Add, Clip, HardSigmoid, HardSwish, LeakyRelu, PRelu and the like; broadcasting in ONNX.
+Source: ONNX Add, Clip, HardSigmoid, HardSwish, LeakyRelu, Mish, PRelu and the like; broadcasting in ONNX.
 """
 
 from collections.abc import Callable, Sequence
@@ -259,6 +259,10 @@ def _activation(node: ir.Node, x: Expression) -> Expression:
         case "Elu":
             alpha = float_attribute(node, "alpha", 1.0)
             return ("where", ("less", x, zero), ("mul", ("sub", ("exp", x), const(1)), const(alpha)), x)
+        case "Mish":  # x * tanh(ln(1 + e^x)) in e^x, which is bounded: beyond, the factor is 1
+            exponential: Expression = ("exp", ("min", x, const(20)))
+            product: Expression = ("mul", exponential, ("add", exponential, const(2)))
+            return ("mul", x, ("div", product, ("add", product, const(2))))
         case "Gelu" if text_attribute(node, "approximate", "none") == "none":
             half: Expression = ("mul", x, const(0.5))
             return ("mul", half, ("add", ("erf", ("mul", x, const(0.5**0.5))), const(1)))

@@ -25,7 +25,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(elementwise_rules.UNARY_OPERATORS, elementwise_rules.unary),
     **dict.fromkeys(elementwise_rules.BINARY_OPERATORS, elementwise_rules.binary),
     **dict.fromkeys(elementwise_rules.VARIADIC_OPERATORS, elementwise_rules.variadic),
-    **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "LeakyRelu"), elementwise_rules.activation),
+    **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "LeakyRelu", "Mish"), elementwise_rules.activation),
     "BatchNormalization": elementwise_rules.batch_normalization,
     "Clip": elementwise_rules.clip,
     "Pow": elementwise_rules.power,

@@ -21,7 +21,7 @@ CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 19, 24, 31, 32, 33, 40, 48, 63,
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15, 16, 17, 20, 28, 29, 31, 32, 33, 40, 56, 64, 100, 112, 160, 200)
 ACTIVATIONS = (
     "Relu", "HardSwish", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSigmoid", "Softplus", "Abs", "Neg", "Erf", "Gelu",
-    "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded",
+    "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded", "Mish",
 )  # fmt: skip
 
 
