@@ -81,8 +81,8 @@ build/zoo-env/ready: tests/zoo/requirements.txt
 	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
 	@touch $@
 
-bench-zoo: setup ## default bundles of the exported graphs and the real models: right, how fast; docs/zoo-results.md; ARGS="NAME ..."
-	$(BIN)/python tests/bench/bench_zoo.py --page docs/zoo-results.md $(ARGS)
+bench-zoo: setup ## default bundles of the exported graphs and the real models: right, how fast; docs/figures/zoo-results.md; ARGS="NAME ..."
+	$(BIN)/python tests/bench/bench_zoo.py --page docs/figures/zoo-results.md $(ARGS)
 
 fuzz-native-networks: setup ## random networks of our own CPU kernels against float64, every array watched; ARGS="--count 5000 --sanitize"
 	$(BIN)/python tests/unit/native_backend/fuzz_networks.py $(ARGS)
@@ -90,7 +90,7 @@ fuzz-native-networks: setup ## random networks of our own CPU kernels against fl
 fuzz-native-plans: setup ## mutants of a bundle of our own CPU kernels, hashes made right; ARGS="BUNDLE FIRST COUNT"
 	$(BIN)/python tests/fuzz/native_plan_mutants.py $(ARGS)
 
-pictures-pacing: setup ## docs/pacing-MODEL.svg: the load of real models before and after pacing; ARGS="MODEL ..."
+pictures-pacing: setup ## docs/figures/pacing-MODEL.svg: the load of real models before and after pacing; ARGS="MODEL ..."
 	$(BIN)/python tests/bench/pacing_pictures.py $(ARGS)
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."

@@ -9,7 +9,7 @@ the result fits the same frame: an operand with 1 in all of a dimension's axes h
     convolution   [n, c, h, w] or [n, c, d, h, w] in any memory order (cuDNN converts in its workspace where it must)
 
 Law: a tensor in a frame has the same elements at the same addresses as the view it is made from.
-Source: tried on cuDNN 9.28; see docs/cudnn.md.
+Source: tried on cuDNN 9.28; see docs/internals/cudnn.md.
 """
 
 import math

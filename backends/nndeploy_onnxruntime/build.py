@@ -6,7 +6,7 @@
                   the model has bodies and its weights fit into one message; if they do not, the graph is as it was)
 
 The level is "extended": what is left out depends on the CPU (blocked layouts of convolutions) and is done at load,
-which costs about a millisecond and gives full speed; see docs/backends.md for the figures of each level.
+which costs about a millisecond and gives full speed; see docs/reference/backends.md for the figures of each level.
 Law: the same submodel gives the same bytes.
 """
 

@@ -61,7 +61,7 @@ def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:
     """Returns options for a session with `threads` (None: one a core) that reads no file and leaves no thread spinning.
 
     Threads spin during a run, which makes small models up to twice as fast, and stop at its end: otherwise they take
-    the cores from whatever runs next (measured in docs/backends.md).
+    the cores from whatever runs next (measured in docs/reference/backends.md).
 
     Raises:
         UnavailableError: a library of custom operators cannot be loaded.

@@ -4,10 +4,10 @@
     model.xml, model.bin   the IR (graph, weights in float32), taken wherever the blob is not
     model.blob             the compiled model; OpenVINO refuses it on another version or kind of CPU, and the IR is used
 
-Importing the blob takes a quarter of the time of compiling the IR (docs/backends.md). It repeats the weights, so it
-is left out above `MAX_BLOB_WEIGHTS`, where it would double a large bundle, and for models so small that compiling
-them is as fast. It is made in a process of its own: a compiled model holds counters of the process, and a fresh one
-gives the same bytes each time.
+Importing the blob takes a quarter of the time of compiling the IR (docs/reference/backends.md). It repeats the
+weights, so it is left out above `MAX_BLOB_WEIGHTS`, where it would double a large bundle, and for models so small
+that compiling them is as fast. It is made in a process of its own: a compiled model holds counters of the process, and
+a fresh one gives the same bytes each time.
 Law: the same submodel gives the same bytes.
 """
 

@@ -63,7 +63,7 @@ def build(submodel: ir.Model, serving: Serving, arch: str, ranges: Mapping[str, 
 
 
 def _is_reproducible(serving: Serving, result: Mapping[str, Any]) -> bool:
-    """Returns whether the same request gives the same bytes: for fixed sizes, as docs/tensorrt.md measures it.
+    """Returns whether the same request gives the same bytes: for fixed sizes (docs/internals/tensorrt.md).
 
     The compiler names what it makes for dynamic sizes in the order in which its threads come to it, and the classic
     library chooses kernels by timing them.

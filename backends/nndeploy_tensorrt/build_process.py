@@ -2,7 +2,7 @@
 """The process that builds one engine: `request.json` and `model.onnx` of the working folder -> `engine.trt`.
 
 Its memory is laid out as in every other run, because that decides in which order TensorRT writes an engine's outputs
-down; measured in docs/tensorrt.md. It imports no onnx.
+down; measured in docs/internals/tensorrt.md. It imports no onnx.
 """
 
 import json

@@ -99,7 +99,7 @@ def _type(request: Request, view: View) -> str:
 
 
 def _name(request: Request, spec: KernelSpec) -> str:
-    """Returns the kernel's name; docs/kernels.md defines its fields."""
+    """Returns the kernel's name; docs/internals/kernels.md defines its fields."""
     dtype = dict(request.tensors)[request.written].dtype
     labels = request.labels if len(request.labels) <= MAX_LABELS else (f"chain{len(request.labels)}",)
     fused = "_".join((request.kernel, *labels))

@@ -4,7 +4,7 @@
 It starts itself once more without address space randomisation, if the kernel lets it (a container's default seccomp
 profile does not), and with a fixed limit of the stack, which decides where mappings begin.
 
-Source: personality(2), ADDR_NO_RANDOMIZE; measured in docs/tensorrt.md and docs/cudnn.md.
+Source: personality(2), ADDR_NO_RANDOMIZE; measured in docs/internals/tensorrt.md and docs/internals/cudnn.md.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a library of static units holds, as frozen values and as `units.json`; docs/native-units.md has every field.
+"""What a library of static units holds, as frozen values and as `units.json`; docs/internals/units.md has every field.
 
 Law: `units_manifest_from_json(units_manifest_to_json(m)) == m`, and what has not exactly this form is refused.
 """

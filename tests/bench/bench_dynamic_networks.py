@@ -47,7 +47,7 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
     "fsmn_vad_online": {"speech": "1,1..200,400"},
 }
 BOUND = 1e-4
-"""Largest error: other kernels sum in another order (docs/results.md)."""
+"""Largest error: other kernels sum in another order (docs/figures/results.md)."""
 FALLBACK = {"native": ("onnxruntime",)}
 """Who takes what a backend has no operator for (an LSTM, bytes)."""
 SESSIONS = ("onnxruntime", "openvino")

@@ -35,7 +35,7 @@ NAMES = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,mobilenet_v2_quant"
 """The models whose index entry counts pairs of a depthwise and a pointwise convolution, but for a recogniser's."""
 SINGLES = ("native", "onnxruntime", "openvino")
 BOUND = 1e-4
-"""Other kernels sum in another order: OpenVINO is 4e-5 off on ppocr_det (docs/results.md)."""
+"""Other kernels sum in another order: OpenVINO is 4e-5 off on ppocr_det (docs/figures/results.md)."""
 
 
 def main() -> None:

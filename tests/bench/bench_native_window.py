@@ -2,7 +2,7 @@
 """What fusing a depthwise and a pointwise convolution gains, and what the capacity of the buffer between them does.
 
     python tests/bench/bench_native_window.py [--blocks C->O@size/stride,...] [--capacities KiB,...] [--seconds S]
-        [--simulate l2,l3] [--l2 BYTES] [--l3 BYTES] [--svg docs/native-window.svg] [--json out.json]
+        [--simulate l2,l3] [--l2 BYTES] [--l3 BYTES] [--svg docs/figures/native-window.svg] [--json out.json]
 
 Each block is built fused for every capacity and unfused, by the backend `native` for this machine; all variants are run
 in turn in this process, on one thread, through the product's session. Times are those of the block's own kernels
@@ -46,7 +46,7 @@ ROUNDS_AT_LEAST = 5
 UNFUSED = 0
 """Stands for a capacity where nothing is fused."""
 LEVELS = {"l2": "past L2", "l3": "DRAM"}
-PICTURE = Path(__file__).resolve().parents[2] / "docs" / "native-window.svg"
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "native-window.svg"
 
 
 @dataclass

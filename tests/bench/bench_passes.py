@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the passes do to real models, as the Markdown table of docs/passes.md.
+"""What the passes do to real models, as the Markdown table of docs/internals/passes.md.
 
     python tests/bench/bench_passes.py [model.onnx ...]
 

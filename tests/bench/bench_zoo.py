@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exported graphs and the real models through a default compile: right? how fast? docs/zoo-results.md.
+"""The exported graphs and the real models through a default compile: right? how fast? docs/figures/zoo-results.md.
 
     python tests/bench/bench_zoo.py [PATTERN ...] [--zoo build/zoo] [--models FOLDER] [--again] [--table]
 

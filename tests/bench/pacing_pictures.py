@@ -29,7 +29,7 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.load_curve import Loads
 
 NAMES = ("ppocr_det_mobile_v2", "unet_stress_field")
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 """The bundle and the two libraries on one thread, each made inside a child of `interleaved`.
 
 All three are told the model alone: no sizes, no inputs. The libraries trade no more numbers for speed than in our
-bundles (docs/backends.md). Values that are no arrays (lists of maps, as ZipMap returns) are timed, and left out of what
-crosses to the parent.
+bundles (docs/reference/backends.md). Values that are no arrays (lists of maps, as ZipMap returns) are timed, and left
+out of what crosses to the parent.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the zoo's results, docs/zoo-results.md, from the results."""
+"""The page of the zoo's results, docs/figures/zoo-results.md, from the results."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ _HEAD = """# The zoo: what people export, through a default `nndeploy compile`
 Every row: `nndeploy compile MODEL -o BUNDLE` with no other option and no samples, in a child; then the bundle against
 ONNX Runtime on inputs that the compile never saw, by the product's own comparison; then milliseconds of a call on one
 thread, the bundle beside plain ONNX Runtime (all optimisations) and plain OpenVINO (float32, latency), which are told
-the model alone as `compile` is and trade no more numbers for speed than in our bundles ([backends](backends.md)); one
-process each, the others stopped, medians of interleaved rounds. "times" is the faster engine over the bundle: over 1
-where the bundle is faster.
+the model alone as `compile` is and trade no more numbers for speed than in our bundles
+([backends](../reference/backends.md)); one process each, the others stopped, medians of interleaved rounds. "times" is
+the faster engine over the bundle: over 1 where the bundle is faster.
 
 Graphs have random weights from seeds; `make zoo` exports them in an environment of its own, and `make bench-zoo`
 measures and writes this page (`ARGS="NAME ..."` a part, and the newest result of every graph is shown).

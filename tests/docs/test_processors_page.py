@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/processors.md lists every processor with its fields and parameters, as the code has them."""
+"""docs/reference/processors.md lists every processor with its fields and parameters, as the code has them."""
 
 import dataclasses
 import re
@@ -15,7 +15,7 @@ from nndeploy.plugin.entry_points import DISTRIBUTION
 from nndeploy.processors.parameters import no_files, type_text
 from nndeploy.processors.registry import GROUP, processor_class, processor_from_table
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "processors.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "processors.md").read_text(encoding="utf-8")
 OURS = sorted(point.name for point in distribution(DISTRIBUTION).entry_points.select(group=GROUP))
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -66,7 +66,7 @@ def test_a_section_says_what_the_code_says(name: str) -> None:
 @pytest.mark.parametrize("block", re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 def test_examples_are_steps(block: str) -> None:
     for table in tomllib.loads(block)["steps"]:
-        processor_from_table(table, "docs/processors.md", no_files)
+        processor_from_table(table, "docs/reference/processors.md", no_files)
 
 
 if __name__ == "__main__":  # python tests/docs/test_processors_page.py prints the sections

@@ -6,7 +6,7 @@
 #
 # build/carry/part-1, part-2, ... hold at most -m MiB each, so that they can travel one by one; larger wheels are split
 # into <wheel>.part-00, ... On the other machine: put all of them into one folder, then environment.py --wheels FOLDER.
-# Versions are those of requirements.lock where it has them. Without groups: base. docs/gpu-check.md says which.
+# Versions are those of requirements.lock where it has them. Without groups: base. docs/internals/gpu-check.md says which.
 set -eu
 
 here=$(cd "$(dirname "$0")/../.." && pwd)

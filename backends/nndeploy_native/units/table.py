@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameter table: which units compute which blocks of a first shape. docs/native-units.md defines every field.
+"""The parameter table: which units compute which blocks of a first shape. docs/internals/units.md defines every field.
 
 `table_to_bytes` and `table_from_bytes` are the format; `check_table` is what a table from a file has to pass before
 anything runs it. Laws: reading what was written gives an equal table; a table that passes covers its first shape

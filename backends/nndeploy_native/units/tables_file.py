@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file of tables (.nnt): a header of 64 bytes, then tables one after another, each with its own header and checksum.
 
-`tables_to_bytes` and `tables_from_bytes` are the format, which docs/native-units.md defines. Law: what is read has
+`tables_to_bytes` and `tables_from_bytes` are the format, which docs/internals/units.md defines. Law: what is read has
 passed `check_table` or `check_image_table` for the file's instruction set, and reading what was written gives equal
 tables.
 """

@@ -3,5 +3,5 @@
 
 Every kernel computes in float32, reads and writes float16 or float32, takes dense tensors (or views that start
 somewhere in one) and checks every address against the sizes it is given. `kernel_specs.py` names them all;
-docs/kernels.md defines the names.
+docs/internals/kernels.md defines the names.
 """

@@ -6,7 +6,7 @@ models say of their inputs and outputs and follows the fields from the source to
 takes must be given by the source or an earlier step, and no two that work beside each other may give the same one.
 All that is wrong is found before anything runs, as one line that names the file and the place in it.
 
-What a pipeline means is in docs/pipelines.md; it names processors and never holds code.
+What a pipeline means is in docs/reference/pipelines.md; it names processors and never holds code.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -44,7 +44,7 @@ def why_no_gpu() -> str:
     try:
         from nndeploy.cuda import cuda_unavailable
     except ImportError as err:
-        return f"nndeploy cannot be imported: {err} (hint: docs/gpu-check.md)"
+        return f"nndeploy cannot be imported: {err} (hint: docs/internals/gpu-check.md)"
     return cuda_unavailable() or _why_no_backends()
 
 

@@ -13,7 +13,7 @@ from nndeploy.files import strict_json
 from nndeploy.values.types import DTYPES
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "bundle.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "bundle.md").read_text(encoding="utf-8")
 SCHEMA = json.loads((ROOT / "nndeploy" / "bundle" / "manifest.schema.json").read_text(encoding="utf-8"))
 
 

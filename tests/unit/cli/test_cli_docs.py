@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/command-line.md names every command, option and exit code, and nothing that does not exist."""
+"""docs/reference/command-line.md names every command, option and exit code, and nothing that does not exist."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from nndeploy.cli.main import COMMANDS, cli
 from nndeploy.errors import ERRORS_BY_CODE
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
 
 
 def options_of(name: str) -> set[str]:

@@ -71,7 +71,7 @@ def test_make_calls_the_script_with_the_environment_that_is_there(tmp_path: Path
 
 
 def test_every_option_and_stage_is_in_the_documentation() -> None:
-    page = (ROOT / "docs" / "gpu-check.md").read_text()
+    page = (ROOT / "docs" / "internals" / "gpu-check.md").read_text()
     source = (SCRIPT.parent / "gpucheck" / "options.py").read_text()
     options = re.findall(r'add\("(--[a-z-]+)"', source)
     assert len(options) > 10

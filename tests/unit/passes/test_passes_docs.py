@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/passes.md names every pass, in the order in which they run."""
+"""docs/internals/passes.md names every pass, in the order in which they run."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from nndeploy.passes import OPTIMISATIONS
 from nndeploy.passes.decompose_batchnorm import MAX_AMPLIFICATION
 from nndeploy.passes.fold_constants import MAX_GROWTH_BYTES, MAX_RESULT_BYTES
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "passes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "internals" / "passes.md").read_text(encoding="utf-8")
 
 
 def test_table_lists_the_passes_in_their_order() -> None:

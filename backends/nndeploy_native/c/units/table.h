@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parameter table: a header and rows of 32 bytes, little endian; docs/native-units.md says what each field means and
- * ../../units/table.py checks what comes from a file. Here tables are trusted.
+ * The parameter table: a header and rows of 32 bytes, little endian; docs/internals/units.md says what each field means,
+ * and ../../units/table.py checks what comes from a file. Here tables are trusted.
  */
 #ifndef NND_UNITS_TABLE_H
 #define NND_UNITS_TABLE_H
