@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock pythons lowest digits clean
+.PHONY: help setup demo test check lint type layers docs fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock pythons lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 test: setup ## run the tests
 	$(BIN)/pytest -n 2
 
-check: lint type layers test ## all that CI checks
+check: lint type layers docs test ## all that CI checks
 
 lint: setup ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -54,6 +54,14 @@ type: setup ## mypy --strict
 
 layers: setup ## import-linter: who may import whom
 	$(BIN)/lint-imports
+
+docs: build/docs-env/ready ## build the site of docs/ into build/site, in an environment of its own
+	NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --quiet --strict -f configs/site/mkdocs.yml
+
+build/docs-env/ready: configs/site/requirements.lock
+	$(FOUND_PYTHON) -m venv build/docs-env
+	build/docs-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/site/requirements.lock
+	@touch $@
 
 fix: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
@@ -102,7 +110,7 @@ golden: setup ## write the golden bundle again; for a new format only, an old on
 wheel: setup ## build dist/*.whl and the source archive, offline
 	$(BIN)/hatchling build -d dist
 
-lock: ## write the requirements*.lock files for pyproject.toml; keeps its versions (delete the file first to take the newest)
+lock: ## write the requirements*.lock files and the site's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra pacing --extra dev \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
@@ -110,6 +118,8 @@ lock: ## write the requirements*.lock files for pyproject.toml; keeps its versio
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision --extra dev -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
+	build/lock/bin/uv pip compile --group site \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/site/requirements.lock
 
 pythons: setup ## the tests on the other versions of Python that are here, each in an environment of its own; ARGS="--quick"
 	$(BIN)/python tests/packaging/check_pythons.py $(ARGS)

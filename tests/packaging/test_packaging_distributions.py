@@ -15,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
+CONFIGURATIONS = ("targets", "pipelines")
+"""The folders of configs/ that a user needs."""
 BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
 EXTRAS = {"cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "native", "vision", "dev"}
 
@@ -56,7 +58,7 @@ def package_files() -> Iterator[str]:
         for file in folder.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
-    for file in (ROOT / "configs").rglob("*"):
+    for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
             yield f"nndeploy/{file.relative_to(ROOT / 'configs').as_posix()}"  # where an installed package looks
 
@@ -113,7 +115,7 @@ def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
     assert email.message_from_string(dist_info(unpacked, "METADATA"))["Version"] in version
 
 
-@pytest.mark.parametrize("name", ["targets", "pipelines"])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_configurations_are_found_in_an_installed_package(name: str, unpacked: Path) -> None:
     code = f"from nndeploy.files.shipped_configs import config_files; print(*config_files({name!r}), sep='\\n')"
     command = [sys.executable, "-c", code]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The locks pin what `make setup` and `make demo` install: exact versions with hashes, and nothing of any machine."""
+"""The locks pin what `make setup`, `demo` and `docs` install: exact versions with hashes, nothing of any machine."""
 
 import re
 import tomllib
@@ -9,9 +9,10 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
+SITE = "configs/site/requirements.lock"
 LOCKS = {
     name: (ROOT / name).read_text()
-    for name in ("requirements.lock", "requirements-demo.lock", "requirements-pythons.lock")
+    for name in ("requirements.lock", "requirements-demo.lock", "requirements-pythons.lock", SITE)
 }
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
 EXTRAS = {
@@ -34,11 +35,10 @@ def wanted() -> list[tuple[str, Requirement]]:
     project = pyproject["project"]
     always = [*project["dependencies"], *pyproject["build-system"]["requires"]]
     of_extras = project["optional-dependencies"]
-    return [
-        (lock, Requirement(text))
-        for lock, extras in EXTRAS.items()
-        for text in (*always, *(text for extra in extras for text in of_extras[extra]))
-    ]
+    texts = {
+        lock: (*always, *(text for extra in extras for text in of_extras[extra])) for lock, extras in EXTRAS.items()
+    } | {SITE: pyproject["dependency-groups"]["site"]}
+    return [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
 
 
 @EACH_LOCK

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGETS_WITHOUT_HELP = {"build/demo-env/ready", ".venv/ready", "build/zoo-env/ready", ".PHONY"}
+TARGETS_WITHOUT_HELP = {"build/demo-env/ready", ".venv/ready", "build/zoo-env/ready", "build/docs-env/ready", ".PHONY"}
 
 
 def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
