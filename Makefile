@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers docs fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing gpu-check golden wheel lock pythons lowest digits clean
+.PHONY: help setup demo test check lint type layers docs fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing figures-stale gpu-check golden wheel lock pythons lowest digits clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ fuzz-native-plans: setup ## mutants of a bundle of our own CPU kernels, hashes m
 
 pictures-pacing: setup ## docs/figures/pacing-MODEL.svg: the load of real models before and after pacing; ARGS="MODEL ..."
 	$(BIN)/python tests/bench/pacing_pictures.py $(ARGS)
+
+figures-stale: ## the figures of docs/figures that are older than the code they speak of
+	@$(FOUND_PYTHON) tests/bench/figures.py
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)

@@ -31,10 +31,11 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import hardware_counter
 import native_traffic
 import onnxruntime
+from figures import figure, header
 from interleaved import Array, largest_error
 from line_chart import Line, Panel, svg
 from native_block import KERNEL, Block, TimedBlock, built, computing_steps, machine_for, opened
-from native_engines import machine_line
+from native_engines import machine_line, machine_name
 
 from nndeploy.target.target import X86_64_LEVELS, Target, host_target
 
@@ -80,7 +81,7 @@ def main() -> None:
             rows.append(row)
         if options.json:
             options.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
-    options.svg.write_text(_picture(rows))
+    options.svg.write_text(header(figure(PICTURE.name), machine_name()) + _picture(rows))
 
 
 def _options() -> argparse.Namespace:

@@ -12,14 +12,14 @@ compile, is wrong, or is slower than the floor (zoo_table.py).
 import argparse
 import fnmatch
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
+from figures import figure, header, tree
 from interleaved import Pace
-from native_engines import machine_line
+from native_engines import machine_line, machine_name
 from real_models import MODELS
 from zoo_graphs import all_names, subject
 from zoo_results import Result, append, measured, newest
@@ -35,17 +35,18 @@ def main() -> None:
     asked = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns or ["*"])]
     if not asked:
         sys.exit("nothing to measure: `make zoo` exports the graphs")
-    tree = _tree()
+    tree_now = tree()
     for name in [] if options.table else asked:
         known = newest(options.results).get(name)
-        if known is None or known.tree != tree or options.again:
+        if known is None or known.tree != tree_now or options.again:
             pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
-            result = measured(subject(name, options.zoo, options.models), tree, pace, options.time_limit)
+            result = measured(subject(name, options.zoo, options.models), tree_now, pace, options.time_limit)
             append(options.results, result)
             print(_line(result), flush=True)
     found = newest(options.results)
     if options.page:
-        options.page.write_text(page([found[name] for name in names if name in found], machine_line()))
+        text = page([found[name] for name in names if name in found], machine_line())
+        options.page.write_text(header(figure("zoo-results.md"), machine_name()) + text)
     rows = [found[name] for name in asked if name in found]
     print("\n".join(summary(rows)))
     sys.exit(any(one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or is_slow(one) for one in rows))
@@ -67,17 +68,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.05, help="an engine and round")
     parser.add_argument("--rounds", type=int, default=31, help="fewer where calls are long")
     return parser.parse_args()
-
-
-def _tree() -> str:
-    """Returns the commit, with a + behind it where the product's files differ from it."""
-    changed = _git("status", "--porcelain", "--", "nndeploy", "backends", "configs")
-    return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _line(one: Result) -> str:

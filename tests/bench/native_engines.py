@@ -126,6 +126,11 @@ def machine_line() -> str:
     )
 
 
+def machine_name() -> str:
+    """Returns the processor and its cores, as the header of a figure names them."""
+    return f"{_cpu_name()}, {os.cpu_count()} cores"
+
+
 def _cpu_name() -> str:
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured: the files of docs/figures, the commands behind them, and the code they speak of.
+
+Each file begins with one line that says how it came about, which its command writes:
+
+    <!-- made by: make bench-zoo | 2026-11-23 | Intel(R) Xeon(R) Processor, 2 cores | f3a625ad01b2 -->
+
+`python tests/bench/figures.py` (`make figures-stale`) lists the figures of which the code has changed since.
+"""
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "docs" / "figures"
+HEADER = re.compile(
+    r"<!-- made by: (?P<command>[^|\n]+) \| (?P<date>\d{4}-\d{2}-\d{2}) \| (?P<machine>[^|\n]+)"
+    r" \| (?P<commit>[0-9a-f]{7,40})\+? -->\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A file of docs/figures: the commands it is made by, and the folders and files it speaks of."""
+
+    name: str
+    commands: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A figure that is older than its code: by how many commits, or by an unknown number (None)."""
+
+    name: str
+    num_commits: int | None
+    commands: tuple[str, ...]
+
+
+_PACING = ("nndeploy/pacing", "backends/nndeploy_native/c/pacing", "backends/nndeploy_onnxruntime")
+_COMPILER = ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "backends")
+ALL = (
+    Figure("zoo-results.md", ("make bench-zoo",), _COMPILER),
+    Figure(
+        "results.md",
+        (
+            "make conformance", "make bench-dynamic-networks", "make bench-objective", "make bench-targets",
+            "make bench-spine", "make bench-loadgen",
+        ),
+        (*_COMPILER, "nndeploy/loadgen"),
+    ),
+    Figure(
+        "native-results.md",
+        (
+            "make bench-native-blocks", "make bench-native-kernels", "make bench-native-models",
+            "make bench-native-networks", "make bench-native-window",
+        ),
+        ("backends/nndeploy_native",),
+    ),
+    Figure("native-window.svg", ("make bench-native-window",), ("backends/nndeploy_native",)),
+    Figure(
+        "stream-results.md",
+        ("make bench-stream", "make bench-stream-kills"),
+        ("nndeploy/stream", "nndeploy/processors"),
+    ),
+    Figure(
+        "pacing-results.md",
+        ("make bench-pacing", "make bench-pacing-stream", "make bench-pace-points", "make bench-pace-solver"),
+        (*_PACING, "nndeploy/stream"),
+    ),
+    *(
+        Figure(f"pacing-{model}.svg", ("make pictures-pacing",), _PACING)
+        for model in ("magika_standard_v3_3", "ppocr_det_mobile_v2", "unet_stress_field")
+    ),
+)  # fmt: skip
+
+
+def figure(name: str) -> Figure:
+    """Returns the figure of a name.
+
+    Raises:
+        KeyError: nothing is known of it.
+    """
+    return {one.name: one for one in ALL}[name]
+
+
+def header(one: Figure, machine: str) -> str:
+    """Returns the line that a figure begins with when its command writes it now."""
+    return header_line(one, time.strftime("%Y-%m-%d"), machine, tree())
+
+
+def header_line(one: Figure, date: str, machine: str, commit: str) -> str:
+    """Returns the line that a figure begins with."""
+    return f"<!-- made by: {', '.join(one.commands)} | {date} | {machine} | {commit} -->\n"
+
+
+def tree(root: Path = ROOT) -> str:
+    """Returns the commit, with a + behind it where the product's files differ from it."""
+    changed = _git(root, "status", "--porcelain", "--", "nndeploy", "backends", "configs")
+    return _git(root, "rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+
+
+def stale(figures: tuple[Figure, ...] = ALL, root: Path = ROOT) -> list[Stale]:
+    """Returns the figures of which the code has changed since the commit that they name."""
+    found = [Stale(one.name, _num_commits(one, root), one.commands) for one in figures]
+    return [one for one in found if one.num_commits != 0]
+
+
+def _num_commits(one: Figure, root: Path) -> int | None:
+    found = HEADER.match((root / "docs" / "figures" / one.name).read_text(encoding="utf-8"))
+    if found is None:
+        return None
+    try:
+        return int(_git(root, "rev-list", "--count", f"{found['commit']}..HEAD", "--", *one.paths))
+    except subprocess.CalledProcessError:
+        return None  # a commit that this clone does not have
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main() -> None:
+    """Prints a line for each figure that is older than its code."""
+    for one in stale():
+        behind = "an unknown number of" if one.num_commits is None else str(one.num_commits)
+        sys.stdout.write(f"{one.name:32} {behind} commits behind: {', '.join(one.commands)}\n")
+
+
+if __name__ == "__main__":
+    main()

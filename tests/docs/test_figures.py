@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every file of docs/figures says which command made it, when, where and of which tree; stale ones are found."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "bench"))
+
+import figures  # noqa: E402
+
+FILES = sorted(path.name for path in figures.FIGURES.iterdir())
+
+
+def test_every_figure_is_known_and_no_other() -> None:
+    assert sorted(one.name for one in figures.ALL) == FILES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_figure_begins_with_its_command_date_machine_and_tree(name: str) -> None:
+    found = figures.HEADER.match((figures.FIGURES / name).read_text())
+    assert found is not None
+    assert found["command"].split(", ") == list(figures.figure(name).commands)
+    assert re.search(r"AMD|Intel|ARM", found["machine"])
+
+
+@pytest.mark.parametrize("one", figures.ALL, ids=lambda one: one.name)
+def test_commands_and_code_of_a_figure_exist(one: figures.Figure) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for command in one.commands:
+        target = command.removeprefix("make ")
+        bench = ROOT / "tests" / "bench" / f"{target.replace('-', '_')}.py"
+        assert bench.is_file() or re.search(rf"^{target}:", makefile, re.MULTILINE), command
+    assert [path for path in one.paths if not (ROOT / path).exists()] == []
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example"]
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)
+
+
+def commit(folder: Path, file: str, text: str) -> None:
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-m", "one more")
+
+
+def test_a_figure_is_stale_once_its_code_has_changed(tmp_path: Path) -> None:
+    one = figures.Figure("speed.md", ("make bench-speed",), ("nndeploy/fast",))
+    git(tmp_path, "init")
+    commit(tmp_path, "nndeploy/fast/a.py", "1")
+    line = figures.header_line(one, "2026-01-01", "AMD EPYC", figures.tree(tmp_path))
+    commit(tmp_path, "docs/figures/speed.md", f"{line}# Speed\n")
+    commit(tmp_path, "nndeploy/other.py", "1")
+    assert figures.stale((one,), tmp_path) == []
+    commit(tmp_path, "nndeploy/fast/a.py", "2")
+    assert figures.stale((one,), tmp_path) == [figures.Stale("speed.md", 1, one.commands)]
+
+
+def test_a_figure_of_a_commit_that_is_not_there_is_stale(tmp_path: Path) -> None:
+    one = figures.Figure("speed.md", ("make bench-speed",), ("nndeploy",))
+    git(tmp_path, "init")
+    commit(tmp_path, "docs/figures/speed.md", figures.header_line(one, "2026-01-01", "AMD EPYC", "0" * 12))
+    assert figures.stale((one,), tmp_path) == [figures.Stale("speed.md", None, one.commands)]
