@@ -40,6 +40,17 @@ def test_class_probability_is_that_of_one_class_or_of_all_others(step) -> None:
         step("class-probability", index=0)({"probabilities": np.float32(1)})
 
 
+def test_class_map_is_the_best_class_of_each_place(step) -> None:
+    scores = np.array([[[0.1, 0.9], [0.5, 0.5]], [[0.8, 0.2], [0.5, 0.6]]], np.float32)  # (classes, rows, columns)
+    classes = step("class-map")({"scores": scores})["classes"]
+    assert classes.dtype == np.int64
+    assert classes.tolist() == [[1, 0], [0, 1]]
+    assert step("class-map", axis=-1)({"scores": scores})["classes"].tolist() == [[1, 0], [0, 1]]
+    for wrong in (np.float32(1), np.zeros((0, 3), np.float32)):
+        with pytest.raises(InputError, match="have no classes along axis 0"):
+            step("class-map")({"scores": wrong})
+
+
 def test_top_k_is_best_first_and_equal_ones_by_number(step) -> None:
     fields = {"probabilities": np.array([[0.1, 0.4, 0.4, 0.1]], np.float32)}
     found = step("top-k", k=3, labels=["w", "x", "y", "z"])(fields)
