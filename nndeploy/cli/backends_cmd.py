@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import print_json, print_table
+from nndeploy.cli.value_types import BOX
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.select import install_hint
@@ -21,7 +22,9 @@ Examples:
 
 
 @click.command("backends", epilog=EXAMPLES)
-@click.option("--target", metavar="BOX", help="Ask for a box by name (rtx4090) or by its file; default: this machine.")
+@click.option(
+    "--target", type=BOX, metavar="BOX", help="Ask for a box, by name (rtx4090) or file. Default: this machine."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def backends(target: str | None, as_json: bool) -> None:
     """List the backends and what they can do here.

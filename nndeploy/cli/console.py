@@ -32,15 +32,16 @@ def may_escape(stream: Any) -> bool:
 
 def columns_of_terminal() -> int:
     """Returns how wide standard output is, 0 where it is no terminal."""
-    return _console(sys.stdout).width if sys.stdout.isatty() else 0
+    return console_for(sys.stdout).width if sys.stdout.isatty() else 0
 
 
 def err() -> Console:
     """Returns a console over standard error, for what is drawn again; only where `may_escape` says so."""
-    return _console(sys.stderr)
+    return console_for(sys.stderr)
 
 
-def _console(stream: Any) -> Console:
+def console_for(stream: Any) -> Console:
+    """Returns a console that writes on a stream, with escapes only where `may_escape` says so."""
     colours: Any = "auto" if may_escape(stream) else None  # without a colour system there is no bold either
     return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
 
@@ -76,7 +77,7 @@ def _print_drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         made.add_row(*map(Text, row))
-    console = _console(sys.stdout)
+    console = console_for(sys.stdout)
     with console.capture() as capture:
         console.print(Text(one_line(title), style="bold"))
         console.print(made)

@@ -14,6 +14,7 @@ from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.report import Report, report_from_json
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.value_types import BUNDLE_FILE
 
 EXAMPLES = """\b
 Examples:
@@ -37,8 +38,8 @@ class Difference:
 
 
 @click.command("diff", epilog=EXAMPLES)
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=BUNDLE_FILE)
+@click.argument("b", type=BUNDLE_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print every difference as JSON on standard output.")
 @click.pass_context
 def diff(context: click.Context, a: Path, b: Path, as_json: bool) -> None:

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -25,6 +25,9 @@ from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
 from nndeploy.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
@@ -38,6 +41,8 @@ COMMANDS = {
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
     "units": ("nndeploy.cli.units_cmd:units", "Make a library of static units that several bundles share."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
+    "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list them."),
+    "completion": ("nndeploy.cli.completion_cmd:completion", "Print the script by which a SHELL completes."),
 }
 """Subcommand -> where it is, and the first line of its help, so that `nndeploy --help` imports none."""
 
@@ -52,7 +57,6 @@ Examples:
 AT_WORK = ("verify", "bench", "pace", "diff", "units", "inspect")
 """Commands that may take long and tell nothing meanwhile."""
 
-COMPLETE_VARIABLE = "_NNDEPLOY_COMPLETE"
 SAME_WORD = 0.75
 """How alike two options are, 0 to 1, of which one may be a slip for the other."""
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
@@ -85,13 +89,24 @@ class LazyGroup(click.Group):
             raise UsageError(f"there is no command {args[0]!r}", hint=did_you_mean(args[0], COMMANDS))
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        """Returns the subcommands and options that go on from `incomplete`, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=about) for name, (_, about) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Writes the list of subcommands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(__version__, message="nndeploy %(version)s")
 def cli() -> None:
     """Compile a trained network into one offline bundle, and run it.
@@ -155,10 +170,10 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _invoke(arguments: list[str]) -> int:
     """Returns the exit code of a command that did not fail."""
-    if os.environ.get(COMPLETE_VARIABLE):
-        from click.shell_completion import shell_complete
+    if asked := os.environ.get("_NNDEPLOY_COMPLETE"):
+        from nndeploy.cli.shell_completion import answer_shell
 
-        return shell_complete(cli, {}, "nndeploy", COMPLETE_VARIABLE, os.environ[COMPLETE_VARIABLE])
+        return answer_shell(cli, asked)
     try:
         with cli.make_context("nndeploy", arguments) as context, _heartbeat(arguments):
             cli.invoke(context)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from nndeploy.cli.value_types import Items
 from nndeploy.errors import CannotCreateError, UsageError
 
 
@@ -34,6 +36,10 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg] # generic in click 
             name = Path(text) / f"result{self._suffix(ctx)}"
             raise CannotCreateError("is a folder", where=text, hint=f"name a file, such as {name}")
         return Path(text)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Lets the shell complete a path."""
+        return [CompletionItem(incomplete, type="file")]
 
     @staticmethod
     def _suffix(ctx: click.Context | None) -> str:

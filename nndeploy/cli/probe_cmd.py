@@ -25,7 +25,7 @@ def _libraries() -> tuple[tuple[str, str], ...]:
 
 
 @click.command("probe", epilog=EXAMPLES)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="File to write; default: standard output.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="File to write. Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
 def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""

@@ -13,6 +13,7 @@ from nndeploy.bundle.writer import check_can_create
 from nndeploy.cli.console import print_json, print_line, size_text
 from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.value_types import BOX, TABLES_FILE
 from nndeploy.errors import BuildRefusedError, UnavailableError, UsageError
 from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import host_target
@@ -34,9 +35,9 @@ def units() -> None:
 
 @units.command("build", epilog=EXAMPLES)
 @click.option("-o", "--output", required=True, type=OUTPUT_FILE, help=f"File to write, *{SUFFIX}.")
-@click.option("--target", metavar="BOX", help="A box by name (x86-64-v3) or by its file; default: this machine.")
+@click.option("--target", type=BOX, metavar="BOX", help="A box by name (x86-64-v3) or file. Default: this machine.")
 @click.option("--measure", is_flag=True, help="Measure the units' costs here; the bytes then differ from run to run.")
-@click.option("--tables", type=click.Path(path_type=Path), help="A file of tables to pack too.")
+@click.option("--tables", type=TABLES_FILE, help="A file of tables to pack too.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def build(output: Path, target: str | None, measure: bool, tables: Path | None, as_json: bool) -> None:
     """Build the library of units for a box's instruction set, as one file."""

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds backends by the entry-point group `nndeploy.backends`, loads one when it is asked for, orders them."""
+"""Finds backends by their entry points, loads one when it is asked for, orders them."""
 
 from collections.abc import Sequence
 from functools import cache
 
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.plugin.entry_points import Plugins
+from nndeploy.plugin.backend_names import PLUGINS
 from nndeploy.plugin.interface import API_VERSION, Backend
-
-GROUP = "nndeploy.backends"
-PLUGINS = Plugins(GROUP, "backend", UsageError)
 
 
 def is_installed(name: str) -> bool:

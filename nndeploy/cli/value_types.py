@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What values of options look like, so that a shell can complete them.
+
+Each type takes any text, as before, and lets the command judge it; it adds what a person may have meant. Law: nothing
+here imports a library, opens a file or fails, because a shell waits for it.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from nndeploy.files.shipped_configs import config_files
+from nndeploy.plugin.backend_names import PLUGINS
+
+DEVICES = ("auto", "cpu")
+GPUS = Path("/proc/driver/nvidia/gpus")
+"""Has a folder for each GPU that NVIDIA's driver knows."""
+
+Items = list[CompletionItem[str]]
+
+
+def starting_with(incomplete: str, names: Iterable[str], *, before: str = "") -> Items:
+    """Returns those names that go on from `incomplete`, with `before` in front of each."""
+    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
+
+
+def paths(incomplete: str, suffixes: Sequence[str], *, before: str = "") -> Items:
+    """Returns the folders, with a slash behind each, and the files of these suffixes that go on from `incomplete`.
+
+    A hidden one is told where its dot was typed.
+    """
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        found = sorted(Path(folder + slash or ".").expanduser().iterdir())
+        return [
+            CompletionItem(before + folder + slash + path.name + "/" * path.is_dir(), is_path=True)
+            for path in found
+            if path.name.startswith(start)
+            and (start or not path.name.startswith("."))
+            and (path.suffix in suffixes or path.is_dir())
+        ]
+    except (OSError, RuntimeError):  # no such folder, no right to read it, no home
+        return []
+
+
+class PathEndingIn(click.Path):
+    """The path of a file that ends in one of some suffixes, as far as completion is concerned."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = suffixes
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns folders and files."""
+        return paths(incomplete, self.suffixes)
+
+
+class Text(click.ParamType):  # type: ignore[type-arg] # generic in click 8.3 and later alone
+    """A text that the command itself judges."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        """Returns the text as it is."""
+        return str(value)
+
+
+class Box(Text):
+    """A box: the name of a known one or a target file; a name may have libraries behind it, BOX+LIBRARY."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns names and files, or the backends whose library may stand behind a plus."""
+        known = [path.stem for path in config_files("targets")]
+        box, plus, library = incomplete.rpartition("+")
+        if plus and box.partition("+")[0] in known:
+            return starting_with(library, PLUGINS.names(), before=box + plus)
+        return [*starting_with(incomplete, known), *paths(incomplete, (".toml",))]
+
+
+class BackendNames(Text):
+    """Names of backends, separated by commas."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns the backends that were not named yet, for the last name."""
+        before, comma, last = incomplete.rpartition(",")
+        named = before.split(",")
+        names = [name for name in PLUGINS.names() if name not in named]
+        return starting_with(last, names, before=before + comma)
+
+
+class NodesToBackend(Text):
+    """GLOB=BACKEND."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns the backends, where an equals sign was typed."""
+        glob, equals, last = incomplete.rpartition("=")
+        return starting_with(last, PLUGINS.names(), before=glob + equals) if equals else []
+
+
+class BackendShare(Text):
+    """BACKEND=SHARE."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns the backends, with an equals sign behind each."""
+        return starting_with(incomplete, [f"{name}=" for name in PLUGINS.names()])
+
+
+class NamedBundle(Text):
+    """NAME=BUNDLE."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns bundles, where an equals sign was typed."""
+        name, equals, path = incomplete.partition("=")
+        return paths(path, (".nnd",), before=name + equals) if equals else []
+
+
+class Device(Text):
+    """auto, cpu or cuda:N."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns the devices of this machine."""
+        return starting_with(incomplete, [*DEVICES, *(f"cuda:{number}" for number in range(num_gpus()))])
+
+
+class AnyFile(Text):
+    """A text that mostly is the path of a file or folder."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Lets the shell complete a path."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Folder(Text):
+    """A text that is the path of a folder."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Lets the shell complete a path of a folder."""
+        return [CompletionItem(incomplete, type="dir")]
+
+
+def num_gpus() -> int:
+    """Returns how many GPUs NVIDIA's driver knows here; no library is asked."""
+    try:
+        return sum(1 for _ in GPUS.iterdir())
+    except OSError:
+        return 0
+
+
+BUNDLE_FILE = PathEndingIn(".nnd")
+INSPECTED_FILE = PathEndingIn(".nnd", ".nnu", ".nnt")
+TABLES_FILE = PathEndingIn(".nnt")
+TOML_FILE = PathEndingIn(".toml")
+MODEL_FILE = PathEndingIn(".onnx")
+SHARED_LIBRARY = PathEndingIn(".so")
+JSON_FILE = PathEndingIn(".json")
+BOX = Box()
+BACKENDS = BackendNames()
+NODES_TO_BACKEND = NodesToBackend()
+BACKEND_SHARE = BackendShare()
+NAMED_BUNDLE = NamedBundle()
+DEVICE = Device()
+ANY_FILE = AnyFile()
+FOLDER = Folder()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tab key: every command, option and value that can be known without running anything, and never a message."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from nndeploy.cli import value_types
+from nndeploy.cli.main import COMMANDS, cli, run_command
+from nndeploy.cli.shell_completion import INSTALLED_BY, OurBash
+from nndeploy.plugin.registry import backend_names
+from nndeploy.target.known_targets import known_targets
+
+BOXES = list(known_targets())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file of each kind."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.nnd", "b b.nnd", "u.nnu", "box.toml", "model.onnx", "photo.png", ".hidden.nnd"):
+        (tmp_path / name).touch()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "c.nnd").touch()
+    return tmp_path
+
+
+def completed(*words: str) -> list[str]:
+    """Returns what completes the last word."""
+    found = ShellComplete(cli, {}, "nndeploy", "").get_completions(list(words[:-1]), words[-1])
+    return [item.value for item in found]
+
+
+def test_commands_and_options_are_completed() -> None:
+    assert completed("") == list(COMMANDS)
+    assert completed("com") == ["compile", "completion"]
+    assert completed("--ver") == ["--version"]
+    assert completed("inspect", "--h") == ["--html", "--here", "--help"]
+    assert completed("units", "") == ["build"]
+
+
+@pytest.mark.parametrize("command", [("backends",), ("units", "build")])
+def test_boxes_are_known_names_and_target_files(here: Path, command: tuple[str, ...]) -> None:
+    assert completed(*command, "--target", "") == [*BOXES, "box.toml", "more/"]
+    assert completed(*command, "--target", "rtx4") == ["rtx4090"]
+    assert completed(*command, "--target=rtx4") == ["rtx4090"]
+
+
+def test_a_box_s_libraries_are_installed_backends() -> None:
+    assert completed("backends", "--target", "x86-64-v3+on") == ["x86-64-v3+onnxruntime"]
+    assert completed("backends", "--target", "x86-64-v3+openvino+on") == ["x86-64-v3+openvino+onnxruntime"]
+
+
+def test_bundles_and_folders_are_completed(here: Path) -> None:
+    assert completed("diff", "") == ["a.nnd", "b b.nnd", "more/"]
+    assert completed("diff", "a.nnd", "more/") == ["more/c.nnd"]
+    assert completed("diff", "./b") == ["./b b.nnd"]
+    assert completed("diff", ".") == [".hidden.nnd"]
+    assert completed("diff", "no/such/") == []
+
+
+def test_a_home_folder_is_looked_into_and_stays_as_it_was_typed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    assert completed("diff", "~/mo") == ["~/more/"]
+
+
+def test_topics_and_commands_are_completed_for_help() -> None:
+    assert completed("help", "pip") == ["pipelines"]
+    assert completed("help", "tar") == ["targets"]
+    assert completed("help", "reference/t") == ["reference/targets"]
+
+
+@pytest.mark.parametrize("num_gpus", [0, 2])
+def test_devices_are_those_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_gpus: int) -> None:
+    monkeypatch.setattr(value_types, "GPUS", tmp_path / "gpus")
+    for number in range(num_gpus):
+        (tmp_path / "gpus" / f"0000:{number}").mkdir(parents=True)
+    items = value_types.DEVICE.shell_complete(None, None, "")  # type: ignore[arg-type]
+    assert [item.value for item in items] == ["auto", "cpu", *(f"cuda:{number}" for number in range(num_gpus))]
+
+
+def test_backends_are_completed_also_behind_commas() -> None:
+    def of(kind: value_types.Text, text: str) -> list[str]:
+        return [item.value for item in kind.shell_complete(None, None, text)]  # type: ignore[arg-type]
+
+    assert of(value_types.BACKENDS, "") == backend_names()
+    assert of(value_types.BACKENDS, "openvino,onn") == ["openvino,onnxruntime"]
+    assert of(value_types.BACKENDS, "onnxruntime,onn") == []
+    assert of(value_types.NODES_TO_BACKEND, "Conv_*=ope") == ["Conv_*=openvino"]
+    assert of(value_types.BACKEND_SHARE, "nat") == ["native="]
+
+
+def bash_line(line: str, breaks: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_WORDBREAKS", breaks)
+    return OurBash(cli, {}, "nndeploy", "").complete().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "breaks", "replies"),
+    [
+        ("nndeploy backends --target=rtx40", ":=", ["plain,rtx4090"]),
+        ("nndeploy backends --target=rtx40", "", ["plain,--target=rtx4090"]),
+        ("nndeploy diff 'b ", ":=", ["path,b b.nnd"]),
+        ("nndeploy diff mo", ":=", ["path,more"]),
+        ("nndeploy probe -o ", ":=", ["file,"]),
+    ],
+)
+def test_bash_gets_what_it_puts_in_place_of_its_own_idea_of_a_word(
+    here: Path, monkeypatch: pytest.MonkeyPatch, line: str, breaks: str, replies: list[str]
+) -> None:
+    assert bash_line(line, breaks, monkeypatch) == replies
+
+
+@pytest.mark.parametrize("instruction", ["bash_complete", "tcsh_complete", "bash_bake", "x", "fish_complete"])
+@pytest.mark.parametrize("line", ["nndeploy nonsense ", "nndeploy compile --config /no/such --", "nndeploy run '", ""])
+def test_a_shell_gets_no_message_whatever_it_asks(instruction: str, line: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "_NNDEPLOY_COMPLETE": instruction, "COMP_LINE": line, "COMP_WORDS": line}
+    done = subprocess.run([sys.executable, "-m", "nndeploy"], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "rror" not in done.stdout
+
+
+@pytest.mark.parametrize("shell", INSTALLED_BY)
+def test_a_script_says_at_its_head_how_it_is_installed(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    assert run_command(["completion", shell]) == 0
+    out = capsys.readouterr().out
+    assert f"# {INSTALLED_BY[shell]}" in out.splitlines()[:2]
+    assert "_NNDEPLOY_COMPLETE" in out
+    assert out.startswith("#compdef nndeploy\n") == (shell == "zsh")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> dict[str, str]:
+    """Returns an environment in which `nndeploy` is a command."""
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "nndeploy"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nndeploy "$@"\n')
+    command.chmod(0o755)
+    python_path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": python_path, "HOME": "/"}
+
+
+@pytest.mark.parametrize(
+    ("line", "replies"),
+    [
+        ("nndeploy comp", "compile completion"),
+        ("nndeploy backends --target rtx", "rtx3090 rtx4090 rtx5090"),
+        ("nndeploy diff a.nnd mo", "more"),
+        ("nndeploy nonsense --x", ""),
+    ],
+)
+def test_bash_itself_completes(here: Path, program: dict[str, str], line: str, replies: str) -> None:
+    script = """
+    source <(nndeploy completion bash)
+    compopt() { :; }   # may only be called where readline is at work
+    COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=($1) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    complete -p nndeploy >/dev/null && _nndeploy_completion nndeploy
+    echo "${COMPREPLY[*]}"
+    """
+    command = [shutil.which("bash") or "bash", "--norc", "-c", script, "bash", line]
+    done = subprocess.run(command, cwd=here, env=program, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{replies}\n", "")
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_takes_the_script(here: Path, program: dict[str, str]) -> None:
+    script = 'autoload -U compinit; compinit -u -D; eval "$(nndeploy completion zsh)"; echo $_comps[nndeploy]'
+    done = subprocess.run(["zsh", "-f", "-c", script], cwd=here, env=program, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("_nndeploy_completion\n", "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_itself_completes(here: Path, program: dict[str, str]) -> None:
+    script = 'nndeploy completion fish | source; complete -C "nndeploy backends --target rtx"'
+    program = {**program, "HOME": str(here)}
+    done = subprocess.run(["fish", "-N", "-c", script], cwd=here, env=program, capture_output=True, text=True)
+    assert done.stdout.split() == ["rtx3090", "rtx4090", "rtx5090"]
