@@ -3,11 +3,12 @@
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
 from nndeploy.cli.help_pages import SECTIONS, first_sentence, page_called, topics, with_topics_for_links
-from nndeploy.cli.value_types import Items, Text, starting_with
+from nndeploy.cli.value_types import FOLDER, Items, Text, starting_with
 from nndeploy.errors import UsageError, did_you_mean
 
 EXAMPLES = """\b
@@ -16,6 +17,7 @@ Examples:
   nndeploy help pipelines
   nndeploy help compile                   what nndeploy compile --help says
   nndeploy help pipelines > pipelines.md  where standard output is no terminal: the page as it was written
+  nndeploy help --man man1/               then man -l man1/nndeploy-compile.1
 """
 
 
@@ -30,13 +32,18 @@ class Topic(Text):
 
 @click.command("help", epilog=EXAMPLES)
 @click.argument("topic", nargs=-1, type=Topic())
+@click.option("--man", "man", type=FOLDER, metavar="FOLDER", help="Write a man page of each command into a folder.")
 @click.pass_context
-def help_(context: click.Context, topic: tuple[str, ...]) -> None:
+def help_(context: click.Context, topic: tuple[str, ...], man: str | None) -> None:
     """Show a page of the guide or the reference, or list them.
 
     A TOPIC may be a command too: then its --help is shown.
     """
-    if not topic:
+    if man is not None:
+        from nndeploy.cli.man_pages import write_man_pages
+
+        write_man_pages(context.find_root(), Path(man))
+    elif not topic:
         _list_topics(context)
     elif topic[0] in _command_names(context):
         _show_command(context.find_root(), topic)

@@ -3,21 +3,29 @@
 
 import configparser
 import email
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nndeploy.cli.main import COMMANDS
+from nndeploy.version import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
 CONFIGURATIONS = ("targets", "pipelines")
 """The folders of configs/ that a user needs."""
 BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
+MAN = ".data/data/share/man/man1"
 EXTRAS = {"cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "native", "vision", "dev"}
 
 
@@ -61,11 +69,38 @@ def package_files() -> Iterator[str]:
     for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
             yield f"nndeploy/{file.relative_to(ROOT / 'configs').as_posix()}"  # where an installed package looks
+    for section in ("guide", "reference"):
+        for file in (ROOT / "docs" / section).iterdir():
+            yield f"nndeploy/pages/{section}/{file.name}"
 
 
 def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert sorted(n for n in names if ".dist-info/" not in n) == sorted(package_files())
+    assert sorted(n for n in names if ".dist-info/" not in n and MAN not in n) == sorted(package_files())
+
+
+def test_wheel_brings_a_man_page_of_every_command_to_where_man_looks(wheel: Path) -> None:
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if MAN in name]
+    pages = {name.rpartition("/")[2] for name in names}
+    assert {name.rpartition("/")[0] for name in names} == {f"nndeploy_toolchain-{__version__}{MAN}"}
+    assert pages >= {"nndeploy.1", "nndeploy-units-build.1", *(f"nndeploy-{command}.1" for command in COMMANDS)}
+
+
+def test_man_pages_need_nothing_but_what_a_build_asks_for() -> None:
+    """An isolated build (`pip install` of the source archive) has only these."""
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    names = {re.split(r"[^\w-]", need)[0] for need in needs}
+    code = (
+        "import sys; from nndeploy.cli.main import run_command;"
+        "code = run_command(['help', '--man', sys.argv[1]]); assert code == 0;"
+        "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-S", "-c", code, folder]
+        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        done = subprocess.run(command, env=paths, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) - {"__main__"} <= {"nndeploy", *names}
 
 
 def test_wheel_holds_the_schema_and_the_type_markers(wheel: Path) -> None:
@@ -125,6 +160,14 @@ def test_configurations_are_found_in_an_installed_package(name: str, unpacked: P
     found = [Path(line) for line in done.stdout.splitlines()]
     assert [file.name for file in found] == sorted(file.name for file in (ROOT / "configs" / name).glob("*.toml"))
     assert {file.parent for file in found} == {unpacked / "nndeploy" / name}
+
+
+def test_help_is_found_in_an_installed_package(unpacked: Path) -> None:
+    command = [sys.executable, "-m", "nndeploy", "help", "reference/targets"]
+    environment = {"PYTHONPATH": os.pathsep.join((str(unpacked), *filter(None, sys.path)))}
+    done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (ROOT / "docs" / "reference" / "targets.md").read_text(encoding="utf-8")
 
 
 def test_wheel_built_from_the_source_archive_is_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
