@@ -100,7 +100,8 @@ def _options(context: click.Context) -> list[str]:
     if isinstance(command, SectionedCommand):
         headed = command.headed_records(context)
     else:
-        records = (parameter.get_help_record(context) for parameter in command.get_params(context))
+        options = (one for one in command.get_params(context) if isinstance(one, click.Option))
+        records = (option.get_help_record(context) for option in options)
         headed = {"": [record for record in records if record is not None]}
     return [
         line
