@@ -112,7 +112,7 @@ def cli() -> None:
     """Compile a trained network into one offline bundle, and run it.
 
     Exit codes: 0 ok, 1 a comparison, a gate or some items failed, 2 usage, 65 bad data, 66 input missing,
-    69 unavailable here, 73 cannot create, 74 I/O error. All of them: docs/reference/exit-codes.md.
+    69 unavailable here, 73 cannot create, 74 I/O error. All of them: nndeploy help exit-codes.
     """
 
 
