@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy backends`: which plugins are installed and what each can do on this machine."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nndeploy.cli.console import print_json, print_table
 from nndeploy.cli.value_types import BOX
 from nndeploy.errors import UnavailableError
-from nndeploy.plugin.registry import backend, backend_names
-from nndeploy.runtime.select import install_hint
-from nndeploy.target.known_targets import target_of
-from nndeploy.target.target import Target, host_target
+
+if TYPE_CHECKING:
+    from nndeploy.target.target import Target
 
 EXAMPLES = """\b
 Examples:
@@ -31,6 +30,10 @@ def backends(target: str | None, as_json: bool) -> None:
 
     They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
     """
+    from nndeploy.plugin.registry import backend_names
+    from nndeploy.target.known_targets import target_of
+    from nndeploy.target.target import host_target
+
     box = host_target() if target is None else target_of(target)
     found = sorted((_row(name, box) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
     if as_json:
@@ -51,7 +54,10 @@ def backends(target: str | None, as_json: bool) -> None:
     print_table("backends", columns, rows, right=("tier",))
 
 
-def _row(name: str, target: Target) -> dict[str, Any]:
+def _row(name: str, target: "Target") -> dict[str, Any]:
+    from nndeploy.plugin.registry import backend
+    from nndeploy.runtime.select import install_hint
+
     row: dict[str, Any] = {"name": name, "tier": None, "version": "", "can_build": False, "can_run": False}
     try:
         plugin = backend(name)

@@ -11,15 +11,13 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
-
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from nndeploy.cli.answer import give
 from nndeploy.errors import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 GAP = "  "
 """Between the columns of a plain table."""
@@ -35,13 +33,15 @@ def columns_of_terminal() -> int:
     return console_for(sys.stdout).width if sys.stdout.isatty() else 0
 
 
-def err() -> Console:
+def err() -> "Console":
     """Returns a console over standard error, for what is drawn again; only where `may_escape` says so."""
     return console_for(sys.stderr)
 
 
-def console_for(stream: Any) -> Console:
+def console_for(stream: Any) -> "Console":
     """Returns a console that writes on a stream, with escapes only where `may_escape` says so."""
+    from rich.console import Console
+
     colours: Any = "auto" if may_escape(stream) else None  # without a colour system there is no bold either
     return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
 
@@ -72,6 +72,10 @@ def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 def _print_drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")

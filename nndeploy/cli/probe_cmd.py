@@ -8,8 +8,6 @@ import click
 
 from nndeploy.cli.console import print_json
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target.target import host_target, target_to_toml
 
 EXAMPLES = """\b
 Examples:
@@ -20,6 +18,9 @@ Examples:
 
 def _libraries() -> tuple[tuple[str, str], ...]:
     """Returns the version of the library of each backend that can run here."""
+    from nndeploy.plugin.registry import backends_in_order
+    from nndeploy.target.target import host_target
+
     probes = {plugin.name: plugin.probe(host_target()) for plugin in backends_in_order()}
     return tuple(sorted((name, probe.version) for name, probe in probes.items() if probe.can_run and probe.version))
 
@@ -30,6 +31,7 @@ def _libraries() -> tuple[tuple[str, str], ...]:
 def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""
     from nndeploy.files.whole_files import write_file
+    from nndeploy.target.target import host_target, target_to_toml
 
     target = replace(host_target(), libraries=_libraries())
     text = target_to_toml(target)

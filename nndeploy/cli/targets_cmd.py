@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy targets`: the boxes that can be named, and what is known of each."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
-from nndeploy.plugin.interface import Backend, runs_alone
-from nndeploy.plugin.registry import backends_in_order
-from nndeploy.target.known_targets import known_targets, target_of
-from nndeploy.target.target import Target
+
+if TYPE_CHECKING:
+    from nndeploy.plugin.interface import Backend
+    from nndeploy.target.target import Target
 
 EXAMPLES = """\b
 Examples:
@@ -27,6 +27,9 @@ def targets(as_json: bool) -> None:
     A box without a GPU runs what needs our own runtime alone, and libraries that are named with it:
     BOX+LIBRARY. Any other box describes itself: nndeploy probe -o box.toml.
     """
+    from nndeploy.plugin.registry import backends_in_order
+    from nndeploy.target.known_targets import known_targets, target_of
+
     plugins = backends_in_order()
     found = [_row(target_of(str(path)), plugins) for path in known_targets().values()]
     if as_json:
@@ -48,7 +51,9 @@ def targets(as_json: bool) -> None:
     print_line("* needs nothing there but our own runtime; for the others the box needs their library")
 
 
-def _row(target: Target, plugins: list[Backend]) -> dict[str, Any]:
+def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:
+    from nndeploy.plugin.interface import runs_alone
+
     kinds = ("cuda", "cpu") if target.gpus else ("cpu",)
     builders = [one for one in plugins if one.device_kind in kinds and one.probe(target).can_build]
     return {

@@ -3,21 +3,18 @@
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from nndeploy.bundle.container import Buffer
-from nndeploy.bundle.units_file import SUFFIX, write_units
-from nndeploy.bundle.units_manifest import TABLES_NAME
-from nndeploy.bundle.writer import check_can_create
 from nndeploy.cli.console import print_json, print_line, size_text
-from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.value_types import BOX, TABLES_FILE
 from nndeploy.errors import BuildRefusedError, UnavailableError, UsageError
-from nndeploy.target.known_targets import target_of
-from nndeploy.target.target import host_target
 from nndeploy.version import __version__
+
+if TYPE_CHECKING:
+    from nndeploy.bundle.container import Buffer
 
 EXAMPLES = """\b
 Examples:
@@ -34,14 +31,20 @@ def units() -> None:
 
 
 @units.command("build", epilog=EXAMPLES)
-@click.option("-o", "--output", required=True, type=OUTPUT_FILE, help=f"File to write, *{SUFFIX}.")
+@click.option("-o", "--output", required=True, type=OUTPUT_FILE, help="File to write, *.nnu.")
 @click.option("--target", type=BOX, metavar="BOX", help="A box by name (x86-64-v3) or file. Default: this machine.")
 @click.option("--measure", is_flag=True, help="Measure the units' costs here; the bytes then differ from run to run.")
 @click.option("--tables", type=TABLES_FILE, help="A file of tables to pack too.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def build(output: Path, target: str | None, measure: bool, tables: Path | None, as_json: bool) -> None:
     """Build the library of units for a box's instruction set, as one file."""
+    from nndeploy.bundle.units_file import SUFFIX, write_units
+    from nndeploy.bundle.units_manifest import TABLES_NAME
+    from nndeploy.bundle.writer import check_can_create
+    from nndeploy.cli.inspect_units import MAX_TABLES_BYTES, checked_tables, units_maker
     from nndeploy.files.whole_files import read_regular
+    from nndeploy.target.known_targets import target_of
+    from nndeploy.target.target import host_target
 
     if output.suffix != SUFFIX:
         raise UsageError(f"a library of units is called *{SUFFIX}, not {output.name!r:.80}")

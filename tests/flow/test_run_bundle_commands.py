@@ -11,7 +11,7 @@ from tests_flow_bundles import write_branches, write_double, write_picture
 
 from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, TargetChain, Variant
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.cli.diff_cmd import differences
+from nndeploy.cli.bundle_differences import differences
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError
 from nndeploy.target.target import host_target, target_from_toml
@@ -258,7 +258,7 @@ def test_a_backend_that_cannot_be_asked_is_listed_with_the_reason(capsys, monkey
             raise UnavailableError("backend 'openvino' cannot be loaded: no")
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("nndeploy.cli.backends_cmd.backend", broken)
+    monkeypatch.setattr("nndeploy.plugin.registry.backend", broken)
     code, out, _ = call(capsys, "backends", "--json")
     found = {row["name"]: row for row in json.loads(out)["backends"]}
     assert code == 0

@@ -181,3 +181,20 @@ def test_fish_itself_completes(here: Path, program: dict[str, str]) -> None:
     program = {**program, "HOME": str(here)}
     done = subprocess.run(["fish", "-N", "-c", script], cwd=here, env=program, capture_output=True, text=True)
     assert done.stdout.split() == ["rtx3090", "rtx4090", "rtx5090"]
+
+
+LIGHT = ("diff", "backends", "targets", "units", "probe", "help", "completion")
+"""Commands whose options are made of nothing that needs numpy."""
+HEAVY = {"onnx", "onnx_ir", "onnxruntime", "openvino"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_press_of_the_tab_key_loads_nothing_heavy(name: str) -> None:
+    script = (
+        "import sys; from nndeploy.cli.main import run_command; assert run_command([]) == 0;"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    asked = {"_NNDEPLOY_COMPLETE": "bash_complete", "COMP_LINE": f"nndeploy {name} --"}
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert "plain,--help" in done.stdout
+    assert set(done.stderr.split()) & (HEAVY | ({"numpy"} if name in LIGHT else set())) == set()
