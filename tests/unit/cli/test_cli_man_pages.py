@@ -10,6 +10,7 @@ import pytest
 
 from nndeploy.cli.exit_codes import EXIT_CODES
 from nndeploy.cli.main import COMMANDS, cli, run_command
+from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
 PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS), "nndeploy-units-build"]
@@ -81,3 +82,11 @@ def test_every_exit_code_is_told() -> None:
 def test_a_folder_that_cannot_be_made_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run_command(["help", "--man", str(tmp_path / "no" / "such")]) == 73
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_nothing_in_a_help_text_is_a_request_of_roff(tmp_path: Path) -> None:
+    text = r".SH is no heading here, 'nor \fBbold\fR, `--x` ~ ^ \n"
+    command = click.Command("odd", help=f"Odd.\n\n{text}", params=[click.Option(["--x"], help=text)])
+    (tmp_path / "odd.1").write_text(man_pages(click.Context(command, info_name="odd"))["odd.1"])
+    assert formatted(tmp_path, "odd").count(text) == 2
