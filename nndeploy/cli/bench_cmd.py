@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from nndeploy.cli.bench_inputs import bench_inputs
+from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import given, options_of, sections_of
-from nndeploy.cli.run_view import chain_to_json, choice_to_json
+from nndeploy.cli.value_types import ANY_FILE
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Request
@@ -66,7 +67,7 @@ SECTIONS = {
 @click.command("bench", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="WHAT",
+    "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
     help="What to run, as for `nndeploy run`. Default: the bundle's goldens, or made-up inputs.",
 )  # fmt: skip
 @click.option(

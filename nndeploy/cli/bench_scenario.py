@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.cli.bench_inputs import bench_inputs
+from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_table, warn
 from nndeploy.cli.loading import load
 from nndeploy.cli.option_fields import given
-from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.errors import CheckError
 from nndeploy.loadgen.accuracy import Accuracy, accuracy_from_log
 from nndeploy.loadgen.driver import drive, log_folder

@@ -11,6 +11,7 @@ import click
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
@@ -67,7 +68,7 @@ SECTIONS = {
 
 
 @click.command("compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=MODEL_FILE)
 @click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write, *.nnd.")
 @options_of(CompileOptions)
 @options_of(CompileLimits)
@@ -75,7 +76,7 @@ SECTIONS = {
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=TOML_FILE,
     is_eager=True,
     callback=_load_config,
     help="TOML file with options; the command line wins.",

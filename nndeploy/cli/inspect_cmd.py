@@ -13,14 +13,14 @@ from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.candidate_lines import candidate_lines
+from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
-from nndeploy.cli.loading import BUNDLE
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
-from nndeploy.cli.run_view import chain_to_json, choice_to_json
 from nndeploy.cli.targets_view import print_targets
+from nndeploy.cli.value_types import INSPECTED_FILE
 from nndeploy.errors import UsageError
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
@@ -45,7 +45,7 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 
 
 @click.command("inspect", epilog=EXAMPLES)
-@BUNDLE
+@click.argument("bundle", type=INSPECTED_FILE)
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with the graph to this file.")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
 @click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")

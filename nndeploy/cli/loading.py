@@ -8,11 +8,12 @@ import click
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.console import warn
 from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
 
-BUNDLE = click.argument("bundle", type=click.Path(path_type=Path))
+BUNDLE = click.argument("bundle", type=BUNDLE_FILE)
 
 
 def load(path: Path, options: LoadOptions, *, pace: PaceGoal | PacePlanFile | None = None) -> Program:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from nndeploy.cli.value_types import COMPLETED_BY
 from nndeploy.options.described import Described, default_of, described_fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -68,7 +69,7 @@ def _option(field: Any, one: Described) -> Callable[[Command], Command]:
     shown = None if is_text or default in (None, "") else default
     return click.option(
         *spelled, name, type=_type(field, one), multiple=one.from_texts is not None, default=shown,
-        show_default=shown is not None, metavar=one.metavar, help=one.help,
+        show_default=shown is not None, metavar=one.metavar, help=one.help, shell_complete=COMPLETED_BY.get(name),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_edges import edges, write_plan
 from nndeploy.cli.pace_options import goal_of
+from nndeploy.cli.value_types import BOX
 from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
@@ -48,7 +49,7 @@ SECTIONS = {
 )
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE.json", help="Write the plan to a file.")
 @click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
-@click.option("--target", metavar="NAME|FILE.toml", help="Of --estimate: the box that will run it. Default: this one.")
+@click.option("--target", type=BOX, metavar="BOX", help="Of --estimate: the box that will run it. Default: this one.")
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
 @options_of(LoadOptions)
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with pictures to this file.")

@@ -10,6 +10,7 @@ import click
 
 from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
 from nndeploy.cli.option_fields import given, options_of
+from nndeploy.cli.value_types import JSON_FILE
 from nndeploy.errors import DataError, UsageError
 from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
@@ -21,7 +22,7 @@ PACING = ("pace", "max_latency", "cpu_limit", "policy", "pace_plan")
 _GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
 _PLAN = click.option(
-    "--pace-plan", type=click.Path(path_type=Path), metavar="FILE.json",
+    "--pace-plan", type=JSON_FILE, metavar="FILE.json",
     help="To pace by: a plan of `nndeploy pace -o`; nothing is timed first. A latency or limit goes before its goal.",
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from nndeploy.cli.option_fields import given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import PACING, pace_goal, pace_options
 from nndeploy.cli.standard_streams import binary_stdin
+from nndeploy.cli.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.options.described import options_from
 from nndeploy.runtime.load_options import LoadOptions
@@ -50,16 +51,17 @@ SECTIONS = {
 
 
 @click.command("run", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
-@click.argument("bundle", type=click.Path(path_type=Path), required=False)
+@click.argument("bundle", type=BUNDLE_FILE, required=False)
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="WHAT",
+    "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
     help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable).",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", metavar="WHERE", help="x.npz, x.jsonl, a folder, or - for JSON lines. Default: a summary."
-)
+    "-o", "--output", type=ANY_FILE, metavar="WHERE",
+    help="File (x.npz, x.jsonl), folder, or - for JSON lines. Default: a summary.",
+)  # fmt: skip
 @click.option(
-    "--pipeline", type=click.Path(path_type=Path), metavar="FILE.toml",
+    "--pipeline", type=TOML_FILE, metavar="FILE.toml",
     help="Several models, and what stands before and behind them. Default: the bundle's own pipeline, if it has one.",
 )  # fmt: skip
 @click.option("--no-pipeline", is_flag=True, help="Run the bundle alone, even if it has a pipeline.")

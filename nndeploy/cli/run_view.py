@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import err, may_escape, ms_text, print_line
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
@@ -282,31 +283,11 @@ def _tell_chain(chain: ChainChoice) -> None:
         print(f"nndeploy:   not {other.chain}: {one_line(other.reason)}", file=sys.stderr)
 
 
-def chain_to_json(chain: ChainChoice) -> dict[str, Any]:
-    """Returns the chain that was chosen as plain data."""
-    passed_over = [dataclasses.asdict(other) for other in chain.passed_over]
-    return {"id": chain.id, "gpu": chain.place.gpu, "passed_over": passed_over}
-
-
 def _tell_choice(choice: Choice) -> None:
     text = f"nndeploy: submodel {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}"
     for other in choice.passed_over:
         text += f"; not {other.backend} ({other.variant}): {other.reason}"
     print(one_line(text), file=sys.stderr)
-
-
-def choice_to_json(choice: Choice) -> dict[str, Any]:
-    """Returns which variant a submodel got, and why not the better ones, as plain data."""
-    return {
-        "submodel": choice.submodel,
-        "variant": choice.variant,
-        "backend": choice.backend,
-        "device": choice.device,
-        "passed_over": [
-            {"variant": other.variant, "backend": other.backend, "reason": other.reason, "hint": other.hint}
-            for other in choice.passed_over
-        ],
-    }
 
 
 def describe(value: Value) -> str:

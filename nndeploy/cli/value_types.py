@@ -5,7 +5,7 @@ Each type takes any text, as before, and lets the command judge it; it adds what
 here imports a library, opens a file or fails, because a shell waits for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +164,19 @@ NAMED_BUNDLE = NamedBundle()
 DEVICE = Device()
 ANY_FILE = AnyFile()
 FOLDER = Folder()
+
+COMPLETED_BY: Mapping[str, Callable[[click.Context, click.Parameter, str], Items]] = {
+    "backends": BACKENDS.shell_complete,
+    "cache": FOLDER.shell_complete,
+    "custom_ops": SHARED_LIBRARY.shell_complete,
+    "device": DEVICE.shell_complete,
+    "image": TOML_FILE.shell_complete,
+    "model": NAMED_BUNDLE.shell_complete,
+    "pin": NODES_TO_BACKEND.shell_complete,
+    "pipeline": TOML_FILE.shell_complete,
+    "require": BACKEND_SHARE.shell_complete,
+    "samples": FOLDER.shell_complete,
+    "target": BOX.shell_complete,
+    "without": BACKENDS.shell_complete,
+}
+"""Name of a parameter -> what completes its value, for options that are made of fields of dataclasses."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from nndeploy.cli.choices_json import choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import given, options_of
-from nndeploy.cli.run_view import choice_to_json
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.options.described import options_from
 from nndeploy.runtime.load_options import LoadOptions

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 
@@ -73,6 +74,43 @@ def test_topics_and_commands_are_completed_for_help() -> None:
     assert completed("help", "pip") == ["pipelines"]
     assert completed("help", "tar") == ["targets"]
     assert completed("help", "reference/t") == ["reference/targets"]
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (("compile", ""), ["model.onnx", "more/"]),
+        (("compile", "m.onnx", "--backends", "openvino,onn"), ["openvino,onnxruntime"]),
+        (("compile", "m.onnx", "--without", "nat"), ["native"]),
+        (("compile", "m.onnx", "--pin", "Conv_*=ope"), ["Conv_*=openvino"]),
+        (("compile", "m.onnx", "--require", "nat"), ["native="]),
+        (("compile", "m.onnx", "--target", "rtx40"), ["rtx4090"]),
+        (("compile", "m.onnx", "--objective", "l"), ["latency"]),
+        (("compile", "m.onnx", "--precision", "b"), ["bf16"]),
+        (("compile", "m.onnx", "--config", ""), ["box.toml", "more/"]),
+        (("compile", "m.onnx", "--image", "b"), ["box.toml"]),
+        (("run", "a"), ["a.nnd"]),
+        (("run", "--model", "faces=a"), ["faces=a.nnd"]),
+        (("run", "a.nnd", "--device", "c"), ["cpu"]),
+        (("run", "a.nnd", "--nan", "re"), ["reject"]),
+        (("run", "--pipeline", "b"), ["box.toml"]),
+        (("verify", "more/"), ["more/c.nnd"]),
+        (("bench", "a.nnd", "--scenario", "off"), ["offline"]),
+        (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),
+        (("inspect", "u"), ["u.nnu"]),
+    ],
+)
+def test_values_of_every_command_are_completed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], values: list[str]
+) -> None:
+    monkeypatch.setattr(value_types, "GPUS", here / "none")
+    assert completed(*words) == values
+
+
+def test_what_completes_a_value_is_for_an_option_that_there_is() -> None:
+    commands = [cli.get_command(click.Context(cli), name) for name in COMMANDS]
+    names = {parameter.name for command in commands if command is not None for parameter in command.params}
+    assert set(value_types.COMPLETED_BY) <= names
 
 
 @pytest.mark.parametrize("num_gpus", [0, 2])
@@ -185,7 +223,7 @@ def test_fish_itself_completes(here: Path, program: dict[str, str]) -> None:
 
 LIGHT = ("diff", "backends", "targets", "units", "probe", "help", "completion")
 """Commands whose options are made of nothing that needs numpy."""
-HEAVY = {"onnx", "onnx_ir", "onnxruntime", "openvino"}
+HEAVY = {"onnx", "onnx_ir", "onnxruntime", "openvino", "rich"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

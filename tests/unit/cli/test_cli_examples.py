@@ -76,6 +76,7 @@ def test_every_command_has_examples_of_itself_that_parse(path: str, tmp_path: Pa
 def test_every_option_is_told_in_whole_sentences(context: click.Context, option: click.Option) -> None:
     text = option.help or ""
     assert len(text.split()) >= 3
+    assert text[0].isupper()
     assert text.endswith(".")
 
 
