@@ -2,19 +2,20 @@
 """Which chain and which variants this machine took, and why not the better ones, as every answer in JSON tells it."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nndeploy.runtime.places import ChainChoice
-from nndeploy.runtime.select import Choice
+if TYPE_CHECKING:
+    from nndeploy.runtime.places import ChainChoice
+    from nndeploy.runtime.select import Choice
 
 
-def chain_to_json(chain: ChainChoice) -> dict[str, Any]:
+def chain_to_json(chain: "ChainChoice") -> dict[str, Any]:
     """Returns the chain that was chosen as plain data."""
     passed_over = [dataclasses.asdict(other) for other in chain.passed_over]
     return {"id": chain.id, "gpu": chain.place.gpu, "passed_over": passed_over}
 
 
-def choice_to_json(choice: Choice) -> dict[str, Any]:
+def choice_to_json(choice: "Choice") -> dict[str, Any]:
     """Returns which variant a submodel got, and why not the better ones, as plain data."""
     return {
         "submodel": choice.submodel,

@@ -2,27 +2,32 @@
 """A bundle loaded for a person who waits: that it takes a while is shown, and what was passed over."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.cli.console import warn
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.value_types import BUNDLE_FILE
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.program import Program, load_bundle
+
+if TYPE_CHECKING:
+    from nndeploy.bundle.pace_plan_file import PacePlanFile
+    from nndeploy.pacing.goal import PaceGoal
+    from nndeploy.runtime.load_options import LoadOptions
+    from nndeploy.runtime.program import Program
 
 BUNDLE = click.argument("bundle", type=BUNDLE_FILE)
 
 
-def load(path: Path, options: LoadOptions, *, pace: PaceGoal | PacePlanFile | None = None) -> Program:
+def load(path: Path, options: "LoadOptions", *, pace: "PaceGoal | PacePlanFile | None" = None) -> "Program":
     """Returns the program of a bundle, paced where that is asked; tells which submodels did not get their best variant.
 
     Raises:
         MissingInputError: the bundle is missing.
         UnavailableError: a submodel has no variant that can run here.
     """
+    from nndeploy.runtime.program import load_bundle
+
     with Heartbeat(f"loading {path}"):
         program = load_bundle(path, options, pace=pace)
     for line in program.warnings:

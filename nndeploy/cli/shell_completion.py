@@ -107,7 +107,7 @@ class OurBash(BashComplete):
         return "\n".join(_line(item, (option + item.value)[cut:]) for item in self.get_completions(args, word))
 
 
-def _line(item: CompletionItem[str], text: str) -> str:
+def _line(item: "CompletionItem[str]", text: str) -> str:
     return f"path,{text.removesuffix('/')}" if item.is_path else f"{item.type},{text}"
 
 

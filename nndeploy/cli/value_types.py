@@ -7,7 +7,7 @@ here imports a library, opens a file or fails, because a shell waits for it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,7 +19,7 @@ DEVICES = ("auto", "cpu")
 GPUS = Path("/proc/driver/nvidia/gpus")
 """Has a folder for each GPU that NVIDIA's driver knows."""
 
-Items = list[CompletionItem[str]]
+Items: TypeAlias = "list[CompletionItem[str]]"  # generic in click 8.3 and later alone
 
 
 def starting_with(incomplete: str, names: Iterable[str], *, before: str = "") -> Items:
