@@ -27,4 +27,5 @@ class ClassMap:
         array = floats_from_value(scores, "scores")
         if not -array.ndim <= self.axis < array.ndim or not array.shape[self.axis]:
             raise InputError(f"scores {shape_text(array)} have no classes along axis {self.axis}")
-        return array.argmax(axis=self.axis).astype(np.int64)
+        found: npt.NDArray[np.int64] = array.argmax(axis=self.axis).astype(np.int64)
+        return found
