@@ -14,10 +14,12 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint type layers docs fix conformance benches zoo zoo-cut bench-zoo fuzz-native-networks fuzz-native-plans pictures-pacing figures-stale gpu-check golden wheel lock pythons lowest digits clean
+.PHONY: help setup demo test check lint docs fix conformance zoo figures-stale gpu-check wheel lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@for file in $(wildcard tests/bench/bench_*.py); do \
+		name=$$(basename $$file .py | tr _ -); printf '  make %-30s %s\n' $$name "$$(sed -n '2s/"""//gp' $$file)"; done
 
 setup: .venv/ready ## make .venv and install the project into it
 
@@ -43,16 +45,12 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 test: setup ## run the tests
 	$(BIN)/pytest -n 2
 
-check: lint type layers docs test ## all that CI checks
+check: lint docs test ## all that CI checks
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff's rules and format, mypy --strict, and import-linter: who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-
-type: setup ## mypy --strict
 	$(BIN)/mypy
-
-layers: setup ## import-linter: who may import whom
 	$(BIN)/lint-imports
 
 docs: build/docs-env/ready ## build the site of docs/ into build/site, in an environment of its own
@@ -71,44 +69,25 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
 	$(BIN)/python tests/conformance/onnx_suite.py --shown $(ARGS)
 
-bench-%: setup ## measure, check the numbers, print a table: `make benches` lists them; ARGS="..."
+bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-benches: ## list the benchmarks and what each measures
-	@for file in tests/bench/bench_*.py; do \
-		name=$$(basename $$file .py | tr _ -); printf '  make %-30s %s\n' $$name "$$(sed -n '2s/"""//gp' $$file)"; done
+fuzz-%: setup ## native-networks: random networks against float64; native-plans: mutants of a bundle; ARGS="..."
+	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."
 	build/zoo-env/bin/python -W ignore tests/zoo/export.py --out build/zoo $(ARGS)
-
-zoo-cut: build/zoo-env/ready ## write the small graphs of tests/zoo/graphs again
-	build/zoo-env/bin/python -W ignore tests/zoo/export.py --small --again --out tests/zoo/graphs $(ARGS)
 
 build/zoo-env/ready: tests/zoo/requirements.txt
 	$(FOUND_PYTHON) -m venv build/zoo-env
 	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
 	@touch $@
 
-bench-zoo: setup ## default bundles of the exported graphs and the real models: right, how fast; docs/figures/zoo-results.md; ARGS="NAME ..."
-	$(BIN)/python tests/bench/bench_zoo.py --page docs/figures/zoo-results.md $(ARGS)
-
-fuzz-native-networks: setup ## random networks of our own CPU kernels against float64, every array watched; ARGS="--count 5000 --sanitize"
-	$(BIN)/python tests/unit/native_backend/fuzz_networks.py $(ARGS)
-
-fuzz-native-plans: setup ## mutants of a bundle of our own CPU kernels, hashes made right; ARGS="BUNDLE FIRST COUNT"
-	$(BIN)/python tests/fuzz/native_plan_mutants.py $(ARGS)
-
-pictures-pacing: setup ## docs/figures/pacing-MODEL.svg: the load of real models before and after pacing; ARGS="MODEL ..."
-	$(BIN)/python tests/bench/pacing_pictures.py $(ARGS)
-
 figures-stale: ## the figures of docs/figures that are older than the code they speak of
 	@$(FOUND_PYTHON) tests/bench/figures.py
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
-
-golden: setup ## write the golden bundle again; for a new format only, an old one must stay as it is
-	$(BIN)/python tests/golden/make_golden.py
 
 wheel: setup ## build dist/*.whl and the source archive, offline
 	$(BIN)/hatchling build -d dist
@@ -126,16 +105,6 @@ lock: ## write the requirements*.lock files and the site's for pyproject.toml; k
 
 pythons: setup ## the tests on the other versions of Python that are here, each in an environment of its own; ARGS="--quick"
 	$(BIN)/python tests/packaging/check_pythons.py $(ARGS)
-
-lowest: ## run the tests with the oldest versions that pyproject.toml allows
-	$(FOUND_PYTHON) -m venv build/lowest && build/lowest/bin/pip install --quiet uv
-	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
-		-e '.[cpu,openvino,tensorrt-rtx,cudnn,triton,native,vision,video,loadgen,pacing,dev]' 'hatchling>=1.27'
-	build/lowest/bin/pytest -n 2
-
-digits: ## train the demo's network again, in an environment of its own
-	$(FOUND_PYTHON) -m venv build/train && build/train/bin/pip install --quiet torch==2.13.0 scikit-learn onnx pillow
-	build/train/bin/python examples/digits/train.py
 
 clean: ## remove what make made, except .venv
 	rm -rf build dist demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -61,7 +61,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--zoo", type=Path, default=ROOT / "build" / "zoo", help="folder that `make zoo` wrote")
     parser.add_argument("--models", type=Path, default=MODELS, help="folder with index.json and samples/")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "zoo-results.jsonl")
-    parser.add_argument("--page", type=Path, help="where the page is written")
+    page = ROOT / "docs" / "figures" / "zoo-results.md"
+    parser.add_argument("--page", type=Path, default=page, help="where the page is written")
     parser.add_argument("--again", action="store_true", help="measure also what this tree has a result of")
     parser.add_argument("--table", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for a compile")

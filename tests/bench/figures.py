@@ -73,7 +73,7 @@ ALL = (
         (*_PACING, "nndeploy/stream"),
     ),
     *(
-        Figure(f"pacing-{model}.svg", ("make pictures-pacing",), _PACING)
+        Figure(f"pacing-{model}.svg", ("make bench-pacing-pictures",), _PACING)
         for model in ("magika_standard_v3_3", "ppocr_det_mobile_v2", "unet_stress_field")
     ),
 )  # fmt: skip

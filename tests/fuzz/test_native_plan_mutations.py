@@ -16,7 +16,7 @@ from nndeploy_native.library import zig_missing
 
 import nndeploy
 
-MUTANTS = Path(__file__).with_name("native_plan_mutants.py")
+MUTANTS = Path(__file__).with_name("fuzz_native_plans.py")
 COUNT = 150
 PAIR = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[{n},24,8,8] x, float[{n},40,8,8] z) => (float[{n},40,8,8] y, float[{n},40,1,1] m)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small forms of the graphs that people export: a default compile of each gives the numbers of ONNX Runtime.
 
-`make zoo-cut` writes the files again, `make bench-zoo` does the same with graphs of usual size, and measures.
+`tests/zoo/export.py --small` writes the files again; `make bench-zoo` does the same with graphs of usual size, and
+measures.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of all operators, each array in memory of its own, against float64; `fuzz_networks.py` runs more.
+"""Random networks of all operators, each array in memory of its own, against float64; more by `make fuzz-native-networks`.
 
 One set of instructions a test: its widths are compiled for what this machine has.
 """
@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from fuzz_networks import planned_networks, wrong_networks
+from fuzz_native_networks import planned_networks, wrong_networks
 from native_models import HEADER, Array, needs_zig, reals
 from network_programs import Network, Planned, Set, sets
 from network_reference import outputs_in_float64

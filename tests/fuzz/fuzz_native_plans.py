@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of `native` that say something else, with hashes made right: native_plan_mutants.py BUNDLE FIRST COUNT.
+"""Bundles of `native` that say something else, with hashes made right: fuzz_native_plans.py BUNDLE FIRST COUNT.
 
 Each mutant must be refused by one line of exit code 65, or give the numbers of the bundle that it was made from. The
 process that runs this may crash: the line that it wrote last says which mutant did it. Exit code 1 where one was wrong.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of the load of real models before and after pacing, for docs.
 
-    python tests/bench/pacing_pictures.py [MODEL ...] [--backends native,onnxruntime] [--runs 60] [--baseline-times 2]
-        [--out docs/figures]
+    python tests/bench/bench_pacing_pictures.py [MODEL ...] [--backends native,onnxruntime] [--runs 60]
+        [--baseline-times 2] [--out docs/figures]
 
 Each model is compiled for this machine, run on its sample on one thread and granted so many times the baseline. Writes
 pacing-MODEL.svg: the load in windows of 10 ms of a baseline run, as the plan makes us expect it, and of the run whose
@@ -45,7 +45,7 @@ def main() -> None:
         loads, budget_ms, over_cap = _measured(name, options)
         text = load_svg(loads, budget_ms * 1e6, f"{name}, granted {options.baseline_times:g} times the baseline")
         file = options.out / f"pacing-{name}.svg"
-        write_page(file, header(Figure(file.name, ("make pictures-pacing",), ()), machine_name()) + text + "\n")
+        write_page(file, header(Figure(file.name, ("make bench-pacing-pictures",), ()), machine_name()) + text + "\n")
         cells = (f"{run.mean:.0%}, {run.peak:.0%}" for run in loads.named().values())
         print(f"| {name} | {budget_ms:.3g} | {' | '.join(cells)} | {over_cap:.1%} |", flush=True)
 
