@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of all operators, each array in memory of its own, against float64; more by `make fuzz-native-networks`.
+"""Random networks of all operators, each array in memory of its own, against float64; also `make fuzz-native-networks`.
 
 One set of instructions a test: its widths are compiled for what this machine has.
 """
