@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,13 @@ def compile_in_child(
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
     memory_limit = limits.memory_limit or default_memory_limit()
-    request = {
+    request: dict[str, Any] = {
         "source": source, "out": out, "given": given, "jobs": limits.jobs or os.cpu_count() or 1,
-        "time_limit": limits.time_limit, "memory_limit": memory_limit,
+        "time_limit": limits.time_limit, "memory_limit": memory_limit, "import_paths": _import_paths(),
     }  # fmt: skip
     with temporary_folder("compile") as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        stage = _run(folder, on_event, Limits(limits.total_time_limit, memory_limit))
+        stage = _run(folder, request["import_paths"], on_event, Limits(limits.total_time_limit, memory_limit))
         response = folder / "response.json"
         if not response.exists():
             raise ModelError(stage, where=source)
@@ -67,13 +67,19 @@ def _with_report(error: NndeployError, report: Mapping[str, Any] | None) -> Nnde
     return error
 
 
-def _run(folder: Path, on_event: Callable[[str, str], None], limits: Limits) -> str:
+def _import_paths() -> list[str]:
+    """Returns where the user says that plugins lie besides those that are installed."""
+    paths = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
+    return [str(Path(path).absolute()) for path in paths.split(os.pathsep) if path]
+
+
+def _run(folder: Path, import_paths: Sequence[str], on_event: Callable[[str, str], None], limits: Limits) -> str:
     """Runs the child to its end; returns what to say where it left no response.
 
     Raises:
         DeadlineError: it took more time or memory than it may.
     """
-    process = start_child("nndeploy.compiler.job", [str(folder)], folder)
+    process = start_child("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths)
     assert process.stdout is not None
     assert process.stderr is not None
     reader, log = drained(process.stderr)
@@ -114,7 +120,8 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         options = options_from(CompileOptions, request["given"])
-        with closing(ChildWorkers(request["jobs"], request["time_limit"])) as workers:
+        jobs, seconds, paths = request["jobs"], request["time_limit"], request["import_paths"]
+        with closing(ChildWorkers(jobs, seconds, import_paths=paths)) as workers:
             report = compile_model(request["source"], request["out"], options, workers=workers, events=events)
     except NndeployError as err:
         found = err.report if isinstance(err, CheckError) else None

@@ -27,7 +27,10 @@ from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
 MAX_LOG_BYTES = 64 * 1024
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
-_BOOT = "import runpy, sys; sys.path += sys.argv[2:]; runpy.run_module(sys.argv[1], run_name='__main__')"
+_BOOT = (
+    "import runpy, sys; module, count = sys.argv[1], int(sys.argv[2]); sys.path += sys.argv[3 : 3 + count]; "
+    "sys.argv[1:] = sys.argv[3 + count :]; runpy.run_module(module, run_name='__main__')"
+)
 _NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
 
 Starter = Callable[[Callable[[], "subprocess.Popen[bytes]"]], "subprocess.Popen[bytes]"]
@@ -158,7 +161,7 @@ def start_child(
 ) -> "subprocess.Popen[bytes]":
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
 
-    `import_paths` (instead of arguments) are searched after all that its own Python has, so that nothing is shadowed.
+    `import_paths` are searched after all that its own Python has, so that nothing is shadowed.
 
     Raises:
         UnavailableError: nobody knows where this Python is, as where it is part of another program.
@@ -166,7 +169,7 @@ def start_child(
     if not sys.executable:
         hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
         raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
-    command = ["-c", _BOOT, module, *import_paths] if import_paths else ["-m", module, *arguments]
+    command = ["-c", _BOOT, module, str(len(import_paths)), *import_paths, *arguments]
     return subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],
         stdin=stdin,
