@@ -10,9 +10,16 @@ function's own, and that member is read from the table that nnd_compose filled (
 
     const struct nnd_pointwise_step step3 = {.images = call->sizes[0], .in_channels = 32, ...};
 
+Steps that differ only in where their arrays lie and in which entries of the table they read, as the blocks of a network
+that repeats them, share one function, for a kernel takes up to seconds to compile:
+
+    static void step3_like_run(const nnd_size *sizes, nnd_elem *p0, ..., struct nnd_part part) { ... }
+
 Law: the same calls and places give the same text.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +74,13 @@ _OF_IMAGES = frozenset((
 EPILOGUE_OPERANDS = 3
 ELEMENTWISE_OPERANDS = 4
 
+_NAME = "$step"
+"""In place of the name of a step, whose number it does not depend on what it does."""
+_ENTRY = re.compile(r"call->sizes\[\d+\]")
+_ENTRY_OF_BODY = re.compile(r"\bsizes\[(\d+)\]")
+_POINTER = re.compile(r"\bp(\d+)\b")
+_KIND = re.compile(r"\(((?:const )?\w+ \*)\)")
+
 
 @dataclass(frozen=True, slots=True)
 class StepSource:
@@ -76,9 +90,44 @@ class StepSource:
     of_any_shape: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What a step does, in C, the same text for steps that may share it.
+
+    `sizes[k]` is entry k of a step's own, `p0` its first place, of the first of `kinds`, which is "" where it is NULL.
+    """
+
+    functions: str
+    text: str
+    kinds: tuple[str, ...]
+    of_any_shape: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step with what is its own."""
+
+    what: str
+    body: _Body
+    places: tuple[str, ...]
+    entries: tuple[str, ...]
+
+
 def step_sources(calls: Sequence[Call], place_of: PlaceOf, table: SizeTable) -> list[StepSource]:
     """Returns the C functions of each step; sizes that depend on the inputs become entries of the table."""
-    return [_step(number, call, place_of, table) for number, call in enumerate(calls)]
+    steps = [_step(call, place_of, table) for call in calls]
+    counts = Counter(step.body for step in steps)
+    first: dict[_Body, int] = {}
+    found = []
+    for number, step in enumerate(steps):
+        shared = counts[step.body] > 1
+        text = f"\n/* {step.what} */\n"
+        if shared and step.body not in first:
+            first[step.body] = number
+            text += _shared(step.body, f"step{number}_like")
+        text += _run_like(number, first[step.body], step) if shared else _run_alone(number, step)
+        found.append(StepSource(text, step.body.of_any_shape))
+    return found
 
 
 def sources_of(calls: Sequence[Call], steps: Sequence[StepSource], table: SizeTable, seal: str = "") -> list[str]:
@@ -106,45 +155,86 @@ def _declared(number: int) -> str:
     return f"void step{number}_run(const void *context, struct nnd_part part);\n"
 
 
-def _step(number: int, call: Call, place_of: PlaceOf, table: SizeTable) -> StepSource:
+def _step(call: Call, place_of: PlaceOf, table: SizeTable) -> _Step:
     """Returns the functions, the struct and the call of one step; two structs where several threads get another."""
-    name, struct = f"step{number}", call.struct or call.kernel
-    functions = [_function(f"{name}_{key}", value) for key, value in call.fields.items()]
-    variants = {name: dict(call.fields)}
+    struct = call.struct or call.kernel
+    functions = [_function(f"{_NAME}_{key}", value) for key, value in call.fields.items()]
+    variants = {_NAME: dict(call.fields)}
     if call.shared_fields:
-        variants[f"{name}_shared"] = {**call.fields, **call.shared_fields}
+        variants[f"{_NAME}_shared"] = {**call.fields, **call.shared_fields}
     is_any = any(_depends(field) for key, field in call.fields.items() if key != "images")
     images = call.fields.get("images")
     one_by_one = isinstance(images, Size) and not is_any and call.kernel in _OF_IMAGES
     if one_by_one:
         variants = {variant: {**fields, "images": 1} for variant, fields in variants.items()}
-    structs = [_struct(struct, variant, _initializer(fields, name, table)) for variant, fields in variants.items()]
-    places = [_place(one, place_of, one_by_one) for one in (call.output, *call.arguments)]
-    runs = [f"nnd_{call.kernel}_step(&{variant}, {', '.join(places)}, part);\n" for variant in variants]
+    structs = [_struct(struct, variant, _initializer(fields, _NAME, table)) for variant, fields in variants.items()]
+    operands = (call.output, *call.arguments)
+    places = ["0" if one is None else place_of(one) for one in operands]
+    given = [
+        "0" if one is None else f"p{number}{_of_image(one) if one_by_one else ''}"
+        for number, one in enumerate(operands)
+    ]
+    runs = [f"nnd_{call.kernel}_step(&{variant}, {', '.join(given)}, part);\n" for variant in variants]
     body = f"  {runs[0]}" if len(runs) == 1 else f"  if (part.count == 1) {runs[0]}  else {runs[1]}"
     if one_by_one:
         assert isinstance(images, Size)
         body = f"  for (nnd_size n = 0; n < call->sizes[{table.entry_of(images)}]; n++) {{\n{body}  }}\n"
-    text = (
-        f"\n/* {call.notes.get('what', call.kernel)} */\n"
-        + "".join((*functions, *(one for one in structs if _is_static(one))))
-        + f"{'' if is_any else 'static '}__attribute__((noinline)) void {name}_run"
-        + "(const void *context, struct nnd_part part) {\n"
-        + "  const struct nnd_call *call = context;\n"
-        + "".join(f"  {one}" for one in structs if not _is_static(one))
-        + body
-        + "}\n"
+    text = "".join(f"  {one}" for one in structs if not _is_static(one)) + body
+    entries = tuple(dict.fromkeys(_ENTRY.findall(text)))
+    text = _ENTRY.sub(lambda found: f"sizes[{entries.index(found[0])}]", text)
+    before = "".join((*functions, *(one for one in structs if _is_static(one))))
+    kinds = tuple("" if place == "0" else _kind_of(place) for place in places)
+    return _Step(str(call.notes.get("what", call.kernel)), _Body(before, text, kinds, is_any), tuple(places), entries)
+
+
+def _kind_of(place: str) -> str:
+    """Returns the type of a place, which begins with it."""
+    found = _KIND.match(place)
+    assert found, place
+    return found[1]
+
+
+def _run_alone(number: int, step: _Step) -> str:
+    """Returns the functions of a step that is like no other."""
+    text = _ENTRY_OF_BODY.sub(lambda found: step.entries[int(found[1])], step.body.text)
+    text = _POINTER.sub(lambda found: step.places[int(found[1])], text)
+    return _named(step.body.functions, f"step{number}") + _run(number, step, _named(text, f"step{number}"))
+
+
+def _shared(body: _Body, name: str) -> str:
+    """Returns the function that steps share."""
+    parameters = [f"{kind}p{number}" for number, kind in enumerate(body.kinds) if kind]
+    head = f"static __attribute__((noinline)) void {name}_run"
+    text = f"{head}(const nnd_size *sizes, {', '.join(parameters)}, struct nnd_part part) {{\n{body.text}}}\n"
+    return _named(body.functions + text, name)
+
+
+def _run_like(number: int, first: int, step: _Step) -> str:
+    """Returns the function of a step that shares what the step `first` does."""
+    places = [place for place, kind in zip(step.places, step.body.kinds, strict=True) if kind]
+    text, sizes = "", "0"
+    if step.entries:
+        text, sizes = f"  const nnd_size sizes[] = {{{', '.join(step.entries)}}};\n", "sizes"
+    return _run(number, step, f"{text}  step{first}_like_run({sizes}, {', '.join(places)}, part);\n")
+
+
+def _run(number: int, step: _Step, text: str) -> str:
+    return (
+        f"{'' if step.body.of_any_shape else 'static '}__attribute__((noinline)) void step{number}_run"
+        "(const void *context, struct nnd_part part) {\n"
+        f"  const struct nnd_call *call = context;\n{text}}}\n"
     )
-    return StepSource(text, is_any)
 
 
-def _place(one: Tensor | Array | None, place_of: PlaceOf, of_image: bool) -> str:
-    """Returns the address of a tensor, of its image n where images are done one by one, or of a constant."""
-    if one is None:
-        return "0"
-    if not of_image or not isinstance(one, Tensor):
-        return place_of(one)
-    return f"{place_of(one)} + n * {product((*one.shape[1:],)) if not one.is_blocked else _blocked_image(one)}"
+def _named(text: str, name: str) -> str:
+    return text.replace(_NAME, name)
+
+
+def _of_image(one: Tensor | Array) -> str:
+    """Returns what leads from a tensor to its image n, where images are done one by one."""
+    if not isinstance(one, Tensor):
+        return ""
+    return f" + n * {product((*one.shape[1:],)) if not one.is_blocked else _blocked_image(one)}"
 
 
 def _blocked_image(tensor: Tensor) -> str:

@@ -212,24 +212,24 @@ NND_INLINE void nnd_convolution_unit(const struct nnd_convolution_step *t, int p
 
 NND_INLINE void nnd_convolution_any(const struct nnd_convolution_step *t, int planar, struct nnd_convolution_data d,
                                     struct nnd_part part) {
-  const nnd_size panels = nnd_full_panels(nnd_blocks(t->out_channels)) + 1;
+  const nnd_size panels = nnd_full_panels(nnd_blocks(t->out_channels)) + 1, all = t->images * t->y.out_size;
+  const int few = all < NND_FEW_ROWS;
   nnd_size first, last;
-  if (t->images * t->y.out_size < NND_FEW_ROWS) {
-    const nnd_size all = t->images * t->y.out_size;
-    nnd_share(panels * all * NND_ROW_SHARES, part, &first, &last);
-    for (nnd_size at = first; at < last;) {
-      const nnd_size unit = at / NND_ROW_SHARES, from = at % NND_ROW_SHARES;
-      const nnd_size to = nnd_min(NND_ROW_SHARES, from + last - at);
-      nnd_convolution_unit(t, planar, unit / all, unit % all, from, to, d);
-      at += to - from;
+  nnd_share(few ? panels * all * NND_ROW_SHARES : all, part, &first, &last);
+  const nnd_size rows = last - first, end = few ? rows : rows * panels;
+  for (nnd_size i = 0; i < end;) { /* one call, for where it is not known which of these it is, each is much code */
+    nnd_size panel, unit, from = 0, to = NND_ROW_SHARES;
+    if (few) {
+      const nnd_size at = (first + i) / NND_ROW_SHARES;
+      from = (first + i) % NND_ROW_SHARES, to = nnd_min(NND_ROW_SHARES, from + end - i);
+      panel = at / all, unit = at % all;
+    } else if (t->panels_outside) {
+      panel = i / rows, unit = first + i % rows;
+    } else {
+      panel = i % panels, unit = first + i / panels;
     }
-    return;
-  }
-  nnd_share(t->images * t->y.out_size, part, &first, &last);
-  const nnd_size rows = last - first;
-  for (nnd_size i = 0; i < rows * panels; i++) {
-    if (t->panels_outside) nnd_convolution_unit(t, planar, i / rows, first + i % rows, 0, NND_ROW_SHARES, d);
-    else nnd_convolution_unit(t, planar, i % panels, first + i / panels, 0, NND_ROW_SHARES, d);
+    nnd_convolution_unit(t, planar, panel, unit, from, to, d);
+    i += few ? to - from : 1;
   }
 }
 
