@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backends for GPUs keep the promises of the interface: building anywhere, running where a GPU is."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import onnx_ir as ir
 import pytest
+from nndeploy_cudnn import support as cudnn_support
+from nndeploy_cudnn.planner import Planner
 from nndeploy_cudnn.plugin import Plugin as Cudnn
 from nndeploy_tensorrt.plugin import Plugin as TensorRt
 from nndeploy_triton.plugin import Plugin as Triton
 
 from nndeploy.cuda import cuda_unavailable
 from nndeploy.plugin.interface import Backend, BuildOptions, Support
-from nndeploy.target.target import target_from_toml
+from nndeploy.target.target import Gpu, target_from_toml
 from nndeploy.testing import CASES, Case, GpuConformance
 from nndeploy.testing.conformance import check_artifact, is_one_line
 
@@ -40,8 +44,28 @@ LEAST_TAKEN = {"tensorrt": 1 / 3, "cudnn": 1 / 5, "triton": 1 / 3}
 """The share of the suite's small models that a backend takes whole; many are of integers, strings, sequences."""
 
 
+@pytest.fixture(scope="module")
+def asked_planners() -> Iterator[dict[Gpu, Planner]]:
+    """The children of cuDNN that answer `supports` for all cases: each takes half a second to start."""
+    planners: dict[Gpu, Planner] = {}
+    yield planners
+    for planner in planners.values():
+        planner.close()
+
+
 @pytest.fixture(params=[TensorRt, Cudnn, Triton], ids=lambda plugin: plugin.name)
-def plugin(request: pytest.FixtureRequest) -> Backend:
+def plugin(
+    request: pytest.FixtureRequest, asked_planners: dict[Gpu, Planner], monkeypatch: pytest.MonkeyPatch
+) -> Backend:
+    """A backend; each build of cuDNN's starts a child of its own, for what they make is compared."""
+
+    @contextmanager
+    def shared(gpu: Gpu) -> Iterator[Planner]:
+        if gpu not in asked_planners:
+            asked_planners[gpu] = Planner(gpu)
+        yield asked_planners[gpu]
+
+    monkeypatch.setattr(cudnn_support, "planner_for", shared)
     found: Backend = request.param()
     probe = found.probe(BOX)
     if not probe.can_build:
@@ -75,7 +99,7 @@ def test_what_is_taken_builds_without_a_gpu_and_again_to_the_same_bytes(
 
 
 def test_much_of_the_suite_is_taken(plugin: Backend) -> None:
-    asked = CASES[::3]  # each costs a process that asks the library
+    asked = CASES[::3]  # of TensorRT each costs a process that asks the library
     taken = [case.name for case in asked if all(a.ok for a in plugin.supports(case.model(), BOX, BuildOptions()))]
     assert len(taken) >= len(asked) * LEAST_TAKEN[plugin.name], taken
 

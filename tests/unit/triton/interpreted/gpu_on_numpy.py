@@ -6,10 +6,12 @@ model -> lowering, fusion, plan -> session over `HostDriver` -> each launch runs
 (test_triton_interpreter.py starts it).
 """
 
+import inspect
 import os
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from nndeploy_triton.kernel_specs import KernelSpec
 from nndeploy_triton.session import TritonSession, open_session
 from nndeploy_triton.steps.step import Tile, TritonStep
 from onnx import shape_inference
+from triton.language.core import is_builtin
+from triton.runtime import interpreter
 
 from nndeploy.cuda.current_driver import injected_driver
 from nndeploy.plugin.interface import Artifact, OpenOptions
@@ -42,6 +46,23 @@ POINTER_TYPES = {
     "*fp16": "fp16", "*fp32": "fp32", "*fp64": "fp64", "*u8": "u8", "*i8": "i8", "*i16": "i16", "*u16": "u16",
     "*i32": "i32", "*u32": "u32", "*i64": "i64", "*u64": "u64", "*bf16": "bf16",
 }  # fmt: skip
+
+
+@cache
+def builtin_names(owner: Any) -> list[str]:
+    """Returns the names of Triton's builtins in a module or class, asked for before anything is patched there."""
+    return [name for name, member in inspect.getmembers(owner) if is_builtin(member)]
+
+
+def patch_builtins(owner: Any, builder: Any, scope: Any) -> None:
+    """Does what Triton's `_patch_builtin` does; that one looks at each member of Triton in each call of a function."""
+    for name in builtin_names(owner):
+        member = getattr(owner, name)
+        if is_builtin(member):
+            interpreter._patch_attr(owner, name, member, builder, scope)
+
+
+interpreter._patch_builtin = patch_builtins
 
 
 class Memory:
