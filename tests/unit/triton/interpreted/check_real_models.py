@@ -37,6 +37,6 @@ def test_voice_activity_of_any_length_from_one_artifact() -> None:
     optimise(model, ranges)
     inputs = {value.name: sample[f"in{number}"] for number, value in enumerate(model.graph.inputs)}
     with session_on_gpu(model, Interpreter(), ranges) as session:
-        for length in (1, 133):  # the least, and past the largest tile of 128; what comes later does not change what came before
+        for length in (1, 133):  # the least, and past a tile of 128; what comes later does not change what came before
             speech, *_ = session.run({**inputs, "speech": inputs["speech"][:, :length]}).values()
             np.testing.assert_allclose(speech.numpy(), sample["out0"][:, :length], rtol=1e-5, atol=1e-5)
