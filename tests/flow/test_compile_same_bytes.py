@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
-SCRIPT = "import sys, nndeploy; nndeploy.compile_model(sys.argv[1], sys.argv[2], decisions=sys.argv[3])"
+SCRIPT = """
+import sys, nndeploy
+from pathlib import Path
+nndeploy.compile_model(sys.argv[1], sys.argv[2], nndeploy.CompileOptions(decisions=Path(sys.argv[3])))
+"""
 
 
 def compiled(model: Path, folder: Path, seed: str) -> str:
