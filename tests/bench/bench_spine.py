@@ -51,7 +51,7 @@ if sys.argv[1] == "bundle":
         from nndeploy_openvino.library import openvino
         openvino()
     start = time.perf_counter()
-    program = nndeploy.runtime.program.load_bundle(sys.argv[3], threads=1)
+    program = nndeploy.runtime.program.load_bundle(sys.argv[3], nndeploy.LoadOptions(threads=1))
     outputs = program.run(inputs)
 else:
     import onnxruntime

@@ -29,7 +29,7 @@ import sys, onnx.parser, numpy as np, nndeploy
 model = onnx.parser.parse_model(
     '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] z) { y = Add(x, x) z = Relu(y) }'
 )
-report = nndeploy.compile_model(model, sys.argv[1], backends=["numpy-example"])
+report = nndeploy.compile_model(model, sys.argv[1], nndeploy.CompileOptions(backends=("numpy-example",)))
 assert {node.backend for node in report.nodes} == {"numpy-example"}, report.nodes
 with nndeploy.load_bundle(sys.argv[1]) as program:
     print(program.run({"x": np.array([1, -1], np.float32)})["z"].tolist())
