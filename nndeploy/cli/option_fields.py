@@ -13,9 +13,9 @@ from nndeploy.options.described import Described, default_of, described_fields
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def options_of(options: type[Any], *, without: frozenset[str] = frozenset()) -> Callable[[Command], Command]:
-    """Returns a decorator that adds an option to a command for each described field but those of `without`."""
-    made = [_option(field, one) for name, (field, one) in described_fields(options).items() if name not in without]
+def options_of(options: type[Any]) -> Callable[[Command], Command]:
+    """Returns a decorator that adds an option to a command for each described field."""
+    made = [_option(field, one) for field, one in described_fields(options).values()]
 
     def decorate(command: Command) -> Command:
         for option in reversed(made):

@@ -87,7 +87,7 @@ def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None
     item = item_of(plan)
     passed(pace_library, item, 100 * MS)
     assert item.workers[0].sleeps == 3  # behind the last operator nothing follows
-    assert item.workers[0].slept >= 80 * MS
+    assert item.workers[0].slept + item.times.sum() >= 80 * MS  # on a busy machine nothing at all may take long too
     assert item.workers[0].slept - sum(item.late) <= 90 * MS  # 100 less the last operator's 10
 
 
@@ -108,7 +108,7 @@ def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
     pace_library.passes(0)
     slept = item.workers[0].slept
     pace_library.end()
-    assert slept >= 50 * MS
+    assert slept + item.times[0] >= 50 * MS  # on a busy machine nothing at all may take long too
     assert slept - sum(item.late) <= 51 * MS  # 150 less the 99 that are to come
 
 
@@ -117,9 +117,7 @@ def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibra
     plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
     pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 170 * MS)
-    pace_library.passes(
-        0
-    )  # 40 ms for what takes 20, after runs that took as planned: the other 80 will take 133 of 130
+    pace_library.passes(0)  # 40 ms for what takes 20, after runs that took as planned: the other 80 take 133 of 130
     pace_library.end()
     assert item.workers[0].sleeps == 0
 
@@ -131,9 +129,7 @@ def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(pace_librar
         memory = PlanMemory(plan, np.arange(4), stretch)
         item.take(memory)
         pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 25 * MS, 140 * MS)
-        pace_library.passes(
-            0
-        )  # the other 75 take 75 or, at (0.1 * 3 + 0.25) / (0.1 + 0.25), 118 of the 115 that are left
+        pace_library.passes(0)  # the other 75 take 75 or, at (0.1 * 3 + 0.25) / (0.1 + 0.25), 118 of 115 that are left
         pace_library.end()
         assert item.workers[0].sleeps == sleeps
 
