@@ -134,7 +134,8 @@ def _dumped(context: click.Context) -> str:
     for parameter in context.command.params:
         name = parameter.name or ""
         value = context.params.get(name)
-        if name in ("config", "dump_config", "model") or value in (None, (), False) or value == parameter.default:
+        default = False if value is False and not parameter.secondary_opts else parameter.default  # click names none
+        if name in ("config", "dump_config", "model") or value in (None, ()) or value == default:
             continue
         lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
     return "".join(line + "\n" for line in lines)

@@ -55,6 +55,13 @@ def test_an_option_that_may_be_repeated_is_one_text_or_several(tmp_path, monkeyp
         assert capsys.readouterr().out.splitlines() == ['shape = ["x=1,2"]', "threads = 2"]
 
 
+def test_a_switch_that_was_turned_off_stays_off(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_text("fallback = false\npace = true\noptimise = true\n")
+    assert run_command(["compile", "m.onnx", "--config", "a.toml", "--dump-config"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["pace = true", "fallback = false"]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
