@@ -17,12 +17,11 @@ from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
-from nndeploy.cli.option_fields import given, options_of, sections_of
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.value_types import ANY_FILE
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Request
-from nndeploy.options.described import options_from
 from nndeploy.runtime.latency import Latencies
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
@@ -57,11 +56,15 @@ MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", 
 """What has no meaning with --accuracy, which asks every sample once."""
 
 
-SECTIONS = {
-    "What is measured": ("inputs", "iterations", "duration", "warmup", "operators"),
-    "MLPerf's LoadGen": ("scenario", *sections_of(Request)["MLPerf's LoadGen"], "output"),
-    **sections_of(LoadOptions),
-}
+SECTIONS = sections_of(
+    {
+        "What is measured": ("inputs", "iterations", "duration", "warmup", "operators"),
+        "MLPerf's LoadGen": ("scenario",),
+    },
+    Request,
+    {"MLPerf's LoadGen": ("output",)},
+    LoadOptions,
+)
 
 
 @click.command("bench", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -109,7 +112,7 @@ def bench(
     first input is run, and the time of each operator is told with its rate. With --scenario LoadGen asks as MLPerf's
     rules say, and the exit code is 1 where its log does not say VALID.
     """
-    how = options_from(LoadOptions, given(LoadOptions, options))
+    how = options_given(LoadOptions, options)
     _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration, "operators": operators})
     if scenario is not None:
         from nndeploy.cli.bench_scenario import bench_scenario

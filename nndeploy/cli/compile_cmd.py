@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.help_sections import SectionedCommand
-from nndeploy.cli.option_fields import given, options_of, sections_of
+from nndeploy.cli.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
@@ -60,11 +60,12 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
     return values
 
 
-SECTIONS = {
-    **sections_of(CompileOptions, CompileLimits),
-    "Output": ("output", "as_json", "dry_run", "verbose"),
-    "Configuration": ("config", "dump_config"),
-}
+SECTIONS = sections_of(
+    CompileOptions,
+    {"Output": ("output", "as_json", "verbose")},
+    CompileLimits,
+    {"Configuration": ("config", "dump_config")},
+)
 
 
 @click.command("compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -115,7 +116,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
             print_report(report, verbose=options["verbose"], dry_run=not is_written)
 
     try:
-        limits, asked = options_from(CompileLimits, given(CompileLimits, options)), given(CompileOptions, options)
+        limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
         options_from(CompileOptions, {name: text for name, text in asked.items() if name not in READ_BY_CHILD})
         with CompileProgress() as progress:
             report = compile_in_child(source, out, asked, limits, progress.event)

@@ -20,7 +20,7 @@ MAX_REASON = 160
 JUDGED = ("limits", "rows")
 """Rules whose notes hold figures of one output, which the report tells and the table does not."""
 NOT_COMPARED = "not compared"
-"""In the table; the reasons stand below it, as many submodels have the same."""
+"""What the table says; the reasons stand below it, because many submodels have the same."""
 
 
 class CompileProgress:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 GAP = "  "
-"""Between the columns of a plain table."""
+"""What stands between the columns of a plain table."""
 
 
 def may_escape(stream: Any) -> bool:

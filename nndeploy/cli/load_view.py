@@ -10,7 +10,7 @@ from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 COLUMNS_BESIDE = 40
-"""Of a terminal, what stands before the curve."""
+"""How many columns of a terminal stand before the curve."""
 LEAST_COLUMNS, MOST_COLUMNS = 20, 100
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Click's options made from described fields of dataclasses, and what a user gave, by field."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from nndeploy.cli.value_types import COMPLETED_BY
-from nndeploy.options.described import Described, default_of, described_fields
+from nndeploy.options.described import Described, Options, default_of, described_fields, options_from
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,13 +25,29 @@ def options_of(options: type[Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def sections_of(*options: type[Any]) -> dict[str, tuple[str, ...]]:
-    """Returns heading -> names of click's parameters, in the order of the fields."""
+def sections_of(*parts: type[Any] | Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Returns heading -> names of click's parameters, part by part: those of described fields, or given as they are."""
     sections: dict[str, tuple[str, ...]] = {}
-    for one in options:
-        for name, (_, described) in described_fields(one).items():
-            sections[described.section] = (*sections.get(described.section, ()), _parameter(name, described))
+    for part in parts:
+        for heading, names in (part if isinstance(part, Mapping) else _sections_of_fields(part)).items():
+            sections[heading] = (*sections.get(heading, ()), *names)
     return sections
+
+
+def _sections_of_fields(options: type[Any]) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {}
+    for name, (_, described) in described_fields(options).items():
+        sections.setdefault(described.section, []).append(_parameter(name, described))
+    return sections
+
+
+def options_given(options: type[Options], parameters: Mapping[str, Any]) -> Options:
+    """Returns the options that click's `parameters` say.
+
+    Raises:
+        NndeployError: a text has no meaning, or names what is not there.
+    """
+    return options_from(options, given(options, parameters))
 
 
 def given(options: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,11 @@ import click
 from nndeploy.cli.console import ms_text, print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
-from nndeploy.cli.option_fields import given, options_of, sections_of
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_edges import edges, write_plan
 from nndeploy.cli.pace_options import goal_of
 from nndeploy.cli.value_types import BOX
-from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
@@ -33,12 +32,14 @@ Examples:
 SHOWN = 12
 
 
-SECTIONS = {
-    **sections_of(PaceGoal),
-    "What is measured": ("runs", "estimate", "target"),
-    "Output": ("output", "shows_all", "page", "as_json"),
-    **sections_of(LoadOptions),
-}
+SECTIONS = sections_of(
+    PaceGoal,
+    {
+        "What is measured": ("runs", "estimate", "target"),
+        "Output": ("output", "shows_all", "page", "as_json"),
+    },
+    LoadOptions,
+)
 
 
 @click.command("pace", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -79,7 +80,7 @@ def pace(
     from nndeploy.errors import UsageError
     from nndeploy.pacing.achieved import achieved
 
-    goal, how = goal_of(options), options_from(LoadOptions, given(LoadOptions, options))
+    goal, how = goal_of(options), options_given(LoadOptions, options)
     check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that say how much pacing is granted, and what they mean."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
-from nndeploy.cli.option_fields import given, options_of
+from nndeploy.cli.option_fields import Command, given, options_of
 from nndeploy.cli.value_types import JSON_FILE
 from nndeploy.errors import DataError, UsageError
 from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-PACING = ("pace", "max_latency", "cpu_limit", "policy", "pace_plan")
-"""The parameters of `run` that have to do with pacing."""
 _GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
 _PLAN = click.option(
@@ -27,7 +23,7 @@ _PLAN = click.option(
 )  # fmt: skip
 
 
-def pace_options(command: _Command) -> _Command:
+def pace_options(command: Command) -> Command:
     """Adds the options that ask for pacing, say how much is granted, and name a plan."""
     return _PACE(options_of(PaceGoal)(_PLAN(command)))
 

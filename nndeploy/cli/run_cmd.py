@@ -16,14 +16,13 @@ import click
 from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import load
-from nndeploy.cli.option_fields import given, options_of, sections_of
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_options import PACING, pace_goal, pace_options
+from nndeploy.cli.pace_options import pace_goal, pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.cli.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.errors import CheckError, UsageError
-from nndeploy.options.described import options_from
-from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.run.options import RunOptions
 
 if TYPE_CHECKING:
@@ -41,13 +40,13 @@ Examples:
 """
 
 
-SECTIONS = {
-    "Inputs and outputs": ("inputs", "output", "resume", "unordered", "on_error", "nan"),
-    "Pipelines and batches": ("pipeline", "no_pipeline", "model", "batch", "batch_delay_ms"),
-    **sections_of(LoadOptions),
-    "Pacing": PACING,
-    "Figures": ("metrics", "metrics_port", "trace", "as_json", "verbose"),
-}
+SECTIONS = sections_of(
+    {"Inputs and outputs": ("inputs", "output"), "Pipelines and batches": ("pipeline", "no_pipeline")},
+    RunOptions,
+    {"Pacing": ("pace",)},
+    PaceGoal,
+    {"Pacing": ("pace_plan",), "Figures": ("metrics", "metrics_port", "trace", "as_json", "verbose")},
+)
 
 
 @click.command("run", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -91,7 +90,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
 
     if options["as_json"] and output == "-":
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
-    how = replace(options_from(RunOptions, given(RunOptions, options)), pace=pace_goal(options))
+    how = replace(options_given(RunOptions, options), pace=pace_goal(options))
     with ExitStack() as stack:
         loaded = opened_models(
             stack, bundle, options["pipeline"], how, load, takes_bundled_pipeline=not options["no_pipeline"]

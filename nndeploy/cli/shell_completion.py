@@ -75,7 +75,7 @@ else
 fi
 """
 WITHIN_WORDS = ":=@"
-"""Where bash takes a word apart, of what our values hold."""
+"""The characters of our values at which bash takes a word apart."""
 
 
 class OurZsh(ZshComplete):

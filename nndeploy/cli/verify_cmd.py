@@ -11,9 +11,8 @@ import click
 from nndeploy.cli.choices_json import choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.loading import BUNDLE, load
-from nndeploy.cli.option_fields import given, options_of
+from nndeploy.cli.option_fields import options_given, options_of
 from nndeploy.errors import CheckError, UsageError
-from nndeploy.options.described import options_from
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
@@ -40,7 +39,7 @@ def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_j
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")
-    how = options_from(LoadOptions, given(LoadOptions, options))
+    how = options_given(LoadOptions, options)
     found = verify_bundle(bundle, run=run, rtol=rtol, atol=atol, load=lambda path: load(path, how))
     if as_json:
         head = {"bundle": str(bundle), "size_bytes": found.size_bytes, "members": found.num_members}
