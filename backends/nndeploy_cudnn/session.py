@@ -35,7 +35,7 @@ from nndeploy_cudnn.program import (
 
 ALIGNMENT = 16  # bytes; what the plans were made for
 STEPS_WORTH_A_GRAPH = 4
-"""Below that, copying inputs and outputs to the arrays of a graph costs about what queueing the steps does."""
+"""Least steps worth a graph: with fewer, copying values to and from its arrays costs what queueing the steps does."""
 
 Arrays = Mapping[str, Sequence[DeviceArray]]
 """The arrays of a call by kind of binding: "input" and "output"."""

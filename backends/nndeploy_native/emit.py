@@ -75,7 +75,7 @@ EPILOGUE_OPERANDS = 3
 ELEMENTWISE_OPERANDS = 4
 
 _NAME = "$step"
-"""In place of the name of a step, whose number it does not depend on what it does."""
+"""Stands in place of the name of a step, because what a step does is independent of its number."""
 _ENTRY = re.compile(r"call->sizes\[\d+\]")
 _ENTRY_OF_BODY = re.compile(r"\bsizes\[(\d+)\]")
 _POINTER = re.compile(r"\bp(\d+)\b")

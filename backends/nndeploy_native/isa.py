@@ -56,7 +56,7 @@ ISAS = (
         16, 2, 28, "bf16",
     ),
 )  # fmt: skip
-"""Of each precision the widest first."""
+"""All sets of instructions, of each precision the widest first."""
 
 
 def isa_for(target: Target, precision: str = "fp32") -> Isa | None:

@@ -23,9 +23,9 @@ MAX_BYTES = 2**40
 MAX_RANK = 64
 MAX_ENTRIES = 2**20
 FORMAT, SHAPES_FORMAT = 3, 4
-"""Of an artifact: all shapes are fixed, or some are not."""
+"""Formats of an artifact: all shapes are fixed, or some are not."""
 FORMATS = ("fp32", "int32", "int64", "blocked fp32", "blocked bf16")
-"""Of a border: in ONNX's order but for the last two."""
+"""Forms of a border's values, in ONNX's order but for the last two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 GRAPH, OPSET_IMPORT = 7, 8
-"""Of a model."""
+"""Field numbers of a model."""
 NODE, INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT, SPARSE_INITIALIZER = 1, 5, 11, 12, 15
-"""Of a graph."""
+"""Field numbers of a graph."""
 INPUT, OUTPUT, NODE_NAME, OP_TYPE, ATTRIBUTE, DOMAIN = 1, 2, 3, 4, 5, 7
-"""Of a node."""
+"""Field numbers of a node."""
 VALUE_NAME, VALUE_TYPE = 1, 2
-"""Of an input or output of a graph."""
+"""Field numbers of an input or output of a graph."""
 TENSOR_NAME, SPARSE_VALUES = 8, 1
-"""Of a tensor; of a sparse one."""
+"""Field numbers of a tensor and of a sparse one."""
 _GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _LENGTH = 2
 _BLOCKS_DOMAIN = b"com.microsoft.nchwc"

@@ -29,7 +29,7 @@ SEGMENT_NS = 2 * BURST_NS
 """How long a segment is at least: shorter ones cost more than 2% (40 microseconds a cut and more)."""
 MOST_SEGMENTS = 16
 MOST_COST = 0.02
-"""Of a run's time, by which segments may take longer than the whole."""
+"""Share of a run's time by which segments may take longer than the whole."""
 _EVENT = re.compile(r"nndeploy/(\d+)_kernel_time")
 
 

@@ -18,7 +18,7 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 MOST_RUNS = 5
 MOST_SECONDS = 0.5
-"""Of runs that are measured, after which none more begins."""
+"""Time of measured runs after which no further one begins."""
 
 
 class NoPointsError(Exception):

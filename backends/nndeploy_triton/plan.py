@@ -20,7 +20,7 @@ from nndeploy.values.solving import SolvedSymbol, solved_from_json
 from nndeploy.values.types import NUMPY_DTYPES, numpy_dtype
 
 FORMAT, SHAPES_FORMAT = 1, 2
-"""Of a plan and of an artifact: all shapes are fixed, or some are not."""
+"""Formats of a plan and of an artifact: all shapes are fixed, or some are not."""
 PLAN_FILE = "plan.json"
 CONSTANTS_FILE = "constants.bin"
 ALIGNMENT = 256

@@ -46,7 +46,7 @@ MATRIX_TILES = (
     MatrixTile(16, 32, 32, 2, 2),
     MatrixTile(16, 16, 32, 1, 2),
 )
-"""From large to small. Tensor cores need at least 16 in each direction."""
+"""The tiles of products, from large to small. Tensor cores need at least 16 in each direction."""
 
 ELEMENTS_A_BLOCK = 1024
 ROW_ELEMENTS = 4096

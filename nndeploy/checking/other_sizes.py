@@ -17,7 +17,7 @@ from nndeploy.checking.likely_sizes import IMAGE, LENGTH, WAVE, kind_of, terms_o
 from nndeploy.values.types import TensorType, Value
 
 FACTORS = (0.25, 4.0)
-"""Of the elements of a sequence, or of a picture: a fourth, and four times as many."""
+"""Factors of the number of elements of a sequence or picture: a fourth, and four times as many."""
 _STRIDE = 32
 
 

@@ -17,16 +17,16 @@ from nndeploy.comparison.judge import row_groups, share_without_partner
 from nndeploy.values.types import Value, ValueType, dtype_name
 
 FACTOR = 4.0
-"""Of root mean squares and shares, which vary little from engine to engine.
+"""Factor that root mean squares and shares may exceed the spread by: they vary little from engine to engine.
 
 OpenVINO 2026.4, which fuses what stands between two quantisations into one, is 2.0 to 3.2 times as far off as the
 farthest of the others (mobilenet_v2, resnet18, vit and yolov8n quantised statically, random weights, 2026-11-22).
 """
 FACTOR_OF_LARGEST = 5.0
-"""Of the largest difference, which is that of one element."""
+"""Factor that the largest difference may exceed the spread by: it is that of one element."""
 
 STEP = 1 / 255
-"""Of a quantised float output, relative to its largest element."""
+"""Quantisation step of a quantised float output, relative to its largest element."""
 LARGEST_STEPS, RMS_STEPS = 2.0, 0.5
 """A quantised network is always granted two steps of single elements, and half a step of all together."""
 INTEGER_STEPS, INTEGER_RMS = 1.0, 0.25
@@ -34,7 +34,7 @@ INTEGER_STEPS, INTEGER_RMS = 1.0, 0.25
 LEAST_OFF = 1 / 16
 UNMATCHED = 0.02
 ROWS_OF_ONE = 10
-"""Of at least so many results one may be without a partner: the last before the cut."""
+"""Least number of results of which one may be without a partner: the last before the cut."""
 
 _STEPPED = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 Outputs = Mapping[str, Value]

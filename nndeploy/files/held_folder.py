@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 PREFIX, SUFFIX = "nndeploy-", ".held"
-"""Of the names of all folders that are locked."""
+"""Beginning and end of the names of all folders that are locked."""
 
 _swept = set[str]()
 

@@ -27,7 +27,7 @@ from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.values.types import VALUE_TYPE, ValueType
 
 _LARGE_BYTES = 4096
-"""Above what any shape, axes or similar tensor has, which inference must see."""
+"""Least size of a large tensor: more than any shape, axes or similar tensor has, which inference must see."""
 
 
 def without_large_weights(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, onnx.TensorProto]]:

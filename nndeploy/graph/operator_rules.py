@@ -120,7 +120,7 @@ class _AnyDomain(Set[str]):
 
 
 ANY_DOMAIN: Set[str] = _AnyDomain()
-"""For `extra_domains`: the operator of this machine named libraries, and they know which domains they implement."""
+"""Value of `extra_domains` that allows all: the operator of this machine named libraries, which know their domains."""
 
 
 def _why_not(domain: str) -> str:

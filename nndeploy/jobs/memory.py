@@ -7,7 +7,7 @@ import resource
 from pathlib import Path
 
 MEMORY_SHARE = 0.75
-"""Of the memory of the machine, for a compile."""
+"""Share of the machine's memory that a compile may take."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 

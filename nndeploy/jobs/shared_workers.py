@@ -15,7 +15,7 @@ from pathlib import Path
 from nndeploy.jobs.workers import ChildWorkers
 
 SECONDS_LIMIT = 600.0
-"""Of each call to a library, as the command's --time-limit is by default."""
+"""Time limit of each call to a library, the same as the default of the command's --time-limit."""
 IDLE_SECONDS = 60.0
 
 _lock = threading.Lock()

@@ -14,7 +14,7 @@ from nndeploy.pacing.load_curve import Timeline
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
-"""Of the inputs of a run."""
+"""The shapes of all inputs of a run."""
 
 
 def num_elements(shapes: Shapes) -> int:
@@ -35,13 +35,13 @@ END_NS = 0.4e6
 MOST_END = 0.03
 """What a run still does behind its last operator, and at most which share of the budget is kept for that."""
 MOST_RESERVE = 0.06
-"""Of the budget: rare hold-ups that are longer would cost every run a load that is so much higher."""
+"""Largest share of the budget kept in reserve: longer hold-ups are rare, and more would raise the load of every run."""
 STRETCH_LEARNT = 0.3
-"""Of how much longer than planned the last run's work took, for the next one."""
+"""Weight of the last run's stretch, how much longer than planned its work took, in the estimate for the next run."""
 KEPT_TIMES = 1000
 """Runs of which the times of every operator are kept where runs are only timed."""
 KEPT_TIMELINES = 31
-"""Of the last runs at a shape, of which one is shown."""
+"""How many of the last runs at a shape keep their timeline, of which one is shown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,7 +44,7 @@ WAITING_SECONDS = 0.1
 """What runs did is looked at once so many have ended, or one so long ago: it takes 0.1 ms behind a run whose operators
 left nothing of Python in the caches, and hardly more for several."""
 FIRST_RESERVE = 0.03
-"""Of the budget, before there were runs."""
+"""Share of the budget that is kept in reserve before there were runs."""
 MOST_SHAPES = 64
 SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""

@@ -24,10 +24,10 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _STEPS = 8
 _STEP = 1.5
-"""By which work and delay together grow from one step of the worth to the next; the last step has no end."""
+"""Factor by which work and delay together grow from one step of the worth to the next; the last step has no end."""
 _NO_END = 1e15
 _ROUNDING = 1e-9
-"""Of the total."""
+"""Rounding error that is allowed, as a share of the total."""
 
 
 def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: float) -> _Array:

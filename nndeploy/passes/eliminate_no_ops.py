@@ -32,7 +32,7 @@ from nndeploy.graph.operators import int_attribute, is_inference_dropout, operan
 from nndeploy.passes.model_pass import NodePass
 
 FAR = 2**31 - 1
-"""Where exporters end a Slice that takes all."""
+"""The end that exporters write for a Slice that takes all."""
 MAX_CONSTANT_SIZE = 1 << 16
 """Elements that are looked at to find only zeros or ones."""
 

@@ -21,7 +21,7 @@ from nndeploy.passes.fold_constants import FoldConstants
 from nndeploy.passes.model_pass import NodePass
 
 MAX_TABLE_SIZE = 1 << 18
-"""As much as is always folded: 1 MiB of floats."""
+"""Largest table, in elements: 1 MiB of floats, which is as much as is always folded."""
 
 
 class MoveGatherDown(NodePass):

@@ -26,10 +26,10 @@ API_VERSION = 1
 DEVICE_KINDS = ("cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
 OWN_KERNELS_TIER = 3
-"""Of backends that are compiled for each model."""
+"""Tier of backends whose kernels are compiled for each model."""
 FALLBACK_TIER = 4
 LAST_RESORT_TIER = 5
-"""Of who is there so that every model runs; a call may take half a minute."""
+"""Tier of backends that are there so that every model runs; a call may take half a minute."""
 
 Json: TypeAlias = Any
 """Plain data: None, bool, int, float, str, list and dict with str keys."""

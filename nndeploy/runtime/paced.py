@@ -45,7 +45,7 @@ class Pacing:
     library: PaceLibrary
     goal: PaceGoal
     operators: Mapping[str, Operators]
-    """By submodel; empty where the bundle does not say."""
+    """The operators of each submodel; empty where the bundle does not say."""
     plan: PacePlanFile | None = None
 
     def wanted(self, submodel: str) -> Callable[[str], bool] | None:

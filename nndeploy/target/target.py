@@ -29,7 +29,7 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 
 
 ANY_VERSION = ""
-"""Of a library that a box has, where nobody says which."""
+"""The version of a library that a box has where nobody says which one it is."""
 MAX_GPUS = 64
 MAX_RATE = 10**18
 _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")

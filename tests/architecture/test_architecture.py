@@ -4,10 +4,12 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,20 @@ def test_modules_and_rooms_form_no_circles_and_no_file_lies_loose() -> None:
     assert circles_of(imports_of(modules)) == []
     loose = {name for name, path in modules.items() if name.count(".") == 1 and path.name != "__init__.py"}
     assert loose == {"nndeploy.__main__", "nndeploy.errors", "nndeploy.version"}
+
+
+def test_what_a_constant_or_field_is_stands_in_a_sentence_that_names_it() -> None:
+    """A text behind an assignment is read alone, in an editor: "Of a graph." says nothing there."""
+    begins = re.compile(r"(Of|By|From|Above|Below|Beyond|Behind|Between|Within) ")
+    telegrams = [
+        f"{path.relative_to(REPOSITORY)}:{said.lineno}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef)
+        for before, said in pairwise(node.body)
+        if isinstance(before, ast.Assign | ast.AnnAssign)
+        and isinstance(said, ast.Expr)
+        and isinstance(said.value, ast.Constant)
+        and begins.match(str(said.value.value))
+    ]
+    assert telegrams == []

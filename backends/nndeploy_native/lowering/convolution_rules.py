@@ -22,7 +22,7 @@ from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 AnyDim = TypeVar("AnyDim", int, Dim)
 
 MAX_FIRST_CHANNELS = 4
-"""With so few input channels a plain tensor is read as it is: blocks would be mostly padding."""
+"""Most input channels with which a plain tensor is read as it is: blocks would be mostly padding."""
 
 
 def convolution(node: ir.Node, context: Context) -> None:

@@ -24,7 +24,7 @@ MEASURED = frozenset((WIDE_1, WIDE_2, WIDE_4))
 """Which have costs that blocks are chosen by."""
 PACKING = frozenset((PACK_INPUT, PACK_WEIGHTS))
 ACTIVATIONS = ("none", "relu", "sigmoid", "tanh", "silu", "hardswish", "gelu")
-"""By the number in a row's flags."""
+"""The activations, in the order of the numbers in a row's flags."""
 
 _DOT_ROWS, DOT_COLUMNS, _THIN_ROWS, THIN_K = 4, 6, 24, 8
 

@@ -21,7 +21,7 @@ class Context(Protocol):
 AnyContext = TypeVar("AnyContext", bound=Context)
 Rules = Mapping[str, Callable[[ir.Node, AnyContext], None]]
 MakeContext = Callable[[int, Mapping[str, DimRange], Iterable[str]], AnyContext]
-"""Of an operator set, the ranges of symbolic sizes, and the names of the model's values."""
+"""Makes a context of an operator set, the ranges of symbolic sizes, and the names of the model's values."""
 
 
 def refusal_of(

@@ -15,10 +15,10 @@ from nndeploy.checking.likely_sizes import BATCH, IMAGE, LENGTH, WAVE, kind_of
 from nndeploy.values.types import DimRange, TensorType, Value
 
 STEPS = (1, 32)
-"""Of the sizes of images, in the order in which they are tried: arms of a U-net are only equal at multiples."""
+"""Steps of the sizes of images, in the order in which they are tried: arms of a U-net are only equal at multiples."""
 _USUAL = {BATCH: (1, 4), IMAGE: (32, 1536), LENGTH: (64, 4096), WAVE: (1024, 65536)}
 _MOST_IMAGES = 32
-"""Where nothing else is open: the largest value of all that may come must be one that kernels can count."""
+"""Most images where nothing else is open: the largest value of all that may come must be one that kernels can count."""
 
 AssumedRanges = Mapping[int, Mapping[str, DimRange]]
 """Step of the sizes of images -> symbol -> range."""

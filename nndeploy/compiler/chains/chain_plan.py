@@ -108,7 +108,7 @@ def pieces_of(plan: ChainPlan) -> list[Piece]:
 
 
 MAX_BYTES_LOOKED_AT = 512
-"""Of constants: those that decide what a backend takes (shapes, axes, scales) are smaller."""
+"""Largest constant that is looked at: those that decide what a backend takes (shapes, axes, scales) are smaller."""
 
 
 def _fingerprint(model: ir.Model) -> str:

@@ -28,7 +28,7 @@ STEP_OF = {f"optimised, usual sizes in steps of {step}": step for step in STEPS}
 WHOLE_MODEL_TIERS = (1, 4)
 """Tiers of backends that have fusions of their own for whole models."""
 MIN_SHARE = 0.1
-"""Of the compute: who takes less cannot make the whole much faster by being asked first."""
+"""Least share of the compute: who takes less cannot make the whole much faster by being asked first."""
 MIN_SHARE_OF_OWN_KERNELS = 0.5
 """A backend that is compiled for each model is only put first where it has most of the compute."""
 

@@ -18,9 +18,9 @@ from nndeploy.processors.arrays import Samples, vector_from_value
 from nndeploy.processors.parameters import Range
 
 ZERO_CROSSINGS = 32
-"""Of the sinc, on each side of its middle."""
+"""How many zero crossings of the sinc are used on each side of its middle."""
 CUTOFF = 0.945
-"""Of half of the lower rate."""
+"""Cutoff frequency, as a share of half of the lower rate."""
 KAISER_BETA = 8.6
 """80 dB of attenuation in the stop band (Kaiser's formula: 0.1102 (A - 8.7))."""
 MAX_PHASES = 1 << 14

@@ -32,7 +32,7 @@ END_SECONDS = 0.3
 
 
 MAX_LATENCIES = 1 << 17
-"""Of which percentiles are taken; a longer stream is sampled evenly."""
+"""Largest number of latencies that percentiles are taken of; a longer stream is sampled evenly."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ SHORT_NS = 50_000
 """A task that usually takes less is over before a thread that is woken has begun."""
 
 WEIGHT = 0.25
-"""Of a new measurement in what is usual."""
+"""Weight of a new measurement in what is usual."""
 
 FADING = 0.9
 """What is left of sums each time that they are looked at."""

@@ -29,9 +29,9 @@ from nndeploy.target.target import num_cores
 
 BASELINE_ITEMS = 5
 ITEMS_OF_A_PLAN = 8
-"""After so many items the plan is made anew."""
+"""Number of items after which the plan is made anew."""
 MOST_ITEM_RESERVE = 0.25
-"""Of the budget: an item is held up in every stage, by those of other items too."""
+"""Largest share of the budget kept in reserve: an item is held up in every stage, by those of other items too."""
 KEPT_ITEMS = 32
 """Items of whose stages the plan takes the medians."""
 KEPT_LATENCIES = 100_000

@@ -27,13 +27,13 @@ from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.records import Record
 
 ROOM = 0.5
-"""Of a core, by which what runs may exceed the cores: shares are estimates."""
+"""Part of a core by which what runs may exceed the cores: shares are estimates."""
 
 HOLD_NS = 5_000_000
 """If one that should have been short is not over by then, another thread takes what waits."""
 
 LIMITING = 0.9
-"""Of the time that the cores need for all work of a record; a stage that takes longer, over its workers, limits."""
+"""Share of the cores' time for all work of a record: a stage that takes longer, over its workers, limits."""
 
 LOOK_EVERY = 32
 """Tasks, after which it is decided anew which stage limits."""

@@ -23,7 +23,7 @@ from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_t
 TOML = "pipeline/pipeline.toml"
 FILES = "pipeline/files.json"
 MAX_NAMED_BYTES = 64 << 20
-"""Of a file that a pipeline names."""
+"""Largest size of a file that a pipeline names."""
 MAX_FILES_JSON = 1 << 20
 
 

@@ -35,7 +35,7 @@ class Loaded:
     types: Mapping[str, ValueType]
     """The types of the fields that the first models take, where the source's items are those fields."""
     pacing: StreamPacing | None = None
-    """Of a pipeline; a bundle that runs alone is paced run by run."""
+    """The pacing of a pipeline; a bundle that runs alone is paced run by run."""
 
     @property
     def last_fields(self) -> tuple[str, ...]:

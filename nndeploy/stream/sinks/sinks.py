@@ -196,7 +196,7 @@ class FolderSink:
     """A folder with the files of each item, `<index>_<stem>.npz`; of one that failed, `<index>_<stem>.error.json`."""
 
     SUFFIXES: ClassVar[tuple[str, ...]] = (".npz",)
-    """Of the files of an item."""
+    """The suffixes of the files of an item."""
 
     def __init__(self, path: Path, resumables: Resumables | None = None) -> None:
         """Opens or makes the folder; with `resumables` it may be resumed, and is appended to them.

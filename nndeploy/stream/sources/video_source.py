@@ -35,7 +35,7 @@ DEMUXERS = {
 SUFFIXES = tuple(DEMUXERS)
 MAX_FILE_BYTES = 1 << 40
 MAX_DAMAGED_PACKETS = 1000
-"""In a row; more of them and the rest of the file is one error."""
+"""Most damaged packets in a row: after more of them the rest of the file is one error."""
 
 
 def require_av() -> None:
