@@ -27,6 +27,7 @@ setup: .venv/ready ## make .venv and install the project into it
 	$(FOUND_PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m nndeploy_kernels.build
 	@touch $@
 
 demo: $(if $(wildcard .venv/ready),,build/demo-env/ready) ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed

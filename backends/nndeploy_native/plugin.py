@@ -2,6 +2,7 @@
 """Own kernels on CPUs: compiled ahead of time from C, run with nothing but libc and numpy."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,13 +52,24 @@ class Plugin:
         return supports(model, target, options)
 
     def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
-        """Returns the library for the target's widest instruction set, with its constants and plan.
+        """Returns a plan, or where the kernel library lacks a step a library for the target's instruction set.
 
         Raises:
             BuildRefusedError: a node has no kernel, there is no compiler, or the target is too old.
         """
-        from nndeploy_native.build import build, machine_of
+        from nndeploy_kernels.loading import installed
 
+        from nndeploy.errors import BuildRefusedError
+        from nndeploy.target.target import WINDOW_BUFFER, host_target
+        from nndeploy_native.build import build, machine_of
+        from nndeploy_native.plan_build import build_plan
+        from nndeploy_native.plan_session import checked
+
+        if installed(host_target(), options.precision) is not None:
+            buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
+            with suppress(BuildRefusedError):
+                artifact = build_plan(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes)
+                return checked(artifact)
         return build(submodel, machine_of(target, options), options.ranges, workdir)
 
     def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
@@ -73,9 +85,24 @@ class Plugin:
             UnavailableError: this machine lacks an instruction that the kernels use.
             BundleError: the artifact is malformed.
         """
+        from nndeploy_native.plan_document import PLAN_FORMAT
+        from nndeploy_native.plan_session import open_plan
         from nndeploy_native.session import open_session
 
-        return open_session(files, metadata, options)
+        return (open_plan if metadata.get("format") == PLAN_FORMAT else open_session)(files, metadata, options)
+
+    def steps_here(
+        self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]
+    ) -> Sequence[Mapping[str, int | str]] | None:
+        """Returns the steps of a plan with the windows that this machine chooses; a library tells its own.
+
+        Raises:
+            BundleError: the artifact is malformed.
+        """
+        from nndeploy_native.plan_document import PLAN_FORMAT
+        from nndeploy_native.plan_session import steps_here
+
+        return steps_here(files, metadata) if metadata.get("format") == PLAN_FORMAT else None
 
     def build_pace_library(self, arch: str, workdir: Path) -> bytes:
         """Returns the library of delays for an architecture.

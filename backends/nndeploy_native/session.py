@@ -6,10 +6,6 @@ written into fresh arrays. Before the library is opened, the machine must show e
 """
 
 import ctypes
-import math
-import os
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,8 +17,8 @@ from nndeploy.pacing.item import PACE_VERSION
 from nndeploy.plugin.interface import Json, OpenOptions, PacePoint
 from nndeploy.target.target import host_target, unmet
 from nndeploy.values.types import Value
+from nndeploy_native.native_memory import ALIGNMENT, OutputMemory, address_of, aligned_copy, aligned_zeros
 from nndeploy_native.plan import (
-    ALIGNMENT,
     CONSTANTS_FILE,
     FORMAT,
     LIBRARY_FILE,
@@ -34,13 +30,10 @@ from nndeploy_native.plan import (
 )
 from nndeploy_native.plan_check import check_plan
 from nndeploy_native.shape_tables import ShapeTable, ShapeTables
+from nndeploy_native.worker_pool import WorkerPool
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-KEPT_OUTPUTS = 4
-"""Memories of each output that are kept for later calls."""
-_REFERENCES_OF_FREE = 4
-"""References to bytes that nobody else holds: the list, the array in them, the loop's variable, the argument."""
 _DTYPES = {
     "fp32": np.float32, "int32": np.int32, "int64": np.int64, "blocked fp32": np.float32, "blocked bf16": np.uint16,
 }  # fmt: skip
@@ -104,13 +97,13 @@ class NativeSession:
         self._plan = plan
         self._files = files
         constants = np.frombuffer(files[CONSTANTS_FILE], np.uint8)
-        self._constants = _aligned_copy(constants) if _address(constants) % ALIGNMENT else constants
+        self._constants = aligned_copy(constants) if address_of(constants) % ALIGNMENT else constants
         self._inputs = [_Input(border) for border in plan.inputs]
         self._slots: list[_Slot] = []
         library = library_from_bytes(bytes(files[LIBRARY_FILE]))
         try:
             self._run = library.nnd_run
-            self._pool = _Pool(library, num_threads)
+            self._pool = _pool_of(library, num_threads)
             self._tables = ShapeTables(plan, library)
         except AttributeError as err:
             raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
@@ -188,10 +181,10 @@ class _Input:
         if array.shape != self._shape and (self._shape is not None or array.ndim != self._rank):
             expected = self._shape if self._shape is not None else f"{self._rank} axes"
             raise InputError(f"input {self.name!r}: expected {expected}, got {array.shape}")
-        address = _address(array)
+        address = address_of(array)
         if self._is_blocked and address % ALIGNMENT:
-            array = _aligned_copy(array.reshape(-1).view(np.uint8))
-            address = _address(array)
+            array = aligned_copy(array.reshape(-1).view(np.uint8))
+            address = address_of(array)
         return array, address
 
 
@@ -200,12 +193,12 @@ class _Slot:
 
     def __init__(self, plan: NativePlan, constants: _Array, num_threads: int) -> None:
         self._num_threads = num_threads
-        self._arena = _aligned_zeros(0)
+        self._arena = aligned_zeros(0)
         self._table: ShapeTable | None = None
         self._inputs = (ctypes.c_void_p * max(1, len(plan.inputs)))()
         self._outputs = (ctypes.c_void_p * max(1, len(plan.outputs)))()
-        self._memories = [_OutputMemory(border) for border in plan.outputs]
-        self._call = _Call(self._inputs, self._outputs, _address(constants))
+        self._memories = [OutputMemory(border.name, _DTYPES[border.format]) for border in plan.outputs]
+        self._call = _Call(self._inputs, self._outputs, address_of(constants))
         self.address = ctypes.addressof(self._call)
 
     def prepared(self, inputs: Sequence[tuple[_Array, int]], table: ShapeTable) -> dict[str, Value]:
@@ -227,122 +220,15 @@ class _Slot:
         """Makes the arena as large as a table asks; it never becomes smaller."""
         needed = table.arena_bytes + self._num_threads * table.scratch_bytes
         if needed > self._arena.size:
-            self._arena = _aligned_zeros(needed)
-        start = _address(self._arena)
+            self._arena = aligned_zeros(needed)
+        start = address_of(self._arena)
         self._call.arena, self._call.scratch = start, start + table.arena_bytes
         self._call.scratch_bytes = table.scratch_bytes
         self._call.sizes = None if table.sizes is None else ctypes.addressof(table.sizes)
         self._table = table
 
 
-class _OutputMemory:
-    """Memory of one output: that of an earlier call is taken again once nobody holds its array any more.
-
-    Fresh memory of the system costs a page fault every 4 KiB, which is more than many a kernel takes to write it.
-    """
-
-    def __init__(self, border: Border) -> None:
-        self.name = border.name
-        self._dtype = np.dtype(_DTYPES[border.format])
-        self._kept: list[tuple[_Array, _Array, int]] = []
-
-    def taken(self, shape: tuple[int, ...]) -> tuple[_Array, int]:
-        """Returns an array and its address."""
-        for number, (memory, array, address) in enumerate(self._kept):
-            if sys.getrefcount(memory) == _REFERENCES_OF_FREE:
-                if array.shape == shape:
-                    return array.view(), address
-                del array
-                return self._reshaped(number, shape)
-        memory, array, address = self._made(shape)
-        if len(self._kept) < KEPT_OUTPUTS:
-            self._kept.append((memory, array, address))
-        return array.view(), address
-
-    def _reshaped(self, number: int, shape: tuple[int, ...]) -> tuple[_Array, int]:
-        """Returns free memory as an array of another shape, or new memory in its place where it is too small."""
-        memory, _, address = self._kept[number]
-        start, num_bytes = address - _address(memory), math.prod(shape) * self._dtype.itemsize
-        if start + num_bytes > memory.size:
-            self._kept[number] = self._made(shape)
-        else:
-            array = memory[start : start + num_bytes].view(self._dtype).reshape(shape)
-            self._kept[number] = (memory, array, address)
-        return self._kept[number][1].view(), self._kept[number][2]
-
-    def _made(self, shape: tuple[int, ...]) -> tuple[_Array, _Array, int]:
-        """Returns bytes, an array in them that begins at a cache line, and its address; views hold the bytes."""
-        data = _aligned_zeros(math.prod(shape) * self._dtype.itemsize)
-        assert isinstance(data.base, np.ndarray)
-        array = data.view(self._dtype).reshape(shape)
-        return data.base, array, _address(array)
-
-
-class _Pool:
-    """The threads of a session. Whoever finds them taken works alone; a child of a fork has none and starts its own."""
-
-    def __init__(self, library: ctypes.CDLL, num_threads: int) -> None:
-        self.num_threads = num_threads
-        self._start, self._stop = library.nnd_start, library.nnd_stop
-        self._start.argtypes, self._start.restype = (ctypes.c_int,), ctypes.c_void_p
-        self._stop.argtypes, self._stop.restype = (ctypes.c_void_p,), None
-        self._lock = threading.Lock()
-        self._address: int | None = None
-        self._process = 0
-
-    def taken(self) -> int | None:
-        """Returns the address of the pool, None for a caller that works alone."""
-        if self.num_threads == 1 or not self._lock.acquire(blocking=False):
-            return None
-        if self._process != os.getpid():
-            self._address, self._process = self._start(self.num_threads), os.getpid()
-        if self._address is None:
-            self._lock.release()
-        return self._address
-
-    def give_back(self, pool: int | None) -> None:
-        """Lets others have what `taken` returned."""
-        if pool is not None:
-            self._lock.release()
-
-    def close(self) -> None:
-        """Ends the threads, once nobody uses them."""
-        with self._lock:
-            if self._address is not None and self._process == os.getpid():
-                self._stop(self._address)
-            self._address = None
-            self.num_threads = 1
-
-
-def _address_by_interface(array: _Array) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _address_by_object(array: _Array) -> int:
-    """NumPy's ABI has the address right behind the object's head; asking for it otherwise takes a microsecond."""
-    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
-
-
-def _address_reader() -> Callable[[_Array], int]:
-    """Returns the fast way where it gives what NumPy's own does: another interpreter may lay out objects otherwise."""
-    if sys.implementation.name != "cpython" or object.__basicsize__ != 2 * ctypes.sizeof(ctypes.c_void_p):
-        return _address_by_interface
-    probes: list[_Array] = [np.zeros(3), np.zeros((2, 4), np.uint8)[1:]]
-    is_right = all(_address_by_object(probe) == _address_by_interface(probe) for probe in probes)
-    return _address_by_object if is_right else _address_by_interface
-
-
-_address = _address_reader()
-
-
-def _aligned_copy(data: _Array) -> _Array:
-    """Returns a copy of bytes that begins at a cache line."""
-    copy = _aligned_zeros(data.size)
-    copy[:] = data
-    return copy
-
-
-def _aligned_zeros(num_bytes: int) -> _Array:
-    whole = np.zeros(num_bytes + ALIGNMENT, np.uint8)
-    start = -_address(whole) % ALIGNMENT
-    return whole[start : start + num_bytes]
+def _pool_of(library: ctypes.CDLL, num_threads: int) -> WorkerPool:
+    library.nnd_start.argtypes, library.nnd_start.restype = (ctypes.c_int,), ctypes.c_void_p
+    library.nnd_stop.argtypes, library.nnd_stop.restype = (ctypes.c_void_p,), None
+    return WorkerPool(library.nnd_start, library.nnd_stop, num_threads)

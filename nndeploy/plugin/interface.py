@@ -239,6 +239,20 @@ class TellsCode(Protocol):
 
 
 @runtime_checkable
+class TellsSteps(Protocol):
+    """What a backend may offer besides: to tell what an artifact would do on this machine, where it chooses there."""
+
+    def steps_here(
+        self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]
+    ) -> Sequence[Mapping[str, int | str]] | None:
+        """Returns the steps as `nndeploy.bundle.steps` says, None where the artifact says it itself or cannot run here.
+
+        Raises:
+            BundleError: the artifact is malformed.
+        """
+
+
+@runtime_checkable
 class ReferenceEngine(Protocol):
     """What a backend may offer besides: to run a model as the file says, for use as a reference.
 

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bundle holds, who runs what and why, and what this machine would take of it; nothing is run or loaded."""
+"""What a bundle holds, who runs what and why, and what this machine would take and choose of it; nothing is run."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest import Manifest, Variant
 from nndeploy.bundle.manifest_check import all_submodels
-from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.report import Report, report_from_json
 from nndeploy.bundle.steps import PlanStep, steps_of
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.interface import TellsSteps
+from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, choose
@@ -56,11 +60,23 @@ def inspect(path: str | os.PathLike[str], *, here: bool = False) -> Inspection:
     """
     with open_bundle(Path(path)) as bundle:
         every = [(submodel.id, variant) for submodel in all_submodels(bundle.manifest) for variant in submodel.variants]
-        told = [VariantSteps(submodel, variant.id, tuple(steps_of(bundle, variant))) for submodel, variant in every]
+        told = [VariantSteps(one, variant.id, tuple(_steps(bundle, variant, here=here))) for one, variant in every]
         steps = tuple(variant for variant in told if variant.steps)
         chain = choose_chain(bundle.manifest, LoadOptions()) if here else None
         choices = () if chain is None else tuple(_choices(chain))
         return Inspection(Path(path), bundle.size_bytes, bundle.manifest, bundle.report(), steps, chain, choices)
+
+
+def _steps(bundle: Bundle, variant: Variant, *, here: bool) -> Sequence[PlanStep]:
+    """Returns the steps of a variant, with `here` as this machine would do them, where its backend tells."""
+    if here and is_installed(variant.backend):
+        with suppress(UnavailableError):
+            engine = backend(variant.backend)
+            files = {name: bundle.member(member) for name, member in variant.files.items()}
+            found = engine.steps_here(files, variant.metadata) if isinstance(engine, TellsSteps) else None
+            if found is not None:
+                return found
+    return steps_of(bundle, variant)
 
 
 def _choices(chain: ChainChoice) -> list[Choice]:

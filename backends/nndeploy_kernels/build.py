@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the library of each level with ziglang: `python -m nndeploy_kernels.build [LEVEL ...]`.
+
+Law: the same sources give the same bytes: no path and no clock goes into a library. A library whose sources, compiler
+and flags are those of the last build is left as it is.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+from nndeploy_kernels.levels import LEVELS, Level
+
+SOURCES = Path(__file__).with_name("c")
+LIBRARIES = Path(__file__).with_name("lib")
+TILES = "kernels/tile.c"
+WAYS = 6
+"""How often `TILES` is compiled, once for each way from pixel to pixel."""
+FLAGS = (
+    "-O3", "-std=gnu11", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
+    "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-Wall", "-Wextra", "-Werror",
+    "-Wno-unused-function", "-Wno-unused-parameter",
+)  # fmt: skip
+
+
+def build(level: Level, folder: Path = LIBRARIES, more_flags: Sequence[str] = ()) -> Path:
+    """Returns the library of a level, made where it is not up to date.
+
+    Raises:
+        RuntimeError: the compiler refuses a source.
+    """
+    arguments = [
+        "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS,
+        *(["-DNND_BF16"] if level.precision == "bf16" else []), *more_flags,
+    ]  # fmt: skip
+    objects = folder / "objects" / level.name
+    objects.mkdir(parents=True, exist_ok=True)
+    headers = _headers()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, objects, headers), _units()))
+    library = folder / level.file_name
+    if library.exists() and _is_newer(library, made):
+        return library
+    staged = folder / f".{level.file_name}.{os.getpid()}"
+    flags = ["-shared", "-pthread", *([] if os.environ.get("NND_SYMBOLS") else ["-s"]), "-Wl,--build-id=none"]
+    _zig(["-target", level.zig_target, *flags, *more_flags, *map(str, made), "-o", str(staged)])
+    staged.replace(library)
+    for old in set(objects.glob("*.o")) - set(made):
+        old.unlink(missing_ok=True)
+    return library
+
+
+def _is_newer(library: Path, objects: Sequence[Path]) -> bool:
+    """Whether a library was linked after all of its objects were made, and from no others."""
+    since = library.stat().st_mtime_ns
+    return all(one.stat().st_mtime_ns < since for one in objects) and {*objects} == {*objects[0].parent.glob("*.o")}
+
+
+def _units() -> list[tuple[str, tuple[str, ...]]]:
+    """Returns each source with the flags that are its own, those that take longest first."""
+    names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.c"))
+    tiles: list[tuple[str, tuple[str, ...]]] = [(TILES, (f"-DNND_WAY={way}",)) for way in range(WAYS)]
+    return [
+        ("kernels/depthwise.c", ()),
+        *tiles,
+        *((name, ()) for name in names if name not in (TILES, "kernels/depthwise.c")),
+    ]
+
+
+def _compiled(name: str, flags: Sequence[str], arguments: Sequence[str], folder: Path, headers: str) -> Path:
+    """Returns the object of a source; it is kept for as long as neither the source nor a header changes."""
+    source = (SOURCES / name).read_bytes()
+    key = hashlib.sha256(repr((name, flags, arguments, headers)).encode() + source).hexdigest()[:32]
+    made = folder / f"{key}.o"
+    if not made.exists():
+        staged = folder / f".{key}.{os.getpid()}.o"
+        _zig([*arguments, *flags, "-I", ".", "-c", name, "-o", str(staged)])
+        staged.replace(made)
+    return made
+
+
+def _zig(arguments: Sequence[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ziglang", "cc", *arguments], cwd=SOURCES, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the compiler refuses a source: {done.stderr.strip()[:2000]}")
+
+
+def _headers() -> str:
+    """Returns a hash of the compiler's version and of all headers."""
+    digest = hashlib.sha256(version("ziglang").encode())
+    for path in sorted(SOURCES.rglob("*.h")):
+        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def main(names: Sequence[str]) -> None:
+    """Builds the named levels, all where none is named."""
+    for level in LEVELS:
+        if not names or level.name in names:
+            build(level)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

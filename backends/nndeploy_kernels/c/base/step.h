@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernels share: axes of windows, how sums end, and which part of a step to do.
+ */
+#ifndef NND_STEP_H
+#define NND_STEP_H
+
+#include "base/program.h"
+
+/* What becomes of sums: a residual that is added, then bounds; or a program of the sum (operand 0), the residual (1) and
+ * a number of the channel (2). */
+enum nnd_end_kind { NND_END_PLAIN, NND_END_BOUNDED, NND_END_ADDED, NND_END_ADDED_BOUNDED, NND_END_PROGRAM };
+
+struct nnd_end {
+  int kind;
+  int residual, number; /* whether there is one */
+  float low, high;
+  const struct nnd_program *program;
+};
+
+/* One axis of a window: `size` of the input, `pad` before it. */
+struct nnd_axis {
+  nnd_size size, out_size, kernel, stride, dilation, pad;
+};
+
+/* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own. */
+struct nnd_part {
+  int number, count;
+  char *scratch;
+};
+
+/* The units [*first, *last) of a part. */
+NND_INLINE void nnd_share(nnd_size units, struct nnd_part part, nnd_size *first, nnd_size *last) {
+  *first = units * part.number / part.count;
+  *last = units * (part.number + 1) / part.count;
+}
+
+/* The axis of a kernel that begins at `at` (which may be negative): its taps [begin, end) that lie inside. */
+NND_INLINE nnd_size nnd_tap_begin(struct nnd_axis axis, nnd_size at) {
+  return at >= 0 ? 0 : nnd_min(axis.kernel, nnd_ceil_div(-at, axis.dilation));
+}
+
+NND_INLINE nnd_size nnd_tap_end(struct nnd_axis axis, nnd_size at) {
+  return at >= axis.size ? 0 : nnd_min(axis.kernel, nnd_ceil_div(axis.size - at, axis.dilation));
+}
+
+/* Rows of the input that `rows` output rows in a row read; the first of them for output row `row`, and the one behind
+ * the last for the output rows before `end`. */
+NND_INLINE nnd_size nnd_window_rows(struct nnd_axis y, nnd_size rows) {
+  return nnd_min(y.size, (rows - 1) * y.stride + (y.kernel - 1) * y.dilation + 1);
+}
+
+NND_INLINE nnd_size nnd_first_row(struct nnd_axis y, nnd_size row) { return nnd_max(0, row * y.stride - y.pad); }
+
+NND_INLINE nnd_size nnd_end_row(struct nnd_axis y, nnd_size end) {
+  return nnd_min(y.size, nnd_max(0, (end - 1) * y.stride - y.pad + (y.kernel - 1) * y.dilation + 1));
+}
+
+/* The number of block `block`'s channels; zeros where the end reads none. */
+NND_INLINE vf nnd_end_number(const struct nnd_end *end, const float *numbers, nnd_size block) {
+  return end->number ? nnd_load(numbers + block * NND_LANES) : nnd_splat(0.0f);
+}
+
+/* Ends `count` sums, a compile-time constant, of neighbouring pixels; their residuals lie at `residual`. */
+NND_INLINE void nnd_end_sums(const struct nnd_end *end, vf *sums, int count, const nnd_elem *residual, vf number) {
+  const vf low = nnd_splat(end->low), high = nnd_splat(end->high);
+  switch (end->kind) {
+    case NND_END_PLAIN:
+      return;
+    case NND_END_BOUNDED:
+      NND_UNROLL for (int i = 0; i < count; i++) sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i]));
+      return;
+    case NND_END_ADDED:
+      NND_UNROLL for (int i = 0; i < count; i++) sums[i] += nnd_read(residual + i * NND_LANES);
+      return;
+    case NND_END_ADDED_BOUNDED:
+      NND_UNROLL for (int i = 0; i < count; i++)
+        sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i] + nnd_read(residual + i * NND_LANES)));
+      return;
+    default: { /* copies: an address that leaves this function would take the sums to memory on the other ways too */
+      vf kept[count];
+      NND_UNROLL for (int i = 0; i < count; i++) kept[i] = sums[i];
+      nnd_end_program(end->program, kept, count, end->residual ? residual : NULL, number);
+      NND_UNROLL for (int i = 0; i < count; i++) sums[i] = kept[i];
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/gemm.h"
+
+#include "kernels/layout.h"
+
+#define NND_GEMM_K 16          /* of a packed row that lie side by side */
+#define NND_GEMM_PART 1024     /* k of a part of the sums, about: a panel of it stays in the second cache */
+#define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels: its rows lie in as many pages */
+#define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
+#define NND_DOT_ROWS 4
+#define NND_DOT_COLUMNS 4
+#define NND_GEMM_AHEAD 1024    /* floats: what few rows read of `b` is fetched so far ahead of them */
+#define NND_PACKED_ROWS 16     /* of `b` that are packed at once, for all panels: few pages are open at a time */
+
+typedef _Bool nnd_lane_mask __attribute__((ext_vector_type(NND_LANES)));
+typedef float nnd_ext_vf __attribute__((ext_vector_type(NND_LANES)));
+
+NND_INLINE nnd_lane_mask nnd_first_lanes(nnd_size count) {
+  vi lane;
+  NND_UNROLL for (int i = 0; i < NND_LANES; i++) lane[i] = i;
+  return __builtin_convertvector(lane < (int32_t)count, nnd_lane_mask);
+}
+
+/* Lanes from `count` on hold zeros; nothing there is read. */
+NND_INLINE vf nnd_load_first(const float *from, nnd_size count) {
+  return (vf)__builtin_masked_load(nnd_first_lanes(count), from, (nnd_ext_vf)nnd_splat(0.0f));
+}
+
+NND_INLINE void nnd_store_first(float *to, vf value, nnd_size count) {
+  if (count >= NND_LANES) nnd_store_any(to, value);
+  else __builtin_masked_store(nnd_first_lanes(count), (nnd_ext_vf)value, to);
+}
+
+/* One tile. Of a packed row r the k from b * NND_GEMM_K on lie at in + (b * rows + r) * NND_GEMM_K. */
+struct nnd_gemm_tile {
+  const float *in, *weights;
+  nnd_size in_row;      /* floats from row to row, where rows lie apart */
+  nnd_size step, panel; /* floats of the weights from one k to the next, from one panel or column to the next */
+  nnd_size k, columns;  /* columns that are stored */
+  const float *bias, *numbers, *residual;
+  float *out;
+  nnd_size out_row;
+  int adds;                  /* the sums go on from what the output holds */
+  const struct nnd_end *end; /* null where they will */
+  const char *next;          /* to fetch while this is computed, `next_step` bytes for each k */
+  nnd_size next_step, ahead; /* of several panels: floats from what is read to what is fetched */
+};
+
+typedef void (*nnd_gemm_kernel)(const struct nnd_gemm_tile *t);
+
+/* Ends sums, [row][vector], by a program. */
+NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
+  vf results[NND_RESULTS * NND_AT_ONCE], constants[NND_CONSTANTS], added[NND_AT_ONCE], numbers[NND_AT_ONCE];
+  const vf zero = nnd_splat(0.0f);
+  nnd_program_constants(t->end->program, constants);
+  for (int begin = 0; begin < rows * vectors; begin += NND_AT_ONCE) {
+    const int some = (int)nnd_min(NND_AT_ONCE, rows * vectors - begin);
+    for (int i = 0; i < some; i++) {
+      const nnd_size r = (begin + i) / vectors, c = (begin + i) % vectors * NND_LANES;
+      const nnd_size count = nnd_min(NND_LANES, t->columns - c);
+      added[i] = t->residual ? nnd_load_first(t->residual + r * t->out_row + c, count) : zero;
+      numbers[i] = t->numbers ? nnd_load_any(t->numbers + c) : zero;
+    }
+    const struct nnd_source operands[NND_OPERANDS] = {{(const vf_any *)sums + begin, 1},
+                                                      {(const vf_any *)added, 1},
+                                                      {(const vf_any *)numbers, 1},
+                                                      {(const vf_any *)&zero, 0}};
+    const struct nnd_source outcome = nnd_program_run(t->end->program, operands, some, results, constants);
+    for (int i = 0; i < some; i++) sums[begin + i] = outcome.at[i * outcome.step];
+  }
+}
+
+/* Ends sums that lie in memory, and stores them. */
+NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
+  const int kind = t->end ? t->end->kind : NND_END_PLAIN;
+  const int adds = kind == NND_END_ADDED || kind == NND_END_ADDED_BOUNDED;
+  const int bounds = kind == NND_END_BOUNDED || kind == NND_END_ADDED_BOUNDED;
+  if (kind == NND_END_PROGRAM) nnd_gemm_program(t, rows, vectors, sums);
+  for (int r = 0; r < rows; r++)
+    for (int v = 0; v < vectors; v++) {
+      const nnd_size at = r * t->out_row + v * NND_LANES, count = nnd_min(NND_LANES, t->columns - v * NND_LANES);
+      vf sum = sums[r * vectors + v];
+      if (count <= 0) break;
+      if (adds) sum += nnd_load_first(t->residual + at, count);
+      if (bounds) sum = nnd_at_most(nnd_splat(t->end->high), nnd_at_least(nnd_splat(t->end->low), sum));
+      nnd_store_first(t->out + at, sum, count);
+    }
+}
+
+NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
+  if (t->adds) {
+    NND_UNROLL for (int r = 0; r < rows; r++)
+      NND_UNROLL for (int v = 0; v < vectors; v++) {
+        const float *from = t->out + r * t->out_row + v * NND_LANES;
+        const nnd_size left = t->columns - v * NND_LANES;
+        sums[r * vectors + v] = left >= NND_LANES ? nnd_load_any(from) : nnd_load_first(from, nnd_max(0, left));
+      }
+    return;
+  }
+  NND_UNROLL for (int v = 0; v < vectors; v++) {
+    const vf first = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
+    NND_UNROLL for (int r = 0; r < rows; r++) sums[r * vectors + v] = first;
+  }
+}
+
+/* The common ends are done in registers; a copy for the others: an address would take the sums to memory everywhere. */
+NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vectors, const vf *sums) {
+  const int kind = t->end ? t->end->kind : NND_END_PLAIN;
+  if (kind <= NND_END_BOUNDED && t->columns == vectors * NND_LANES) {
+    const float infinity = __builtin_inff();
+    const vf low = nnd_splat(kind == NND_END_PLAIN ? -infinity : t->end->low);
+    const vf high = nnd_splat(kind == NND_END_PLAIN ? infinity : t->end->high);
+    NND_UNROLL for (int r = 0; r < rows; r++)
+      NND_UNROLL for (int v = 0; v < vectors; v++)
+        nnd_store_any(t->out + r * t->out_row + v * NND_LANES,
+                      nnd_at_most(high, nnd_at_least(low, sums[r * vectors + v])));
+    return;
+  }
+  vf kept[NND_ACCUMULATORS];
+  NND_UNROLL for (int i = 0; i < rows * vectors; i++) kept[i] = sums[i];
+  nnd_gemm_finish(t, rows, vectors, kept);
+}
+
+#define NND_LINE_FLOATS (NND_LINE_BYTES / (int)sizeof(float))
+
+/* Fetches what few rows will read of each panel. */
+NND_INLINE void nnd_gemm_fetch(const struct nnd_gemm_tile *t, const float *weights, int panels, nnd_size panel) {
+  NND_UNROLL for (int p = 0; p < panels; p++)
+    NND_UNROLL for (int i = 0; i < NND_GEMM_COLUMNS; i += NND_LINE_FLOATS)
+      __builtin_prefetch(weights + p * panel + t->ahead + i, 0, 2);
+}
+
+/* `panels` of `vectors`. */
+NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, const struct nnd_gemm_tile *t) {
+  const int all = panels * vectors;
+  vf sums[NND_ACCUMULATORS];
+  nnd_gemm_begin(t, rows, all, sums);
+  const float *in = t->in, *weights = t->weights;
+  const nnd_size step = t->step, panel = t->panel;
+  const char *next = t->next;
+  for (nnd_size left = t->k; left > 0; left -= NND_GEMM_K) {
+    const nnd_size count = nnd_min(left, NND_GEMM_K);
+    nnd_size i = 0;
+#if defined(__aarch64__) /* multiplies by one lane of a vector: four k of a row are loaded at once */
+    if (panels == 1)
+      NND_NO_UNROLL for (; i + NND_LANES <= count; i += NND_LANES) {
+        vf x[NND_GEMM_ROWS];
+        NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load(in + r * NND_GEMM_K + i);
+        NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) {
+          __builtin_prefetch(next, 0, 2);
+          next += t->next_step;
+          NND_UNROLL for (int v = 0; v < vectors; v++) {
+            const vf w = nnd_load_any(weights + v * NND_LANES);
+            NND_UNROLL for (int r = 0; r < rows; r++) sums[r * all + v] += w * x[r][lane];
+          }
+          weights += step;
+        }
+      }
+#endif
+    NND_NO_UNROLL for (; i < count; i++) {
+      if (panels == 1) {
+        __builtin_prefetch(next, 0, 2);
+        if (NND_GEMM_COLUMNS > NND_LINE_FLOATS) __builtin_prefetch(next + NND_LINE_BYTES, 0, 2);
+      } else nnd_gemm_fetch(t, weights, panels, panel);
+      next += t->next_step;
+      vf w[4 * NND_PANEL];
+      NND_UNROLL for (int p = 0; p < panels; p++)
+        NND_UNROLL for (int v = 0; v < vectors; v++)
+          w[p * vectors + v] = nnd_load_any(weights + p * panel + v * NND_LANES);
+      NND_UNROLL for (int r = 0; r < rows; r++) {
+        const vf x = nnd_splat(in[r * NND_GEMM_K + i]);
+        NND_UNROLL for (int v = 0; v < all; v++) sums[r * all + v] += w[v] * x;
+      }
+      weights += step;
+    }
+    in += rows * NND_GEMM_K;
+  }
+  nnd_gemm_end(t, rows, all, sums);
+}
+
+/* One row of packed `b`: several sums for each vector, or they would wait for each other. */
+NND_INLINE void nnd_gemm_row(int vectors, const struct nnd_gemm_tile *t) {
+  const int split = NND_GEMM_SPLIT;
+  vf sums[NND_GEMM_SPLIT * NND_PANEL];
+  nnd_gemm_begin(t, 1, vectors, sums);
+  NND_UNROLL for (int v = vectors; v < split * vectors; v++) sums[v] = nnd_splat(0.0f);
+  const float *weights = t->weights, *in = t->in;
+  nnd_size i = 0;
+  NND_NO_UNROLL for (; i + split <= t->k; i += split) {
+    NND_UNROLL for (int s = 0; s < split; s++) {
+      const vf x = nnd_splat(in[i + s]);
+      NND_UNROLL for (int v = 0; v < vectors; v++)
+        sums[s * vectors + v] += nnd_load_any(weights + (s * vectors + v) * NND_LANES) * x;
+    }
+    NND_UNROLL for (int f = 0; f < split * vectors * NND_LANES; f += NND_LINE_FLOATS)
+      __builtin_prefetch(weights + NND_GEMM_AHEAD + f, 0, 3);
+    weights += split * vectors * NND_LANES;
+  }
+  for (; i < t->k; i++, weights += vectors * NND_LANES)
+    NND_UNROLL for (int v = 0; v < vectors; v++) sums[v] += nnd_load_any(weights + v * NND_LANES) * in[i];
+  NND_UNROLL for (int s = 1; s < split; s++)
+    NND_UNROLL for (int v = 0; v < vectors; v++) sums[v] += sums[s * vectors + v];
+  nnd_gemm_end(t, 1, vectors, sums);
+}
+
+#define NND_STREAMED 8 /* rows of `b` that are read side by side */
+
+/* One row by `b` in place: rows of `b` are read from their beginnings to their ends, as memory likes it; what they add up
+ * to waits in the output. */
+NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, const float *b, nnd_size step,
+                                 nnd_size columns, float *out) {
+  vf x[NND_STREAMED];
+  NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_splat(in[r * in_step]);
+  nnd_size c = 0;
+  NND_NO_UNROLL for (; c + 2 * NND_LANES <= columns; c += 2 * NND_LANES) {
+    vf first = nnd_load_any(out + c), second = nnd_load_any(out + c + NND_LANES);
+    NND_UNROLL for (int r = 0; r < rows; r++) {
+      first += x[r] * nnd_load_any(b + r * step + c);
+      second += x[r] * nnd_load_any(b + r * step + c + NND_LANES);
+    }
+    nnd_store_any(out + c, first);
+    nnd_store_any(out + c + NND_LANES, second);
+  }
+  for (; c < columns; c += NND_LANES) {
+    const nnd_size count = nnd_min(NND_LANES, columns - c);
+    vf sum = nnd_load_first(out + c, count);
+    NND_UNROLL for (int r = 0; r < rows; r++) sum += x[r] * nnd_load_first(b + r * step + c, count);
+    nnd_store_first(out + c, sum, count);
+  }
+}
+
+#if NND_LANES == 16
+#define NND_CROSS(x, with)                                                                                             \
+  __builtin_shufflevector(x, x, 0 ^ with, 1 ^ with, 2 ^ with, 3 ^ with, 4 ^ with, 5 ^ with, 6 ^ with, 7 ^ with,        \
+                          8 ^ with, 9 ^ with, 10 ^ with, 11 ^ with, 12 ^ with, 13 ^ with, 14 ^ with, 15 ^ with)
+#elif NND_LANES == 8
+#define NND_CROSS(x, with)                                                                                             \
+  __builtin_shufflevector(x, x, 0 ^ with, 1 ^ with, 2 ^ with, 3 ^ with, 4 ^ with, 5 ^ with, 6 ^ with, 7 ^ with)
+#else
+#define NND_CROSS(x, with) __builtin_shufflevector(x, x, 0 ^ with, 1 ^ with, 2 ^ with, 3 ^ with)
+#endif
+
+NND_INLINE vi nnd_lanes_with(int bit) {
+  vi mask;
+  NND_UNROLL for (int i = 0; i < NND_LANES; i++) mask[i] = i & bit ? -1 : 0;
+  return mask;
+}
+
+/* Lanes whose number has the bit `with` hold sums of pairs of y's lanes, the others of x's. */
+#define NND_DEFINE_FOLD(with)                                    \
+  NND_INLINE vf nnd_fold_##with(vf x, vf y) {                    \
+    const vi has = nnd_lanes_with(with);                         \
+    const vf other = nnd_select(has, x, y);                      \
+    return nnd_select(has, y, x) + NND_CROSS(other, with);       \
+  }
+NND_DEFINE_FOLD(1)
+NND_DEFINE_FOLD(2)
+#if NND_LANES >= 8
+NND_DEFINE_FOLD(4)
+#endif
+#if NND_LANES == 16
+NND_DEFINE_FOLD(8)
+#endif
+
+/* The sums of all lanes of up to four vectors, in the first lanes of one. */
+NND_INLINE vf nnd_sums_of_lanes(const vf *x, int count) {
+  const vf zero = nnd_splat(0.0f), b = count > 1 ? x[1] : zero, c = count > 2 ? x[2] : zero, d = count > 3 ? x[3] : zero;
+  vf all = nnd_fold_2(nnd_fold_1(x[0], b), nnd_fold_1(c, d));
+#if NND_LANES >= 8
+  all += NND_CROSS(all, 4);
+#endif
+#if NND_LANES == 16
+  all += NND_CROSS(all, 8);
+#endif
+  return all;
+}
+
+/* Rows lie apart, and so do columns of the weights, both contiguous along k. */
+NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile *t) {
+  vf sums[NND_DOT_ROWS][NND_DOT_COLUMNS], x[NND_DOT_ROWS], ended[NND_DOT_ROWS];
+  NND_UNROLL for (int r = 0; r < rows; r++)
+    NND_UNROLL for (int c = 0; c < columns; c++) sums[r][c] = nnd_splat(0.0f);
+  nnd_size i = 0;
+  NND_NO_UNROLL for (; i + NND_LANES <= t->k; i += NND_LANES) {
+    NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load_any(t->in + r * t->in_row + i);
+    NND_UNROLL for (int c = 0; c < columns; c++) {
+      const vf w = nnd_load_any(t->weights + c * t->panel + i);
+      NND_UNROLL for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
+    }
+  }
+  if (i < t->k) {
+    NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load_first(t->in + r * t->in_row + i, t->k - i);
+    NND_UNROLL for (int c = 0; c < columns; c++) {
+      const vf w = nnd_load_first(t->weights + c * t->panel + i, t->k - i);
+      NND_UNROLL for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
+    }
+  }
+  const vf bias = t->bias ? nnd_load_any(t->bias) : nnd_splat(0.0f);
+  NND_UNROLL for (int r = 0; r < rows; r++) ended[r] = nnd_sums_of_lanes(sums[r], columns) + bias;
+  nnd_gemm_finish(t, rows, 1, ended);
+}
+
+#define NND_FITS(rows, vectors) ((rows) * (vectors) <= NND_ACCUMULATORS && (rows) <= NND_GEMM_ROWS)
+#define NND_EACH_ROW(X, ...)                                                                                           \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)          \
+  X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)       \
+  X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+_Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
+_Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
+
+#define NND_DEFINE_WIDE(rows, name, panels, vectors)                                                 \
+  static void nnd_gemm_##name##_##rows(const struct nnd_gemm_tile *t) {                              \
+    if ((rows) == 1 && (panels) == 1) nnd_gemm_row(vectors, t);                                      \
+    else if (NND_FITS(rows, (panels) * (vectors))) nnd_gemm_wide(rows, panels, vectors, t);          \
+  }
+#define NND_LISTED(rows, name, vectors) NND_FITS(rows, vectors) ? nnd_gemm_##name##_##rows : 0,
+
+NND_EACH_ROW(NND_DEFINE_WIDE, two, 2, NND_PANEL)
+NND_EACH_ROW(NND_DEFINE_WIDE, four, 4, NND_PANEL)
+NND_EACH_ROW(NND_DEFINE_WIDE, one_1, 1, 1)
+NND_EACH_ROW(NND_DEFINE_WIDE, one_2, 1, 2)
+#if NND_PANEL == 4
+NND_EACH_ROW(NND_DEFINE_WIDE, one_3, 1, 3)
+NND_EACH_ROW(NND_DEFINE_WIDE, one_4, 1, 4)
+#endif
+
+/* One panel of so many vectors, by rows. */
+static const nnd_gemm_kernel nnd_gemm_one[NND_PANEL + 1][15] = {
+    {0},
+    {0, NND_EACH_ROW(NND_LISTED, one_1, 1)},
+    {0, NND_EACH_ROW(NND_LISTED, one_2, 2)},
+#if NND_PANEL == 4
+    {0, NND_EACH_ROW(NND_LISTED, one_3, 3)},
+    {0, NND_EACH_ROW(NND_LISTED, one_4, 4)},
+#endif
+};
+
+/* Two and four panels; null where the sums would not stay in registers. One row has one: its weights
+ * come as one stream. */
+static const nnd_gemm_kernel nnd_gemm_two[15] = {0, NND_EACH_ROW(NND_LISTED, two, 2 * NND_PANEL)};
+static const nnd_gemm_kernel nnd_gemm_four[15] = {0, NND_EACH_ROW(NND_LISTED, four, 4 * NND_PANEL)};
+
+#define NND_DEFINE_DOTS(rows, columns) \
+  static void nnd_gemm_dots_##columns##_##rows(const struct nnd_gemm_tile *t) { nnd_gemm_dots(rows, columns, t); }
+#define NND_EACH_DOTS(X, columns) X(1, columns) X(2, columns) X(3, columns) X(4, columns)
+#define NND_LISTED_DOTS(rows, columns) nnd_gemm_dots_##columns##_##rows,
+NND_EACH_DOTS(NND_DEFINE_DOTS, 1)
+NND_EACH_DOTS(NND_DEFINE_DOTS, 2)
+NND_EACH_DOTS(NND_DEFINE_DOTS, 3)
+NND_EACH_DOTS(NND_DEFINE_DOTS, 4)
+
+/* By columns and rows. */
+static const nnd_gemm_kernel nnd_gemm_some_dots[NND_DOT_COLUMNS + 1][NND_DOT_ROWS + 1] = {
+    {0},
+    {0, NND_EACH_DOTS(NND_LISTED_DOTS, 1)},
+    {0, NND_EACH_DOTS(NND_LISTED_DOTS, 2)},
+    {0, NND_EACH_DOTS(NND_LISTED_DOTS, 3)},
+    {0, NND_EACH_DOTS(NND_LISTED_DOTS, 4)},
+};
+
+/* Vectors of panel `panel`. */
+NND_INLINE int nnd_gemm_vectors(nnd_size columns, nnd_size panel) {
+  return (int)nnd_min(NND_PANEL, nnd_blocks(columns - panel * NND_GEMM_COLUMNS));
+}
+
+nnd_size nnd_gemm_packed_floats(nnd_size inner, nnd_size columns) { return inner * nnd_blocks(columns) * NND_LANES; }
+
+/* `k` by `columns` of `b` as a panel, or as a part of one. */
+static void nnd_gemm_pack_panel(nnd_size k, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column,
+                                float *to) {
+  const nnd_size wide = nnd_blocks(columns) * NND_LANES;
+  nnd_size done = 0;
+  if (b_column == 1) {
+    for (; done < k; done++, b += b_step, to += wide) {
+      nnd_size c = 0;
+      for (; c + NND_LANES <= columns; c += NND_LANES) nnd_store(to + c, nnd_load_any(b + c));
+      if (c < columns) nnd_store(to + c, nnd_load_first(b + c, columns - c));
+    }
+    return;
+  }
+  if (b_step == 1)
+    for (; k - done >= NND_LANES; done += NND_LANES)
+      for (nnd_size c = 0; c < wide; c += NND_LANES) {
+        vf rows[NND_LANES];
+        NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+          rows[i] = c + i < columns ? nnd_load_any(b + (c + i) * b_column + done) : nnd_splat(0.0f);
+        nnd_transpose(rows);
+        NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_store(to + (done + i) * wide + c, rows[i]);
+      }
+  for (; done < k; done++) {
+    for (nnd_size c = 0; c < columns; c++) to[done * wide + c] = b[done * b_step + c * b_column];
+    for (nnd_size c = columns; c < wide; c++) to[done * wide + c] = 0.0f;
+  }
+}
+
+void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, float *to) {
+  for (nnd_size k = 0; k < inner; k += NND_PACKED_ROWS)
+    for (nnd_size c = 0; c < columns; c += NND_GEMM_COLUMNS) {
+      const nnd_size some = nnd_min(NND_GEMM_COLUMNS, columns - c);
+      nnd_gemm_pack_panel(nnd_min(NND_PACKED_ROWS, inner - k), some, b + k * b_step + c * b_column, b_step, b_column,
+                          to + c * inner + k * nnd_blocks(some) * NND_LANES);
+    }
+}
+
+/* `rows` rows as one tile. */
+static void nnd_gemm_pack_tile(nnd_size rows, nnd_size k, const float *a, nnd_size a_row, nnd_size a_step, float *to) {
+  for (nnd_size i = 0; i < k; i += NND_GEMM_K, a += NND_GEMM_K * a_step) {
+    const nnd_size count = nnd_min(NND_GEMM_K, k - i);
+    const float *from = a;
+    for (nnd_size r = 0; r < rows; r++, from += a_row, to += NND_GEMM_K) {
+      if (a_step == 1 && count == NND_GEMM_K) memcpy(to, from, NND_GEMM_K * sizeof(float));
+      else
+        for (nnd_size j = 0; j < count; j++) to[j] = from[j * a_step];
+    }
+  }
+}
+
+static nnd_size nnd_gemm_padded(nnd_size k) { return nnd_ceil_div(k, NND_GEMM_K) * NND_GEMM_K; }
+
+nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products) {
+  const int is_narrow = nnd_gemm_is_narrow(g->columns);
+  const int may_dot = g->b_step == 1 && g->a_step == 1 && (g->rows <= NND_DOT_ROWS || is_narrow);
+  const nnd_size most = l2_bytes / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
+  g->parts = 1, g->part = g->inner;
+  if (may_dot && (!is_packed || is_narrow)) {
+    g->b_kind = NND_B_DOTS;
+    g->tiles = g->groups = nnd_ceil_div(g->rows, NND_DOT_ROWS);
+    g->panels = nnd_ceil_div(g->columns, NND_DOT_COLUMNS);
+    g->tile_floats = 0;
+    return 0;
+  }
+  g->b_kind = is_packed ? NND_B_PANELS : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE : NND_B_TO_PACK;
+  g->tiles = g->groups = nnd_ceil_div(g->rows, NND_GEMM_ROWS);
+  g->panels = nnd_ceil_div(g->columns, NND_GEMM_COLUMNS);
+  g->tile_floats = 0;
+  if (g->b_kind == NND_B_IN_PLACE && g->rows == 1) {
+    g->b_kind = NND_B_STREAMS;
+    return 0;
+  }
+  const nnd_size rows = nnd_min(g->rows, NND_GEMM_ROWS);
+  nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, most / rows / NND_GEMM_K * NND_GEMM_K);
+  if (!is_packed) longest = NND_GEMM_PART_IN_PLACE;
+  if (g->rows > 1 || g->a_step != 1) {
+    g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
+    g->parts = nnd_ceil_div(g->inner, g->part);
+  }
+  const nnd_size of_tile = NND_GEMM_ROWS * nnd_gemm_padded(g->part);
+  g->groups = nnd_ceil_div(g->tiles, nnd_max(1, most / of_tile));
+  if (threads > 1) /* as many units as let threads share them evenly */
+    g->groups = nnd_max(g->groups, nnd_min(g->tiles, nnd_ceil_div(8 * threads, nnd_max(1, g->panels * products))));
+  const nnd_size padded = nnd_gemm_padded(g->part);
+  g->tile_floats = g->rows == 1 && g->a_step == 1 ? 0 : nnd_ceil_div(g->tiles, g->groups) * NND_GEMM_ROWS * padded;
+  const nnd_size panel = g->part * NND_GEMM_COLUMNS;
+  return (g->tile_floats + (g->b_kind == NND_B_PANELS ? 0 : panel)) * (nnd_size)sizeof(float);
+}
+
+/* The first row of a tile. */
+NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return g->rows * tile / g->tiles; }
+
+static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last) {
+  for (nnd_size unit = first; unit < last; unit++) {
+    const nnd_size row = nnd_gemm_at(g, unit / g->panels), column = unit % g->panels * NND_DOT_COLUMNS;
+    const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row, columns = nnd_min(NND_DOT_COLUMNS, g->columns - column);
+    const nnd_size at = row * g->columns + column;
+    const struct nnd_gemm_tile t = {.in = d->a + row * g->a_row, .in_row = g->a_row,
+                                    .weights = d->b + column * g->b_column, .panel = g->b_column, .k = g->inner,
+                                    .columns = columns, .bias = d->bias, .numbers = d->numbers,
+                                    .residual = d->residual ? d->residual + at : NULL, .out = d->out + at,
+                                    .out_row = g->columns, .end = &g->end};
+    nnd_gemm_some_dots[columns][rows](&t);
+  }
+}
+
+/* The columns of the panels [first, last) of one row by `b` in place. */
+static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last) {
+  const nnd_size column = first * NND_GEMM_COLUMNS, columns = nnd_min(last * NND_GEMM_COLUMNS, g->columns) - column;
+  const float *b = d->b + column;
+  float *out = d->out + column;
+  for (nnd_size c = 0; c < columns; c++) out[c] = 0.0f;
+  nnd_size k = 0;
+  for (; k + NND_STREAMED <= g->inner; k += NND_STREAMED)
+    nnd_gemm_streams(NND_STREAMED, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
+  for (; k < g->inner; k++) nnd_gemm_streams(1, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
+}
+
+/* A part of the sums of a group of tiles, for the panels [panel, end). */
+static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group, nnd_size part,
+                           nnd_size panel, nnd_size end, float *scratch) {
+  const nnd_size first = g->tiles * group / g->groups, last = g->tiles * (group + 1) / g->groups, tiles = last - first;
+  const nnd_size begin = part * g->part, k = nnd_min(g->part, g->inner - begin), padded = nnd_gemm_padded(k);
+  const nnd_size top = nnd_gemm_at(g, first), most = nnd_ceil_div(g->rows, g->tiles);
+  const float *a = d->a + top * g->a_row + begin * g->a_step, *in = a;
+  if (g->tile_floats) {
+    float *to = scratch;
+    for (nnd_size tile = first; tile < last; tile++) {
+      const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row;
+      nnd_gemm_pack_tile(rows, k, d->a + row * g->a_row + begin * g->a_step, g->a_row, g->a_step, to);
+      to += rows * padded;
+    }
+    in = scratch;
+  }
+  while (panel < end) {
+    const nnd_size column = panel * NND_GEMM_COLUMNS, full = g->columns / NND_GEMM_COLUMNS;
+    const int vectors = nnd_gemm_vectors(g->columns, panel);
+    int wide = 1;
+    if (g->b_kind != NND_B_TO_PACK && tiles == 1 && g->rows > 1) {
+      if (panel + 4 <= nnd_min(end, full) && nnd_gemm_four[most]) wide = 4;
+      else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most]) wide = 2;
+    }
+    struct nnd_gemm_tile t = {.in = in, .k = k, .columns = nnd_min(wide * NND_GEMM_COLUMNS, g->columns - column),
+                              .step = vectors * NND_LANES, .panel = g->inner * NND_GEMM_COLUMNS,
+                              .bias = d->bias ? d->bias + column : NULL,
+                              .numbers = d->numbers ? d->numbers + column : NULL, .out_row = g->columns,
+                              .adds = part > 0, .end = part + 1 < g->parts ? NULL : &g->end, .ahead = NND_GEMM_AHEAD};
+    if (g->b_kind == NND_B_PANELS) {
+      t.weights = d->b + column * g->inner + begin * t.step;
+      t.next = (const char *)(t.weights + t.panel);
+      t.next_step = nnd_max(1, t.step * (nnd_size)sizeof(float) / tiles);
+    } else if (g->b_kind == NND_B_IN_PLACE && panel < full) {
+      t.weights = d->b + begin * g->b_step + column;
+      t.step = g->b_step, t.panel = NND_GEMM_COLUMNS;
+      t.ahead = wide * NND_GEMM_COLUMNS;
+      t.next = (const char *)(t.weights + t.ahead);
+      t.next_step = t.step * (nnd_size)sizeof(float);
+    } else {
+      float *to = scratch + g->tile_floats;
+      nnd_gemm_pack_panel(k, t.columns, d->b + begin * g->b_step + column * g->b_column, g->b_step, g->b_column, to);
+      t.weights = to;
+      t.next = (const char *)to;
+      if (g->b_column == 1 && panel + 1 < g->panels) {
+        t.next = (const char *)(d->b + begin * g->b_step + column + NND_GEMM_COLUMNS);
+        t.next_step = g->b_step * (nnd_size)sizeof(float);
+      }
+    }
+    const nnd_gemm_kernel *kernels = wide == 4 ? nnd_gemm_four : wide == 2 ? nnd_gemm_two : nnd_gemm_one[vectors];
+    for (nnd_size tile = first; tile < last; tile++) {
+      const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row, at = row * g->columns + column;
+      t.out = d->out + at;
+      t.residual = d->residual ? d->residual + at : NULL;
+      kernels[rows](&t);
+      t.in += rows * padded;
+      if (g->b_kind != NND_B_TO_PACK) t.next += t.next_step * k;
+      else t.next_step = 0; /* the first tile has fetched the next panel */
+    }
+    panel += wide;
+  }
+}
+
+void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last, char *scratch) {
+  if (g->b_kind == NND_B_DOTS) {
+    nnd_gemm_run_dots(g, d, first, last);
+    return;
+  }
+  if (g->b_kind == NND_B_STREAMS) {
+    nnd_gemm_run_streams(g, d, first, last);
+    return;
+  }
+  while (first < last) {
+    const nnd_size group = first / g->panels, panel = first % g->panels, end = nnd_min(g->panels, panel + last - first);
+    for (nnd_size part = 0; part < g->parts; part++) nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
+    first += end - panel;
+  }
+}

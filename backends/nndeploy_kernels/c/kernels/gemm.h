@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of plain float32 matrices: out (rows, columns) = end(a (rows, inner) by b (inner, columns) + bias).
+ *
+ * The micro-kernel keeps a tile of sums in registers: NND_GEMM_ROWS rows by one panel of NND_PANEL vectors of columns;
+ * fewer rows by two or four panels. Rows of `a` are packed: [k / 16][row][16]. `b` lies in panels, one after the other,
+ * each [inner][vectors][c], the last one of as many vectors as it has columns for; or it is packed so while it is used;
+ * or it is read in place, where rows are too few to pay for that. Few rows by columns that are contiguous along k, and
+ * few such columns, are products of vectors instead.
+ *
+ * Work is cut in units: a group of tiles, whose packed rows stay in the second cache, by a panel. Long sums are taken in
+ * parts, which are added up in the output.
+ */
+#ifndef NND_GEMM_H
+#define NND_GEMM_H
+
+#include "base/step.h"
+
+#define NND_GEMM_ROWS (NND_ACCUMULATORS / NND_PANEL)
+#define NND_GEMM_COLUMNS (NND_PANEL * NND_LANES)
+#define NND_GEMM_MOST_COLUMNS_OF_DOTS (NND_LANES / 4)
+
+enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B_STREAMS };
+
+struct nnd_gemm {
+  nnd_size rows, inner, columns;
+  nnd_size a_row, a_step;    /* floats from row to row, from k to k */
+  nnd_size b_step, b_column; /* floats from k to k, from column to column; of panels nothing */
+  int b_kind;                /* enum nnd_gemm_b */
+  struct nnd_end end;
+  nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */
+  nnd_size parts, part;           /* of the sums, and the most k of one */
+  nnd_size tile_floats;           /* of scratch: one group of packed rows; a panel of `b` is behind it */
+};
+
+/* `bias` and `numbers`: whole vectors, null where there are none; `residual` lies as the output does. */
+struct nnd_gemm_data {
+  const float *a, *b, *bias, *numbers, *residual;
+  float *out;
+};
+
+/* Whether few columns are kept contiguous along k: [column][inner]. */
+NND_INLINE int nnd_gemm_is_narrow(nnd_size columns) { return columns <= NND_GEMM_MOST_COLUMNS_OF_DOTS; }
+
+/* Floats of all panels, and the panels of (inner, columns). */
+nnd_size nnd_gemm_packed_floats(nnd_size inner, nnd_size columns);
+void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, float *to);
+
+/* Says how a product is done, from its sizes and strides (and `b_kind` where that is NND_B_PANELS), for so many threads
+ * that share `products` of them. Returns the bytes of scratch. */
+nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products);
+
+NND_INLINE nnd_size nnd_gemm_units(const struct nnd_gemm *g) { return g->groups * g->panels; }
+
+/* Does the units [first, last). */
+void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last, char *scratch);
+
+#endif

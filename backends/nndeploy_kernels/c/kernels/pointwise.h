@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pointwise (1 x 1) convolution on NCHWc: out[o][p] = end(bias[o] + sum_i weights[o][i] * in[i][p], residual[o][p]).
+ *
+ * Order: panel of weights by panel (a panel stays close), pixel tile by pixel tile inside. While a tile is computed, its
+ * share of the next panel of weights and of the next window's input is prefetched.
+ */
+#ifndef NND_POINTWISE_H
+#define NND_POINTWISE_H
+
+#include "kernels/tile.h"
+
+struct nnd_pointwise {
+  nnd_size in_channels, out_channels;
+  nnd_size panel_channels;      /* input channels of a whole panel: more than in_channels where sums are in parts */
+  nnd_size channel;             /* where in its panel a part begins */
+  nnd_size in_plane, out_plane; /* elements from one channel block to the next */
+  struct nnd_end end;
+  int stream;           /* store past the caches */
+  int prefetch_weights; /* the panels do not fit the second cache */
+};
+
+struct nnd_pointwise_data {
+  const nnd_elem *in;
+  const nnd_weight *weights;
+  const float *bias, *numbers; /* [blocks of out_channels][c] */
+  const nnd_elem *residual;    /* laid out like the output */
+  nnd_elem *out;
+};
+
+NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(const struct nnd_pointwise *s, struct nnd_pointwise_data d,
+                                                      nnd_size pixel) {
+  d.in += pixel * NND_LANES;
+  d.out += pixel * NND_LANES;
+  if (s->end.residual) d.residual += pixel * NND_LANES;
+  return d;
+}
+
+/* What the tiles of a panel have in common. */
+NND_INLINE struct nnd_tile_job nnd_pointwise_job(const struct nnd_pointwise *s, int sum, int vectors,
+                                                 struct nnd_pointwise_data d) {
+  return (struct nnd_tile_job){.in = d.in, .in_plane = s->in_plane, .channels = s->in_channels, .rows = 1, .columns = 1,
+                               .weights = d.weights + s->channel * vectors * NND_LANES, .bias = d.bias,
+                               .numbers = d.numbers, .residual = d.residual, .out = d.out, .out_plane = s->out_plane,
+                               .end = &s->end, .sum = sum, .stream = s->stream && sum == NND_WHOLE};
+}
+
+/* What each of `tiles` tiles of a panel fetches of the panel after it. */
+NND_INLINE struct nnd_prefetch nnd_next_panel(const struct nnd_pointwise *s, nnd_size tiles, int vectors,
+                                              const nnd_weight *weights) {
+  const nnd_size block_bytes = NND_LANES * vectors * NND_LANES * (nnd_size)sizeof(nnd_weight);
+  const nnd_weight *next = weights + nnd_grouped_channels(s->panel_channels) * vectors * NND_LANES;
+  return (struct nnd_prefetch){(const char *)next, block_bytes, 0,
+                               s->prefetch_weights ? (int)nnd_ceil_div(block_bytes / NND_LINE_BYTES, tiles) : 0};
+}
+
+/* One panel of weights over all pixels. Each tile fetches `input.lines` lines of every channel block, the next tile the
+ * lines after those. */
+NND_INLINE void nnd_pointwise_panel(const struct nnd_pointwise *s, int sum, nnd_size pixels, int vectors, int half,
+                                    struct nnd_pointwise_data d, struct nnd_prefetch input) {
+  half = half && (vectors > 1 || pixels >= NND_FEW_FOR_HALVES);
+  const struct nnd_cut cut = nnd_cut_of(NND_NEXT, vectors, half, pixels, sum != NND_WHOLE);
+  struct nnd_tile_job job = nnd_pointwise_job(s, sum, vectors, d);
+  job.next_weights = nnd_next_panel(s, cut.count, vectors, job.weights);
+  job.next_input = input;
+  nnd_run_cut(cut, NND_NEXT, vectors, half, &job);
+}
+
+/* How many calls of the micro-kernel `pixels` pixels take: what a prefetch is spread over. */
+NND_INLINE nnd_size nnd_pointwise_tiles(const struct nnd_pointwise *s, nnd_size pixels) {
+  const nnd_size blocks = nnd_blocks(s->out_channels);
+  return nnd_full_panels(blocks) * nnd_ceil_div(pixels, NND_ACCUMULATORS / NND_PANEL) +
+         nnd_ceil_div(pixels, nnd_tile_pixels(nnd_last_panel(blocks), nnd_has_half(s->out_channels)));
+}
+
+/* `d` at panel `panel` of those before the last. */
+NND_INLINE struct nnd_pointwise_data nnd_pointwise_from(const struct nnd_pointwise *s, struct nnd_pointwise_data d,
+                                                        nnd_size panel) {
+  const nnd_size block = panel * NND_PANEL;
+  d.weights += block * NND_LANES * nnd_grouped_channels(s->panel_channels);
+  d.bias += block * NND_LANES;
+  if (s->end.number) d.numbers += block * NND_LANES;
+  d.out += block * s->out_plane;
+  if (s->end.residual) d.residual += block * s->out_plane;
+  return d;
+}
+
+/* Panels [first, last) of `pixels` pixels; the last of all is number nnd_full_panels(). */
+NND_INLINE void nnd_pointwise_panels(const struct nnd_pointwise *s, int sum, nnd_size pixels, nnd_size first,
+                                     nnd_size last, struct nnd_pointwise_data d, struct nnd_prefetch input) {
+  const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks);
+  for (nnd_size panel = first; panel < last; panel++) {
+    const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
+    const int half = panel < full ? 0 : nnd_has_half(s->out_channels);
+    nnd_pointwise_panel(s, sum, pixels, vectors, half, nnd_pointwise_from(s, d, panel), input);
+    input.from += nnd_ceil_div(pixels, NND_ACCUMULATORS / NND_PANEL) * input.lines * NND_LINE_BYTES;
+  }
+}
+
+/* All panels of `pixels` pixels. */
+NND_INLINE void nnd_pointwise_row(const struct nnd_pointwise *s, int sum, nnd_size pixels, struct nnd_pointwise_data d,
+                                  struct nnd_prefetch input) {
+  nnd_pointwise_panels(s, sum, pixels, 0, nnd_full_panels(nnd_blocks(s->out_channels)) + 1, d, input);
+}
+
+#endif

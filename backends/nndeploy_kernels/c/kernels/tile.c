@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/tile.h"
+
+/* Sums: [pixel][whole vector], then [pair of pixels] of halves. */
+struct nnd_tile {
+  int pixels, vectors, half;
+};
+NND_INLINE int nnd_tile_whole(struct nnd_tile t) { return t.vectors - t.half; }
+NND_INLINE int nnd_tile_pairs(struct nnd_tile t) { return t.half ? (t.pixels + 1) / 2 : 0; }
+
+/* Lower lanes of `low`, then lower lanes of `high`. */
+NND_INLINE vf nnd_joined_halves(vf low, vf high) {
+#if NND_LANES == 16
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+#elif NND_LANES == 8
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11);
+#else
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5);
+#endif
+}
+
+/* -1 in the upper lanes. The compiler must not know it: it would permute what a blend, or a load, does for nothing. */
+NND_INLINE vi nnd_upper_lanes(void) {
+  vi mask = {0};
+  NND_UNROLL for (int lane = NND_LANES / 2; lane < NND_LANES; lane++) mask[lane] = -1;
+  NND_OPAQUE(mask);
+  return mask;
+}
+
+/* The upper lanes, twice. */
+NND_INLINE vf nnd_upper_half(vf x) {
+#if NND_LANES == 16
+  return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif NND_LANES == 8
+  return __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7);
+#else
+  return __builtin_shufflevector(x, x, 2, 3, 2, 3);
+#endif
+}
+
+/* nnd_weights: a vector of weights of products; nnd_broadcast: what they are multiplied by, of one pixel. */
+#ifdef NND_BF16
+typedef nnd_pairs nnd_weights;
+NND_INLINE nnd_weights nnd_load_weights(const nnd_weight *from) { return *(const nnd_weights *)from; }
+/* The channels from `in` on; the last one may have no neighbour, whose lane may hold anything. */
+NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
+  uint32_t pair;
+  if (has_neighbour) memcpy(&pair, in, sizeof pair);
+  else pair = *in;
+  return (vf)(pair - (nnd_words){0});
+}
+NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) {
+  return __builtin_ia32_dpbf16ps_512(sum, w, (nnd_pairs)x);
+}
+#else
+typedef vf nnd_weights;
+NND_INLINE nnd_weights nnd_load_weights(const nnd_weight *from) { return nnd_load(from); }
+NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
+  (void)has_neighbour;
+  return nnd_splat(*in);
+}
+NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x; }
+#endif
+
+/* Multiply-adds of one vector of weights for each of the tile's, `w`, with what X(p) gives for its pixels p. A macro:
+ * registers must be filled where they are used. */
+#define NND_MULTIPLY_TILE(t, sums, w, upper, X)                                                                        \
+  {                                                                                                                    \
+    const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);                                                    \
+    NND_UNROLL for (int p = 0; !t.half && p < t.pixels; p++) {                                                         \
+      const vf x = X(p);                                                                                               \
+      NND_UNROLL for (int v = 0; v < whole; v++) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x); \
+    }                                                                                                                  \
+    NND_UNROLL for (int pair = 0; pair < pairs; pair++) {                                                              \
+      const int p = 2 * pair, q = p + 1 < t.pixels ? p + 1 : p;                                                        \
+      const vf x = X(p), y = q == p ? x : X(q);                                                                        \
+      NND_UNROLL for (int v = 0; v < whole; v++) {                                                                     \
+        sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);                                          \
+        if (q != p) sums[q * whole + v] = nnd_multiply_add(sums[q * whole + v], w[v], y);                              \
+      }                                                                                                                \
+      vf *half = &sums[t.pixels * whole + pair];                                                                       \
+      *half = nnd_multiply_add(*half, w[whole], nnd_select(upper, y, x));                                              \
+    }                                                                                                                  \
+  }
+
+/* Few sums are kept twice, for even and for odd channels: an addition waits for the one before. */
+NND_INLINE int nnd_tile_is_small(struct nnd_tile t) { return !t.half && t.pixels * t.vectors <= 8 && NND_GROUP == 1; }
+
+/* Multiply-adds of `count` input channels (of one block) into the sums; those of odd channels into `odd` where there
+ * are few. */
+NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nnd_size count, const nnd_elem *in,
+                               const nnd_elem *const *at, const nnd_weight *weights) {
+  const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
+  const int step = (way == NND_SECOND ? 2 : 1) * NND_LANES;
+#if defined(__aarch64__) /* multiplies by one lane of a vector: the pixels are loaded once for four channels */
+  if (count == NND_LANES && !t.half && way != NND_ANYWHERE) {
+    vf x[NND_ACCUMULATORS];
+    NND_UNROLL for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * step);
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
+      NND_UNROLL for (int v = 0; v < t.vectors; v++) {
+        const vf w = nnd_load(weights + (i * t.vectors + v) * NND_LANES);
+        NND_UNROLL for (int p = 0; p < t.pixels; p++) sums[p * t.vectors + v] += w * x[p][i];
+      }
+    }
+    return;
+  }
+#endif
+#define NND_X(p) nnd_broadcast((way == NND_ANYWHERE ? at[p] : in + (p) * step) + i, i + 1 < count)
+  nnd_size i = 0;
+  if (nnd_tile_is_small(t))
+    NND_NO_UNROLL for (; i + 1 < count; i++) {
+      nnd_weights w[4];
+      NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
+      NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
+      i++;
+      NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
+      NND_MULTIPLY_TILE(t, odd, w, upper, NND_X)
+    }
+  NND_NO_UNROLL for (; i < count; i += NND_GROUP) {
+    nnd_weights w[4];
+    NND_UNROLL for (int v = 0; v < t.vectors; v++)
+      w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
+    NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
+  }
+#undef NND_X
+}
+
+/* All taps and channels of planes, in floats. */
+NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const float *begin) {
+  const nnd_size step = way == NND_PLANES ? 1 : way == NND_PLANES_2 ? 2 : j->pixel_step;
+  const nnd_size count = j->rows * j->columns * j->channels, *offsets = j->offsets;
+  const float *weights = j->weights;
+  NND_NO_UNROLL for (nnd_size i = 0; i < count; i++, weights += t.vectors * NND_LANES) {
+    const float *in = begin + offsets[i];
+    vf w[4];
+    NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load(weights + v * NND_LANES);
+    NND_UNROLL for (int p = 0; p < t.pixels; p++) {
+      const float x = in[p * step];
+      NND_UNROLL for (int v = 0; v < t.vectors; v++) sums[p * t.vectors + v] += w[v] * x;
+    }
+  }
+}
+
+/* What tile `tile` fetches of channel block `block`. */
+NND_INLINE void nnd_prefetch_block(const struct nnd_prefetch *fetch, nnd_size block, nnd_size tile) {
+  const char *from = fetch->from + block * fetch->plane + tile * fetch->lines * NND_LINE_BYTES;
+  NND_NO_UNROLL for (int i = 0; i < fetch->lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
+}
+
+/* All channels of one tap of NCHWc, where nothing is prefetched. */
+NND_INLINE void nnd_tile_channels(int way, struct nnd_tile t, vf *sums, vf *odd, const nnd_elem *in, nnd_size in_plane,
+                                  const nnd_weight *weights, nnd_size channels) {
+  const nnd_size of_block = NND_LANES * t.vectors * NND_LANES;
+  NND_NO_UNROLL for (; channels >= NND_LANES; channels -= NND_LANES, in += in_plane, weights += of_block)
+    nnd_tile_block(way, t, sums, odd, NND_LANES, in, 0, weights);
+  if (channels > 0) nnd_tile_block(way, t, sums, odd, channels, in, 0, weights);
+}
+
+/* All taps and channels of NCHWc. */
+NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, const struct nnd_tile_job *j, const nnd_elem *begin,
+                              nnd_size tile) {
+  const nnd_size full = j->channels / NND_LANES, rest = j->channels % NND_LANES;
+  const nnd_size of_block = NND_LANES * t.vectors * NND_LANES;
+  if (way == NND_NEXT && j->rows == 1 && j->columns == 1 && j->next_weights.lines + j->next_input.lines == 0) {
+    nnd_tile_channels(way, t, sums, odd, begin, j->in_plane, j->weights, j->channels);
+    return;
+  }
+  for (nnd_size row = 0; row < j->rows; row++)
+    NND_NO_UNROLL for (nnd_size block = 0; block < full + (rest > 0); block++) {
+      const nnd_size count = block < full ? NND_LANES : rest;
+      const nnd_elem *in = begin + row * j->row_step + block * j->in_plane;
+      const nnd_weight *weights = (const nnd_weight *)j->weights + row * j->row_weights + block * of_block;
+      if (way == NND_NEXT) {
+        nnd_prefetch_block(&j->next_weights, block, tile);
+        nnd_prefetch_block(&j->next_input, block, tile);
+      }
+      NND_NO_UNROLL for (nnd_size column = 0; column < j->columns; column++) {
+        const nnd_elem *from = in + column * j->column_step, *at[NND_MOST_PIXELS];
+        if (way == NND_ANYWHERE)
+          NND_UNROLL for (int p = 0; p < t.pixels; p++) at[p] = from + p * j->pixel_step * NND_LANES;
+        nnd_tile_block(way, t, sums, odd, count, from, at, weights + column * j->tap_weights);
+      }
+    }
+}
+
+/* What a tile's sums begin with: the bias, or what earlier parts have left in the output. */
+NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const nnd_elem *out) {
+  const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t), from_bias = j->sum & NND_FIRST;
+  NND_UNROLL for (int v = 0; v < whole; v++)
+    NND_UNROLL for (int p = 0; p < t.pixels; p++)
+      sums[p * whole + v] =
+          from_bias ? nnd_load(j->bias + v * NND_LANES) : nnd_read(out + v * j->out_plane + p * NND_LANES);
+  NND_UNROLL for (int pair = 0; pair < pairs; pair++) {
+    const int p = 2 * pair, second = p + 1 < t.pixels ? p + 1 : p;
+    const vf x = from_bias ? nnd_load(j->bias + whole * NND_LANES) : nnd_read(out + whole * j->out_plane + p * NND_LANES);
+    const vf y = from_bias ? x : nnd_read(out + whole * j->out_plane + second * NND_LANES);
+    sums[t.pixels * whole + pair] = nnd_joined_halves(x, y);
+  }
+}
+
+/* Ends the sums and stores them; of halves, the upper lanes hold anything then. */
+NND_INLINE void nnd_store_tile(struct nnd_tile t, const vf *sums, const struct nnd_tile_job *j, const nnd_elem *residual,
+                               nnd_elem *out) {
+  const int whole = nnd_tile_whole(t);
+  NND_UNROLL for (int v = 0; v < t.vectors; v++) {
+    vf run[NND_MOST_PIXELS];
+    NND_UNROLL for (int p = 0; p < t.pixels; p++) {
+      if (v < whole) run[p] = sums[p * whole + v];
+      else run[p] = p % 2 ? nnd_upper_half(sums[t.pixels * whole + p / 2]) : sums[t.pixels * whole + p / 2];
+    }
+    const nnd_size at = v * j->out_plane;
+    if (j->sum & NND_LAST)
+      nnd_end_sums(j->end, run, t.pixels, residual + at, nnd_end_number(j->end, j->numbers, v));
+    if (j->stream)
+      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_stream(out + at + p * NND_LANES, run[p]);
+    else
+      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_write(out + at + p * NND_LANES, run[p]);
+  }
+}
+
+NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_job *j) {
+  const nnd_size of_tile = t.pixels * nnd_pixel_bytes(way, j->pixel_step);
+  for (nnd_size tile = 0; tile < j->count; tile++) {
+    vf sums[NND_ACCUMULATORS], odd[NND_ACCUMULATORS];
+    nnd_elem *out = j->out + tile * t.pixels * NND_LANES;
+    const nnd_elem *residual = j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out;
+    const char *in = (const char *)j->in + tile * of_tile;
+    nnd_first_sums(t, sums, j, out);
+    if (way >= NND_PLANES) nnd_tile_planes(way, t, sums, j, (const float *)in);
+    else {
+      const int sets = nnd_tile_is_small(t) ? t.pixels * t.vectors : 0;
+      NND_UNROLL for (int i = 0; i < sets; i++) odd[i] = nnd_splat(0.0f);
+      nnd_tile_taps(way, t, sums, odd, j, (const nnd_elem *)in, tile);
+      NND_UNROLL for (int i = 0; i < sets; i++) sums[i] += odd[i];
+    }
+    nnd_store_tile(t, sums, j, residual, out);
+  }
+}
+
+/* The list: X(pixels, vectors, half). */
+#if NND_LANES == 16
+#define NND_TILE_LIST(X)                                                                                              \
+  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(10, 1, 0) X(12, 1, 0) X(14, 1, 0) X(16, 1, 0) X(20, 1, 0)  \
+  X(24, 1, 0) X(28, 1, 0)                                                                                             \
+  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0)      \
+  X(11, 2, 0) X(12, 2, 0) X(13, 2, 0) X(14, 2, 0)                                                                     \
+  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
+#define NND_HALF_LIST(X)                                                                                              \
+  X(1, 1, 1) X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(30, 1, 1) X(36, 1, 1) X(40, 1, 1) \
+  X(46, 1, 1) X(54, 1, 1)                                                                                             \
+  X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1) X(8, 2, 1) X(10, 2, 1) X(12, 2, 1) X(14, 2, 1) X(16, 2, 1) X(18, 2, 1)  \
+  X(1, 3, 1) X(2, 3, 1) X(4, 3, 1) X(6, 3, 1) X(8, 3, 1) X(10, 3, 1)
+#elif NND_LANES == 8
+#define NND_TILE_LIST(X)                                                                                              \
+  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(10, 1, 0) X(12, 1, 0)                                      \
+  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)                                                   \
+  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
+#define NND_HALF_LIST(X)                                                                                              \
+  X(1, 1, 1) X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(22, 1, 1)                                                \
+  X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1)                                                                         \
+  X(1, 3, 1) X(2, 3, 1) X(4, 3, 1)
+#elif NND_PANEL == 2
+#define NND_TILE_LIST(X)                                                                                              \
+  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(12, 1, 0)                                                  \
+  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)                                                   \
+  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
+#define NND_HALF_LIST(X)
+#else
+#define NND_TILE_LIST(X)                                                                                              \
+  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(8, 1, 0) X(12, 1, 0) X(16, 1, 0) X(20, 1, 0)                                     \
+  X(1, 2, 0) X(2, 2, 0) X(4, 2, 0) X(6, 2, 0) X(8, 2, 0) X(10, 2, 0)                                                  \
+  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0)                                                   \
+  X(1, 4, 0) X(2, 4, 0) X(3, 4, 0) X(4, 4, 0) X(5, 4, 0)
+#define NND_HALF_LIST(X)
+#endif
+
+/* This file is compiled once for each way. */
+#define NND_JOINED_(a, b, c, d) nnd_tile_##a##_##b##_##c##_##d
+#define NND_TILE_NAME(way, pixels, vectors, half) NND_JOINED_(way, pixels, vectors, half)
+#define NND_ONE_TILE(pixels, vectors, half)                                                                   \
+  static __attribute__((noinline)) void NND_TILE_NAME(NND_WAY, pixels, vectors, half)(const struct nnd_tile_job *j) { \
+    nnd_tile_run(NND_WAY, (struct nnd_tile){pixels, vectors, half}, j);                                       \
+  }
+NND_TILE_LIST(NND_ONE_TILE)
+#if NND_WAY < 3 /* planes have no vectors to take two pixels from at once */
+NND_HALF_LIST(NND_ONE_TILE)
+#endif
+
+#define NND_REGISTER(pixels, vectors, half) \
+  nnd_tiles[NND_WAY][vectors - 1][half][pixels] = NND_TILE_NAME(NND_WAY, pixels, vectors, half);
+#define NND_CONSTRUCTOR_(way) nnd_tiles_of_way_##way
+#define NND_CONSTRUCTOR(way) NND_CONSTRUCTOR_(way)
+
+static __attribute__((constructor)) void NND_CONSTRUCTOR(NND_WAY)(void) {
+  NND_TILE_LIST(NND_REGISTER)
+#if NND_WAY < 3
+  NND_HALF_LIST(NND_REGISTER)
+#endif
+  for (int v = 0; v < NND_MOST_VECTORS; v++)
+    for (int half = 0; half < 2; half++) {
+      uint8_t *larger = nnd_larger_tile[NND_WAY][v][half], *smaller = nnd_smaller_tile[NND_WAY][v][half];
+      for (int p = 1, last = 0; p <= NND_MOST_PIXELS; p++)
+        smaller[p] = (uint8_t)(last = nnd_tiles[NND_WAY][v][half][p] ? p : last);
+      for (int p = NND_MOST_PIXELS, last = 0; p > 0; p--)
+        larger[p] = (uint8_t)(last = nnd_tiles[NND_WAY][v][half][p] ? p : last);
+    }
+}
+
+#if NND_WAY == 0
+nnd_tile_kernel nnd_tiles[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
+uint8_t nnd_larger_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
+uint8_t nnd_smaller_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
+#endif

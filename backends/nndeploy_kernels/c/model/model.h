@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan that was read, and what a table holds.
+ *
+ * Everything here lies in private memory: of the bytes of a plan nothing is read twice. Numbers of a plan are checked
+ * where they are read (reader.c), what depends on the shapes of inputs where a table is made (table.c, ops/).
+ */
+#ifndef NND_MODEL_H
+#define NND_MODEL_H
+
+#include "base/step.h"
+#include "nndeploy_kernels.h"
+
+#define NND_MOST_RANK 8
+#define NND_MOST_READS 12
+#define NND_MOST_OPERANDS 20
+#define NND_MOST_BYTES ((nnd_size)1 << 40)
+#define NND_ALIGNMENT 64
+
+enum nnd_element { NND_FLOAT32, NND_INT32, NND_INT64, NND_NUM_ELEMENTS };
+
+/* Memory that is given back at once. */
+struct nnd_memory {
+  struct nnd_region *regions;
+  nnd_size total;
+};
+
+/* Returns zeroed memory that begins at a cache line, null where there is none. */
+void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes);
+void nnd_memory_free(struct nnd_memory *memory);
+
+/* Where one line about what went wrong goes; only the first is kept. */
+struct nnd_message {
+  char *text;
+  nnd_size num_bytes;
+  int failed;
+};
+
+/* Keeps a message; returns 0. */
+int nnd_fail(struct nnd_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+enum nnd_size_kind { NND_SIZE_CONSTANT, NND_SIZE_SYMBOL, NND_SIZE_ADD, NND_SIZE_MULTIPLY, NND_SIZE_DIVIDE, NND_SIZE_MIN,
+                     NND_SIZE_MAX, NND_NUM_SIZE_KINDS };
+
+/* A size: of numbers of earlier sizes `a` and `b`; of a constant or a symbol `a` is the number itself. */
+struct nnd_size_rule {
+  int kind;
+  nnd_size a, b;
+};
+
+enum nnd_value_kind { NND_VALUE_ARENA, NND_VALUE_INPUT, NND_VALUE_OUTPUT, NND_VALUE_WEIGHT, NND_NUM_VALUE_KINDS };
+
+/* `number` of an input, output or weight. `writer` and `last_reader`: steps, -1 where there is none. */
+struct nnd_value {
+  int kind, writer, last_reader;
+  nnd_size number;
+};
+
+/* A value as a step sees it: sizes are numbers of size rules. Blocked: (N, C, H, W) in channel blocks. */
+struct nnd_tensor {
+  nnd_size value;
+  int element, is_blocked, rank;
+  nnd_size sizes[NND_MOST_RANK];
+};
+
+struct nnd_weight_data {
+  int element, rank;
+  nnd_size sizes[NND_MOST_RANK], count;
+  const void *data;
+};
+
+struct nnd_op;
+
+/* `own` is what the operator made of its words when it was opened. */
+struct nnd_step {
+  const struct nnd_op *op;
+  const char *label;
+  const int64_t *words;
+  nnd_size num_words;
+  int num_reads, reads[NND_MOST_READS], writes; /* tensors */
+  void *own;
+};
+
+struct nnd_model {
+  struct nnd_memory memory, packed;
+  struct nnd_options options;
+  int64_t *words;
+  nnd_size num_symbols, num_rules, num_values, num_tensors, num_inputs, num_outputs, num_weights, num_programs, num_steps;
+  struct nnd_size_rule *rules;
+  struct nnd_value *values;
+  struct nnd_tensor *tensors;
+  nnd_size *inputs, *outputs; /* tensors */
+  struct nnd_weight_data *weights;
+  struct nnd_program *programs;
+  struct nnd_end *ends; /* of each program, without numbers and residuals that a step has */
+  struct nnd_step *steps;
+};
+
+/* Where an operand lies: `base` 0: `offset` is an address; 1: in the arena; 2 ...: inputs, then outputs. */
+struct nnd_operand {
+  nnd_size base, offset;
+};
+
+/* A step for the shapes of a table. `units` tells how many shares of work there are at most. */
+struct nnd_instance {
+  void (*run)(const void *fields, void *const *at, struct nnd_part part);
+  const void *fields;
+  int num_operands, chunks;
+  struct nnd_operand operands[NND_MOST_OPERANDS];
+  char shown[96];
+};
+
+/* The sizes of a tensor for the shapes of a table. */
+struct nnd_shape {
+  int rank, is_blocked, element;
+  nnd_size sizes[NND_MOST_RANK], count, num_bytes;
+};
+
+struct nnd_table {
+  const struct nnd_model *model;
+  struct nnd_memory memory;
+  struct nnd_shape *shapes; /* of the model's tensors */
+  nnd_size *sizes, *offsets; /* of the model's rules; of its values in the arena */
+  nnd_size arena_bytes, scratch_bytes;
+  struct nnd_instance *instances;
+};
+
+/* A step while it is opened. */
+struct nnd_opener {
+  struct nnd_model *model;
+  struct nnd_step *step;
+  nnd_size at; /* the next word */
+  struct nnd_message *message;
+};
+
+/* A step while its instance is made. */
+struct nnd_maker {
+  struct nnd_table *table;
+  const struct nnd_step *step;
+  struct nnd_instance *instance;
+  nnd_size scratch_bytes;
+  struct nnd_message *message;
+};
+
+/* Both return 1, or 0 with a message. */
+struct nnd_op {
+  const char *name;
+  int (*open)(struct nnd_opener *o);
+  int (*make)(struct nnd_maker *m);
+};
+
+extern const struct nnd_op *const nnd_ops[];
+
+/* What operators ask for while they are opened; each keeps a message and returns what does no harm where it is not there. */
+int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);   /* the next word, between two bounds */
+int nnd_read_tensor(struct nnd_opener *o);                          /* a tensor that the step reads */
+int nnd_write_tensor(struct nnd_opener *o);                         /* the tensor that it writes */
+int nnd_seen_tensor(struct nnd_opener *o);                          /* one that has no memory, or is told elsewhere */
+const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
+const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */
+const struct nnd_program *nnd_read_program(struct nnd_opener *o);    /* null where the word is -1 */
+nnd_size nnd_read_rule(struct nnd_opener *o);
+void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
+void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);
+struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *program, int has_residual, int has_number);
+
+/* What they ask for while an instance is made. */
+const struct nnd_shape *nnd_shape_of(const struct nnd_maker *m, int tensor);
+nnd_size nnd_size_of(const struct nnd_maker *m, nnd_size rule);
+void nnd_give_tensor(struct nnd_maker *m, int tensor); /* -1: a null pointer */
+void nnd_give(struct nnd_maker *m, const void *address);
+void *nnd_fields(struct nnd_maker *m, nnd_size num_bytes);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The interpreter: walks the steps of a table, shares each among the workers of the pool, and passes pace points.
+ */
+#include "base/pace.h"
+#include "base/threads.h"
+#include "model/model.h"
+
+#define NND_MOST_BASES 64 /* that are looked up in a table on the stack: more inputs and outputs take one of the heap */
+
+/* One call, as all workers see it. */
+struct nnd_running {
+  const struct nnd_table *table;
+  const struct nnd_call *call;
+  char *const *bases;
+};
+
+/* A step that is under way; it is cut finer where it is paced, and passes a point behind each of its chunks. */
+struct nnd_under_way {
+  const struct nnd_instance *instance;
+  struct nnd_pace_item *pace;
+  nnd_size point;
+  int worker, each;
+  void *at[NND_MOST_OPERANDS];
+};
+
+static void nnd_chunk(const void *context, struct nnd_part part) {
+  const struct nnd_under_way *step = context;
+  step->instance->run(step->instance->fields, step->at, part);
+  const int done = part.number % step->each + 1; /* of the chunks that one worker has to begin with */
+  if (step->pace && done < step->each) step->pace->pass(step->pace, step->worker, step->point, done, step->each);
+}
+
+/* In how many chunks a worker does its share of a step. */
+static int nnd_paced_chunks(const struct nnd_pace_item *item, nnd_size step, int workers, int each) {
+  const nnd_size point = item->first + step;
+  const nnd_size parts = item->plan && point < item->num_points ? item->plan->points[point].parts : 1;
+  const nnd_size wanted = nnd_ceil_div(parts, workers);
+  return wanted > each ? (int)nnd_min(wanted, 1 << 20) : each;
+}
+
+static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker) {
+  const struct nnd_running *running = context;
+  const struct nnd_table *table = running->table;
+  const nnd_size count = table->model->num_steps;
+  char *scratch = running->call->scratch + worker * running->call->scratch_bytes;
+  struct nnd_pace_item *pace = running->call->pace;
+  struct nnd_under_way step = {.pace = pace, .worker = worker};
+  for (nnd_size number = 0; number < count; number++) {
+    const struct nnd_instance *instance = &table->instances[number];
+    for (int k = 0; k < instance->num_operands; k++)
+      step.at[k] = (void *)((uintptr_t)running->bases[instance->operands[k].base] + (uintptr_t)instance->operands[k].offset);
+    step.instance = instance;
+    step.point = number;
+    step.each = pool ? instance->chunks : 1;
+    if (pace) step.each = nnd_paced_chunks(pace, number, pool ? pool->workers : 1, step.each);
+    if (pool) nnd_pool_step(pool, (int)number, worker, step.each, nnd_chunk, &step, scratch);
+    else
+      for (int i = 0; i < step.each; i++) nnd_chunk(&step, (struct nnd_part){i, step.each, scratch});
+    if (pace) pace->pass(pace, worker, number, 1, 1);
+  }
+}
+
+void nnd_run(const struct nnd_table *table, const struct nnd_call *call, struct nnd_pool *pool) {
+  const nnd_size num_inputs = table->model->num_inputs, num_outputs = table->model->num_outputs;
+  const nnd_size num_bases = 2 + num_inputs + num_outputs;
+  char *few[NND_MOST_BASES], **bases = few;
+  if (num_bases > NND_MOST_BASES) bases = malloc((size_t)num_bases * sizeof *bases);
+  if (!bases) return;
+  bases[0] = NULL;
+  bases[1] = call->arena;
+  for (nnd_size i = 0; i < num_inputs; i++) bases[2 + i] = (char *)call->inputs[i];
+  for (nnd_size i = 0; i < num_outputs; i++) bases[2 + num_inputs + i] = call->outputs[i];
+  const struct nnd_running running = {table, call, bases};
+  if (pool) nnd_pool_run(pool, nnd_all_steps, &running);
+  else nnd_all_steps(&running, NULL, 0);
+  if (bases != few) free(bases);
+}
+
+struct nnd_pool *nnd_pool_make(const struct nnd_model *model, int workers) {
+  return nnd_pool_start(workers, (int)model->num_steps);
+}
+
+void nnd_pool_free(struct nnd_pool *pool) { nnd_pool_stop(pool); }
+
+const char *nnd_level(void) { return NND_LEVEL; }
+int nnd_api_version(void) { return NND_API_VERSION; }
+
+/* Steps pass pace points. */
+__attribute__((visibility("default"))) const int nnd_points_version = NND_PACE_VERSION;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C interface of the kernel library: open a plan, ask what it needs for the shapes of its inputs, run.
+ *
+ *   model = nnd_model_open(plan, ..., weights, ...)       checks the plan, packs the weights for this instruction set
+ *   table = nnd_table_make(model, symbols, shapes)        sizes, windows and places for these shapes: microseconds
+ *   nnd_run(table, &call, pool)                           the steps, one after the other, in memory of the caller
+ *
+ * A plan is data (model/plan.h has its layout). Whatever it says, nothing outside of the arrays of a call is touched:
+ * what does not fit is refused by a message, at opening or when a table is made. Models and tables may be used by several
+ * threads at once; a pool by one call at a time. The library prints nothing, and reads no file.
+ */
+#ifndef NNDEPLOY_KERNELS_H
+#define NNDEPLOY_KERNELS_H
+
+#include <stdint.h>
+
+#define NND_API_VERSION 1
+
+#pragma GCC visibility push(default)
+
+struct nnd_model;
+struct nnd_table;
+struct nnd_pool;
+struct nnd_pace_item;
+
+/* Bytes of the second cache (0: a usual number) and of the buffer of sliding windows (0: what suits the cache), and the
+ * number of threads that will run. */
+struct nnd_options {
+  int64_t l2_bytes, buffer_bytes, threads;
+};
+
+/* One call. `inputs` and `outputs` are in the order of the plan, their elements in the order of ONNX; `arena` and
+ * `scratch` begin at 64 bytes; each thread has `scratch_bytes` of scratch. `pace`: null where nothing is paced. */
+struct nnd_call {
+  const void *const *inputs;
+  void *const *outputs;
+  char *arena, *scratch;
+  int64_t scratch_bytes;
+  struct nnd_pace_item *pace;
+};
+
+/* What the library was built for, as "x86-64-v4", and NND_API_VERSION. */
+const char *nnd_level(void);
+int nnd_api_version(void);
+
+/* Opens a plan over the weights that it names, which must stay as they are until it is closed. Returns null and writes
+ * one line to `message` where that cannot be done. */
+struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const void *weights, int64_t weights_bytes,
+                                 const struct nnd_options *options, char *message, int64_t message_bytes);
+void nnd_model_close(struct nnd_model *model);
+int64_t nnd_model_num_steps(const struct nnd_model *model);
+int64_t nnd_model_num_inputs(const struct nnd_model *model);
+int64_t nnd_model_num_outputs(const struct nnd_model *model);
+int64_t nnd_model_packed_bytes(const struct nnd_model *model);
+
+/* Makes the table for `symbols`, the numbers that the sizes of the plan depend on, and checks that the inputs have the
+ * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64), its rank, then its sizes, in `shapes`. A
+ * message about an input that has another shape begins with "input " and its number. */
+struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *symbols, int64_t num_symbols,
+                                 const int64_t *shapes, int64_t num_shapes, char *message, int64_t message_bytes);
+void nnd_table_free(struct nnd_table *table);
+int64_t nnd_table_arena_bytes(const struct nnd_table *table);
+int64_t nnd_table_scratch_bytes(const struct nnd_table *table); /* of each thread */
+/* Writes the element, the rank and the sizes of an output, at most 10 numbers; returns how many, -1 where it is none. */
+int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers);
+/* Writes what step `step` does with these shapes, for people: its window and the like. */
+void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes);
+
+/* Returns a pool of `workers` for a model, the caller being one of them; null where the system gives none. */
+struct nnd_pool *nnd_pool_make(const struct nnd_model *model, int workers);
+void nnd_pool_free(struct nnd_pool *pool);
+
+/* Runs the steps; `pool` is null where the caller works alone. */
+void nnd_run(const struct nnd_table *table, const struct nnd_call *call, struct nnd_pool *pool);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/conv_record.h"
+
+#include "kernels/tile.h"
+
+#define NND_MOST_STEP 65536 /* strides, dilations */
+
+const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_data *values, nnd_size channels) {
+  if (values && values->count != channels) {
+    nnd_fail(o->message, "there are %lld numbers for %lld channels", (long long)values->count, (long long)channels);
+    return NULL;
+  }
+  float *packed = nnd_packed(o, nnd_blocks(channels) * NND_LANES * (nnd_size)sizeof(float));
+  if (packed && values) memcpy(packed, values->data, (size_t)channels * sizeof(float));
+  return packed;
+}
+
+int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int writes) {
+  c->in = reads ? nnd_read_tensor(o) : nnd_seen_tensor(o);
+  c->out = nnd_seen_tensor(o);
+  const struct nnd_weight_data *weights = nnd_read_weight(o), *bias = nnd_read_weight(o);
+  const struct nnd_program *program = nnd_read_program(o);
+  const struct nnd_weight_data *numbers = nnd_read_weight(o);
+  c->residual = -1;
+  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) c->residual = nnd_read_tensor(o);
+  else nnd_word(o, -1, -1);
+  for (int i = 0; i < 2; i++) c->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
+  for (int i = 0; i < 2; i++) c->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
+  for (int i = 0; i < 2; i++) c->pad[i] = nnd_read_rule(o);
+  c->groups = nnd_word(o, 1, NND_MOST_BYTES);
+  if (o->message->failed) return 0;
+  if (!weights || weights->rank != 4 || weights->sizes[0] % c->groups || weights->sizes[1] > NND_MOST_BYTES / c->groups)
+    return nnd_fail(o->message, "a convolution without weights that fit it");
+  c->out_channels = weights->sizes[0];
+  c->in_channels = weights->sizes[1] * c->groups;
+  c->kernel[0] = weights->sizes[2], c->kernel[1] = weights->sizes[3];
+  c->weights = weights->data;
+  c->end = nnd_end_of(o, program, c->residual >= 0, numbers != NULL);
+  c->bias = nnd_pack_channels(o, bias, c->out_channels);
+  c->numbers = numbers ? nnd_pack_channels(o, numbers, c->out_channels) : NULL;
+  if (writes && !o->message->failed) {
+    o->at -= 13; /* the output's word */
+    nnd_write_tensor(o);
+    o->at += 12;
+  }
+  return !o->message->failed;
+}
+
+int nnd_is_depthwise(const struct nnd_conv *c) {
+  return c->groups == c->in_channels && c->groups == c->out_channels;
+}
+
+NND_INLINE nnd_weight nnd_weight_of(float value) {
+#ifdef NND_BF16
+  return nnd_to_elem(value);
+#else
+  return value;
+#endif
+}
+
+#define NND_PACKED_AT_ONCE 64 /* input channels: what is written stays in the first cache */
+
+/* One panel: [tap][i / group][vector][c][group] of (O, I, taps). */
+#define NND_PACK_PANEL(name, type, of, GROUP)                                                                          \
+  static void name(const float *weights, nnd_size outputs, nnd_size inputs, nnd_size taps, nnd_size first,             \
+                   int vectors, type *to) {                                                                            \
+    const nnd_size wide = vectors * NND_LANES, padded = nnd_ceil_div(inputs, GROUP) * GROUP;                           \
+    for (nnd_size begin = 0; begin < inputs; begin += NND_PACKED_AT_ONCE) {                                            \
+      const nnd_size end = nnd_min(inputs, begin + NND_PACKED_AT_ONCE);                                                \
+      for (nnd_size lane = 0; lane < wide; lane++) {                                                                   \
+        nnd_size o = first + lane;                                                                                     \
+        if (GROUP > 0 && nnd_has_half(outputs) && o >= outputs / NND_LANES * NND_LANES + NND_LANES / 2)                \
+          o -= NND_LANES / 2;                                                                                          \
+        if (o >= outputs) continue;                                                                                    \
+        const float *from = weights + o * inputs * taps;                                                               \
+        for (nnd_size i = begin; i < end; i++)                                                                         \
+          for (nnd_size tap = 0; tap < taps; tap++)                                                                    \
+            to[((tap * padded + i / GROUP * GROUP) * wide) + lane * GROUP + i % GROUP] = of(from[i * taps + tap]);     \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
+NND_PACK_PANEL(nnd_pack_panel, nnd_weight, nnd_weight_of, NND_GROUP)
+NND_PACK_PANEL(nnd_pack_planar_panel, float, , 1)
+
+static int nnd_pack_products(struct nnd_opener *o, struct nnd_conv *c) {
+  const nnd_size blocks = nnd_blocks(c->out_channels), full = nnd_full_panels(blocks);
+  const nnd_size taps = c->kernel[0] * c->kernel[1];
+  const nnd_size of_block = nnd_grouped_channels(c->in_channels) * taps * NND_LANES;
+  nnd_weight *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  c->packed = to;
+  for (nnd_size panel = 0; panel <= full; panel++) {
+    const nnd_size block = panel * NND_PANEL;
+    nnd_pack_panel(c->weights, c->out_channels, c->in_channels, taps, block * NND_LANES,
+                   panel < full ? NND_PANEL : nnd_last_panel(blocks), to + block * of_block);
+  }
+  return 1;
+}
+
+static int nnd_pack_planar(struct nnd_opener *o, struct nnd_conv *c) {
+  const nnd_size blocks = nnd_blocks(c->out_channels), full = nnd_full_panels(blocks);
+  const nnd_size taps = c->kernel[0] * c->kernel[1], of_block = c->in_channels * taps * NND_LANES;
+  float *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  c->packed = to;
+  for (nnd_size panel = 0; panel <= full; panel++) {
+    const nnd_size block = panel * NND_PANEL;
+    nnd_pack_planar_panel(c->weights, c->out_channels, c->in_channels, taps, block * NND_LANES,
+                          panel < full ? NND_PANEL : nnd_last_panel(blocks), to + block * of_block);
+  }
+  return 1;
+}
+
+/* (C, 1, kh, kw) as [C / c][kh][kw][c]. */
+static int nnd_pack_depthwise(struct nnd_opener *o, struct nnd_conv *c) {
+  const nnd_size taps = c->kernel[0] * c->kernel[1];
+  float *to = nnd_packed(o, nnd_blocks(c->out_channels) * taps * NND_LANES * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  c->packed = to;
+  for (nnd_size channel = 0; channel < c->out_channels; channel++)
+    for (nnd_size tap = 0; tap < taps; tap++)
+      to[(channel / NND_LANES * taps + tap) * NND_LANES + channel % NND_LANES] = c->weights[channel * taps + tap];
+  return 1;
+}
+
+int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how) {
+  switch (how) {
+    case NND_PACK_PRODUCTS: return nnd_pack_products(o, c);
+    case NND_PACK_PLANAR: return nnd_pack_planar(o, c);
+    case NND_PACK_DEPTHWISE: return nnd_pack_depthwise(o, c);
+    default: return 1;
+  }
+}
+
+int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis *y, struct nnd_axis *x) {
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
+  if (in->rank != 4 || out->rank != 4 || in->sizes[0] != out->sizes[0] || in->sizes[1] != c->in_channels ||
+      out->sizes[1] != c->out_channels || !out->is_blocked)
+    return nnd_fail(m->message, "the images of a convolution do not fit its weights");
+  struct nnd_axis *axes[2] = {y, x};
+  for (int i = 0; i < 2; i++) {
+    const nnd_size pad = nnd_size_of(m, c->pad[i]);
+    *axes[i] = (struct nnd_axis){in->sizes[2 + i], out->sizes[2 + i], c->kernel[i], c->stride[i], c->dilation[i], pad};
+    if (pad < 0 || pad > NND_MOST_STEP) return nnd_fail(m->message, "a convolution has %lld zeros before it", (long long)pad);
+  }
+  if (c->residual >= 0) {
+    const struct nnd_shape *residual = nnd_shape_of(m, c->residual);
+    int is_same = residual->is_blocked && residual->rank == 4;
+    for (int axis = 0; is_same && axis < 4; axis++) is_same = residual->sizes[axis] == out->sizes[axis];
+    if (!is_same) return nnd_fail(m->message, "a residual has another shape than what it is added to");
+  }
+  return 1;
+}
+
+int nnd_is_pointwise(const struct nnd_maker *m, const struct nnd_conv *c) {
+  return c->groups == 1 && c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 && c->stride[1] == 1 &&
+         nnd_size_of(m, c->pad[0]) == 0 && nnd_size_of(m, c->pad[1]) == 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A convolution as the words of a step tell it, with its weights packed; fused steps hold several.
+ *
+ *   input, output (tensors), weights (O, I / groups, kernel rows, kernel columns), bias (O; -1: none),
+ *   program of the end (-1: none), numbers of the end (O; -1: none), residual (tensor; -1: none),
+ *   strides (2), dilations (2), pads before (2 rules), groups
+ */
+#ifndef NND_CONV_RECORD_H
+#define NND_CONV_RECORD_H
+
+#include "model/model.h"
+
+struct nnd_conv {
+  int in, out, residual; /* tensors; residual -1: none */
+  nnd_size in_channels, out_channels, groups;
+  nnd_size kernel[2], stride[2], dilation[2], pad[2]; /* pads are rules */
+  const float *weights;                               /* as they are in the plan */
+  const void *packed;
+  const float *bias, *numbers; /* whole vectors */
+  struct nnd_end end;
+};
+
+enum nnd_packing { NND_PACK_PRODUCTS, NND_PACK_PLANAR, NND_PACK_DEPTHWISE, NND_PACK_NOTHING };
+
+/* Reads a record; `reads` and `writes` say whether the input and the output are the step's own. Returns 1, or 0 with a
+ * message. */
+int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int writes);
+int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how);
+
+int nnd_is_depthwise(const struct nnd_conv *c);
+int nnd_is_pointwise(const struct nnd_maker *m, const struct nnd_conv *c);
+
+/* The axes of a convolution for these shapes; 0 with a message where they do not fit it. */
+int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis *y, struct nnd_axis *x);
+
+/* Numbers of channels (bias, slopes) as whole vectors, zeros beyond, and where there are none. */
+const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_data *values, nnd_size channels);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * convolution: one record (ops/conv_record.h). What it is follows from the record: pointwise, dense from NCHW or NCHWc,
+ * depthwise, grouped.
+ */
+#include "kernels/convolution.h"
+
+#include <stdio.h>
+
+#include "kernels/depthwise.h"
+#include "kernels/pointwise.h"
+#include "ops/conv_record.h"
+#include "ops/windows.h"
+
+#define NND_LARGE_WEIGHTS ((nnd_size)2 << 20)
+#define NND_FEW_WINDOWS 8
+#define NND_FEW_ROWS 8 /* fewer would leave workers idle, and parts of a paced step empty */
+
+/* What grouped convolutions need beside the record: for each output block the first of the `span` input channels, whole
+ * blocks, that hold all groups of any output block. */
+struct nnd_grouped {
+  nnd_size span;
+  nnd_size *begins;
+};
+
+struct nnd_convolution_own {
+  struct nnd_conv c;
+  struct nnd_grouped grouped;
+};
+
+/* Weights of groups: [O / c] dense panels of one vector over `span` channels, zeros where another group is. */
+static int nnd_pack_grouped(struct nnd_opener *o, struct nnd_conv *c, struct nnd_grouped *g) {
+  const nnd_size blocks = nnd_blocks(c->out_channels), of_group = c->out_channels / c->groups;
+  const nnd_size in_group = c->in_channels / c->groups, taps = c->kernel[0] * c->kernel[1];
+  g->begins = nnd_packed(o, blocks * (nnd_size)sizeof *g->begins);
+  if (!g->begins) return 0;
+  nnd_size span = 0; /* in blocks */
+  for (nnd_size block = 0; block < blocks; block++) {
+    const nnd_size first = block * NND_LANES, last = nnd_min(first + NND_LANES, c->out_channels) - 1;
+    g->begins[block] = first / of_group * in_group / NND_LANES;
+    span = nnd_max(span, nnd_blocks((last / of_group + 1) * in_group) - g->begins[block]);
+  }
+  for (nnd_size block = 0; block < blocks; block++)
+    g->begins[block] = nnd_min(g->begins[block], nnd_blocks(c->in_channels) - span);
+  g->span = nnd_min(span * NND_LANES, c->in_channels);
+  const nnd_size padded = nnd_grouped_channels(g->span), of_block = padded * taps * NND_LANES;
+  if (of_block > NND_MOST_BYTES / 8 / blocks) return nnd_fail(o->message, "groups of a convolution are too large");
+  nnd_weight *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  c->packed = to;
+  for (nnd_size out = 0; out < c->out_channels; out++) {
+    const nnd_size block = out / NND_LANES, begin = out / of_group * in_group - g->begins[block] * NND_LANES;
+    for (nnd_size i = 0; i < in_group; i++)
+      for (nnd_size tap = 0; tap < taps; tap++) {
+        const float weight = c->weights[(out * in_group + i) * taps + tap];
+        const nnd_size at = begin + i;
+        nnd_weight *place = to + block * of_block + (tap * padded + at / NND_GROUP * NND_GROUP) * NND_LANES +
+                            out % NND_LANES * NND_GROUP + at % NND_GROUP;
+#ifdef NND_BF16
+        *place = nnd_to_elem(weight);
+#else
+        *place = weight;
+#endif
+      }
+  }
+  return 1;
+}
+
+static int nnd_open_convolution(struct nnd_opener *o) {
+  struct nnd_convolution_own *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_open_conv(o, &own->c, 1, 1)) return 0;
+  struct nnd_conv *c = &own->c;
+  if (!o->model->tensors[c->in].is_blocked) {
+    if (c->groups != 1) return nnd_fail(o->message, "groups of a convolution that reads planes");
+    return nnd_pack_conv(o, c, NND_PACK_PLANAR);
+  }
+  if (c->groups > 1 && nnd_is_depthwise(c)) { /* of one channel it may be pointwise too, which it then is */
+    if (c->residual >= 0) return nnd_fail(o->message, "a residual of a depthwise convolution");
+    return nnd_pack_conv(o, c, NND_PACK_DEPTHWISE);
+  }
+  return c->groups == 1 ? nnd_pack_conv(o, c, NND_PACK_PRODUCTS) : nnd_pack_grouped(o, c, &own->grouped);
+}
+
+/* Pointwise: windows of `window` pixels of all images. Workers share windows, or panels where `by_panels`. */
+struct nnd_pointwise_fields {
+  struct nnd_pointwise s;
+  nnd_size pixels, images, window;
+  int by_panels;
+};
+
+static void nnd_run_pointwise(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_pointwise_fields *t = fields;
+  const struct nnd_pointwise *s = &t->s;
+  const struct nnd_pointwise_data d = {at[1], at[2], at[3], at[4], at[5], at[0]};
+  const nnd_size windows = nnd_ceil_div(t->pixels, t->window), rest = t->pixels - (windows - 1) * t->window;
+  const nnd_size panels = nnd_full_panels(nnd_blocks(s->out_channels)) + 1;
+  nnd_size first = 0, last = t->images * windows, first_panel = 0, last_panel = panels;
+  if (t->by_panels) nnd_share(panels, part, &first_panel, &last_panel);
+  else nnd_share(last, part, &first, &last);
+  for (nnd_size unit = first; unit < last; unit++) {
+    struct nnd_pointwise_data image = d;
+    const nnd_size number = unit / windows, out_image = number * nnd_blocks(s->out_channels) * s->out_plane;
+    image.in += number * nnd_blocks(s->in_channels) * s->in_plane;
+    image.out += out_image;
+    if (s->end.residual) image.residual += out_image;
+    nnd_pointwise_panels(s, NND_WHOLE, unit % windows + 1 < windows ? t->window : rest, first_panel, last_panel,
+                         nnd_pointwise_at(s, image, unit % windows * t->window), nnd_no_prefetch);
+  }
+}
+
+static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_axis *y,
+                              const struct nnd_axis *x) {
+  struct nnd_pointwise_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
+  if (y->size != y->out_size || x->size != x->out_size) return nnd_fail(m->message, "a pointwise convolution of other sizes");
+  const nnd_size pixels = y->size * x->size;
+  const nnd_size weights = c->in_channels * c->out_channels * (nnd_size)sizeof(nnd_weight);
+  t->s = (struct nnd_pointwise){.in_channels = c->in_channels, .out_channels = c->out_channels,
+                                .panel_channels = c->in_channels, .in_plane = pixels * NND_LANES,
+                                .out_plane = pixels * NND_LANES, .end = c->end,
+                                .stream = out->num_bytes > NND_STREAM_FROM,
+                                .prefetch_weights = weights > NND_PREFETCH_FROM};
+  t->pixels = pixels, t->images = in->sizes[0];
+  t->window = nnd_window_for(nnd_capacity(m, in->num_bytes), 1, pixels, c->in_channels).columns;
+  t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS || weights >= NND_LARGE_WEIGHTS;
+  m->instance->run = nnd_run_pointwise;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "pointwise, window %lld", (long long)t->window);
+  return 1;
+}
+
+/* Dense: rows of all images; columns of them and panels where rows are few. */
+struct nnd_dense_fields {
+  struct nnd_convolution s;
+  struct nnd_grouped grouped; /* span 0: one group */
+  nnd_size images, shares;    /* of each row */
+  const nnd_size *offsets;    /* of planes */
+  int is_planar, panels_outside, by_panels, copies;
+};
+
+/* The same as a convolution of a vector of channels, whose last ones may be none: what those hold is nobody's. */
+static struct nnd_convolution nnd_grouped_block(const struct nnd_dense_fields *t) {
+  struct nnd_convolution s = t->s;
+  s.in_channels = t->grouped.span;
+  s.out_channels = NND_LANES;
+  return s;
+}
+
+static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_convolution *s, nnd_size block,
+                            nnd_size row, nnd_size from, nnd_size to, const struct nnd_copies *copies,
+                            struct nnd_convolution_data d) {
+  const nnd_size padded = nnd_grouped_channels(t->grouped.span), taps = s->y.kernel * s->x.kernel;
+  const struct nnd_copied_rows copied = nnd_copied_rows(s->y, s->x);
+  struct nnd_copies moved = {0};
+  if (copies) {
+    moved = *copies;
+    moved.to += t->grouped.begins[block] * copied.capacity * copied.pitch * NND_LANES * (nnd_size)sizeof(nnd_elem);
+  } else d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
+  d.weights = (const nnd_weight *)d.weights + block * padded * taps * NND_LANES;
+  d.bias += block * NND_LANES;
+  if (s->end.number) d.numbers += block * NND_LANES;
+  d.out += block * s->out_plane;
+  if (s->end.residual) d.residual += block * s->out_plane;
+  const struct nnd_panel_job job = nnd_convolution_job(s, 0, copies != NULL, &d);
+  nnd_convolution_row(s, &job, row, from, to, copies ? &moved : NULL, &d);
+}
+
+static void nnd_run_dense(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_dense_fields *t = fields;
+  const struct nnd_convolution *s = &t->s;
+  const nnd_size blocks = nnd_blocks(s->out_channels);
+  const nnd_size panels = t->grouped.span ? blocks : nnd_full_panels(blocks) + 1, rows = t->images * s->y.out_size;
+  const nnd_size in_pixels = s->y.size * s->x.size;
+  nnd_size first, last;
+  nnd_share(t->by_panels ? rows * panels * t->shares : rows, part, &first, &last);
+  const nnd_size count = last - first, all = t->by_panels ? count : count * panels;
+  const nnd_size planes = t->is_planar ? s->in_channels : nnd_blocks(s->in_channels);
+  const nnd_size pixel_bytes = t->is_planar ? sizeof(float) : NND_LANES * sizeof(nnd_elem);
+  const struct nnd_convolution grouped = nnd_grouped_block(t);
+  struct nnd_panel_job job = {.panel = -1};
+  struct nnd_copies copies = {part.scratch, -1, 0, 0};
+  if (t->copies && count) memset(copies.to, 0, (size_t)nnd_copied_bytes(&s->y, &s->x, planes, pixel_bytes));
+  for (nnd_size i = 0; i < all; i++) {
+    nnd_size panel, unit, from = 0, to = s->x.out_size;
+    if (t->by_panels) {
+      const nnd_size number = (first + i) / t->shares, share = (first + i) % t->shares;
+      panel = number / rows, unit = number % rows;
+      from = s->x.out_size * share / t->shares, to = s->x.out_size * (share + 1) / t->shares;
+    } else if (t->panels_outside) {
+      panel = i / count, unit = first + i % count;
+    } else {
+      panel = i % panels, unit = first + i / panels;
+    }
+    const nnd_size image = unit / s->y.out_size, row = unit % s->y.out_size;
+    const nnd_size offset = image * blocks * s->out_plane + row * s->x.out_size * NND_LANES;
+    struct nnd_convolution_data d = {at[1], at[2], at[3], at[4], at[5], (nnd_elem *)at[0] + offset};
+    if (s->end.residual) d.residual += offset;
+    if (from >= to) continue;
+    d.in = (const char *)d.in + image * planes * in_pixels * pixel_bytes;
+    if (t->copies) {
+      const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
+      if (end > begin)
+        nnd_copy_window(&copies, s->y, s->x, planes, pixel_bytes, image, top + begin * s->y.dilation,
+                        top + (end - 1) * s->y.dilation + 1, d.in);
+    }
+    const struct nnd_copies *copied = t->copies ? &copies : NULL;
+    if (t->is_planar) nnd_planar_row(s, t->offsets, panel, row, copied, d);
+    else if (t->grouped.span) nnd_grouped_row(t, &grouped, panel, row, from, to, copied, d);
+    else {
+      if (job.panel != panel) job = nnd_convolution_job(s, panel, t->copies, &d);
+      nnd_convolution_row(s, &job, row, from, to, copied, &d);
+    }
+  }
+}
+
+static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own *own, const struct nnd_axis *y,
+                          const struct nnd_axis *x) {
+  const struct nnd_conv *c = &own->c;
+  struct nnd_dense_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
+  const nnd_size taps = c->kernel[0] * c->kernel[1];
+  t->s = (struct nnd_convolution){.y = *y, .x = *x, .in_channels = c->in_channels, .out_channels = c->out_channels,
+                                  .out_plane = y->out_size * x->out_size * NND_LANES,
+                                  .stream = out->num_bytes > NND_STREAM_FROM, .end = c->end};
+  t->grouped = own->grouped;
+  t->images = in->sizes[0];
+  t->is_planar = !in->is_blocked;
+  t->panels_outside = c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
+  t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->is_planar;
+  t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
+  t->copies = t->is_planar || nnd_reads_beside(*x);
+  if (t->is_planar) {
+    nnd_size *offsets = nnd_memory_take(&m->table->memory, taps * c->in_channels * (nnd_size)sizeof *offsets);
+    if (!offsets) return nnd_fail(m->message, "no memory for a convolution");
+    nnd_planar_offsets(&t->s, offsets);
+    t->offsets = offsets;
+    m->scratch_bytes = nnd_copied_bytes(y, x, c->in_channels, sizeof(float));
+  } else if (t->copies) {
+    m->scratch_bytes = nnd_copied_bytes(y, x, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
+  }
+  m->instance->run = nnd_run_dense;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%s", t->is_planar ? "from NCHW" : t->grouped.span ? "grouped" : "dense");
+  return 1;
+}
+
+/* Depthwise: rows of all channel blocks and images. */
+struct nnd_depthwise_fields {
+  struct nnd_depthwise s;
+  nnd_size blocks, images;
+};
+
+static void nnd_run_depthwise(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_depthwise_fields *t = fields;
+  const struct nnd_depthwise *s = &t->s;
+  const nnd_size taps = s->y.kernel * s->x.kernel;
+  nnd_size first, last;
+  nnd_share(t->images * t->blocks * s->y.out_size, part, &first, &last);
+  for (nnd_size unit = first; unit < last; unit++) {
+    const nnd_size plane = unit / s->y.out_size, row = unit % s->y.out_size, block = plane % t->blocks;
+    s->columns(s, row, 1, 0, s->x.out_size, (const nnd_elem *)at[1] + plane * s->y.size * s->x.size * NND_LANES,
+               (const float *)at[2] + block * taps * NND_LANES, (const float *)at[3] + block * NND_LANES,
+               nnd_end_number(&s->end, at[4], block), s->x.out_size,
+               (nnd_elem *)at[0] + unit * s->x.out_size * NND_LANES);
+  }
+}
+
+static int nnd_make_depthwise(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_axis *y,
+                              const struct nnd_axis *x) {
+  struct nnd_depthwise_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->s = (struct nnd_depthwise){*y, *x, c->end, 0, nnd_depthwise_for(x)};
+  t->blocks = nnd_blocks(c->out_channels), t->images = nnd_shape_of(m, c->in)->sizes[0];
+  m->instance->run = nnd_run_depthwise;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "depthwise");
+  return 1;
+}
+
+static int nnd_make_convolution(struct nnd_maker *m) {
+  const struct nnd_convolution_own *own = m->step->own;
+  const struct nnd_conv *c = &own->c;
+  struct nnd_axis y, x;
+  if (!nnd_conv_axes(m, c, &y, &x)) return 0;
+  nnd_give_tensor(m, c->out);
+  nnd_give_tensor(m, c->in);
+  nnd_give(m, c->packed);
+  nnd_give(m, c->bias);
+  nnd_give(m, c->numbers);
+  nnd_give_tensor(m, c->residual);
+  const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
+  if (is_blocked && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
+  if (is_blocked && c->groups > 1 && nnd_is_depthwise(c)) return nnd_make_depthwise(m, c, &y, &x);
+  return nnd_make_dense(m, own, &y, &x);
+}
+
+const struct nnd_op nnd_op_convolution_ = {"convolution", nnd_open_convolution, nnd_make_convolution};

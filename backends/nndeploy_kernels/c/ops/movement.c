@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps that only move elements.
+ *
+ *   to_blocked, to_plain   input, output
+ *   channels_last          input (blocked), output (plain, N H W C in any shape)
+ *   view_copy              input, output, offset (rule), axes, each: size, step (rules)
+ *   join                   output, outer (rule), count, each: input
+ *   channel_parts          output, count, each: input; channels, each: number of the input, channel
+ *   gather_rows            table, numbers, output
+ */
+#include <stdio.h>
+
+#include "kernels/layout.h"
+#include "model/model.h"
+
+struct nnd_pair_own {
+  int in, out;
+};
+
+static int nnd_open_pair(struct nnd_opener *o, int in_blocked, int out_blocked) {
+  struct nnd_pair_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->in = nnd_read_tensor(o);
+  own->out = nnd_write_tensor(o);
+  if (o->message->failed) return 0;
+  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
+  if (in->is_blocked != in_blocked || out->is_blocked != out_blocked || in->element != NND_FLOAT32 || out->element != NND_FLOAT32)
+    return nnd_fail(o->message, "a layout is changed that is another");
+  return 1;
+}
+
+static int nnd_open_to_blocked(struct nnd_opener *o) { return nnd_open_pair(o, 0, 1); }
+static int nnd_open_to_plain(struct nnd_opener *o) { return nnd_open_pair(o, 1, 0); }
+
+static void nnd_run_to_blocked(const void *fields, void *const *at, struct nnd_part part) {
+  nnd_blocked_from_plain_step(fields, at[0], at[1], part);
+}
+static void nnd_run_to_plain(const void *fields, void *const *at, struct nnd_part part) {
+  nnd_plain_from_blocked_step(fields, at[0], at[1], part);
+}
+
+/* Every pixel's channels, one after the other. */
+static void nnd_run_channels_last(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_layout_step *t = fields;
+  const nnd_size blocks = nnd_blocks(t->channels), plane = t->pixels * NND_LANES;
+  nnd_size first, last;
+  nnd_share(t->images * t->pixels, part, &first, &last);
+  float *to = (float *)at[0] + first * t->channels;
+  for (nnd_size i = first; i < last; i++) {
+    const nnd_elem *from = (const nnd_elem *)at[1] + i / t->pixels * blocks * plane + i % t->pixels * NND_LANES;
+    for (nnd_size channel = 0; channel < t->channels; channel += NND_LANES, from += plane) {
+      const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
+#ifdef NND_BF16
+      for (nnd_size lane = 0; lane < held; lane++) to[lane] = nnd_to_float(from[lane]);
+#else
+      if (held == NND_LANES) nnd_store_any(to, nnd_load(from));
+      else
+        for (nnd_size lane = 0; lane < held; lane++) to[lane] = from[lane];
+#endif
+      to += held;
+    }
+  }
+}
+
+static int nnd_make_layout(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
+  const struct nnd_pair_own *own = m->step->own;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const struct nnd_shape *image = in->is_blocked ? in : out;
+  struct nnd_layout_step *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  if (in->count != out->count) return nnd_fail(m->message, "a layout is changed and the number of elements too");
+  *t = (struct nnd_layout_step){image->sizes[0], image->sizes[1], image->sizes[2] * image->sizes[3]};
+  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->in);
+  m->instance->run = run;
+  return 1;
+}
+
+static int nnd_make_to_blocked(struct nnd_maker *m) { return nnd_make_layout(m, nnd_run_to_blocked); }
+static int nnd_make_to_plain(struct nnd_maker *m) { return nnd_make_layout(m, nnd_run_to_plain); }
+static int nnd_make_channels_last(struct nnd_maker *m) { return nnd_make_layout(m, nnd_run_channels_last); }
+
+const struct nnd_op nnd_op_to_blocked = {"to_blocked", nnd_open_to_blocked, nnd_make_to_blocked};
+const struct nnd_op nnd_op_to_plain = {"to_plain", nnd_open_to_plain, nnd_make_to_plain};
+const struct nnd_op nnd_op_channels_last = {"channels_last", nnd_open_to_plain, nnd_make_channels_last};
+
+/* A view: element (i, j, ...) is number offset + i * steps[0] + j * steps[1] + ... of the input. */
+struct nnd_view_own {
+  int in, out, rank;
+  nnd_size offset, sizes[NND_MOST_RANK], steps[NND_MOST_RANK];
+};
+
+struct nnd_view_fields {
+  int rank;
+  nnd_size offset, rows, sizes[NND_MOST_RANK], steps[NND_MOST_RANK]; /* the last axis first */
+  nnd_size element_bytes;
+};
+
+static int nnd_open_view(struct nnd_opener *o) {
+  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->in = nnd_read_tensor(o);
+  own->out = nnd_write_tensor(o);
+  own->offset = nnd_read_rule(o);
+  own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
+  for (int axis = 0; axis < own->rank; axis++) {
+    own->sizes[axis] = nnd_read_rule(o);
+    own->steps[axis] = nnd_read_rule(o);
+  }
+  if (o->message->failed) return 0;
+  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
+  if (in->is_blocked || out->is_blocked || in->element != out->element) return nnd_fail(o->message, "a view of another layout or type");
+  return 1;
+}
+
+/* Copies `rows` rows of `num_bytes` each, which lie `to_step` and `from_step` bytes apart. Short rows of the usual lengths
+ * are no calls. */
+static void nnd_copy_short_rows(char *to, nnd_size to_step, const char *from, nnd_size from_step, nnd_size num_bytes,
+                                nnd_size rows) {
+#define NND_ROWS_OF(n)                                                                                             \
+  case n:                                                                                                          \
+    for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, n);               \
+    return;
+  switch (num_bytes) {
+    NND_ROWS_OF(4) NND_ROWS_OF(8) NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32)
+    default:
+      for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, (size_t)num_bytes);
+  }
+#undef NND_ROWS_OF
+}
+
+#define NND_VIEW_ROWS(type)                                                                            \
+  {                                                                                                    \
+    const type *from = (const type *)at[1] + t->offset;                                                \
+    type *to = (type *)at[0] + first * count;                                                          \
+    for (int axis = 1; axis < t->rank; axis++) from += index[axis] * t->steps[axis];                   \
+    for (nnd_size row = first; row < last;) { /* along the second axis */                              \
+      const nnd_size run = t->rank > 1 ? nnd_min(last - row, t->sizes[1] - index[1]) : 1;              \
+      const nnd_size by = t->rank > 1 ? t->steps[1] : 0;                                               \
+      if (step == 1)                                                                                   \
+        nnd_copy_short_rows((char *)to, count * (nnd_size)sizeof *to, (const char *)from,              \
+                            by * (nnd_size)sizeof *to, count * (nnd_size)sizeof *to, run);             \
+      else                                                                                             \
+        for (nnd_size k = 0; k < run; k++)                                                             \
+          for (nnd_size i = 0; i < count; i++) to[k * count + i] = from[k * by + i * step];            \
+      to += run * count, row += run, from += run * by;                                                 \
+      if (t->rank > 1) index[1] += run;                                                                \
+      for (int axis = 1; axis < t->rank && index[axis] == t->sizes[axis]; axis++) {                    \
+        from -= t->sizes[axis] * t->steps[axis];                                                       \
+        index[axis] = 0;                                                                               \
+        if (axis + 1 < t->rank) index[axis + 1]++, from += t->steps[axis + 1];                         \
+      }                                                                                                \
+    }                                                                                                  \
+  }
+
+static void nnd_run_view(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_view_fields *t = fields;
+  const nnd_size count = t->sizes[0], step = t->steps[0];
+  nnd_size index[NND_MOST_RANK] = {0}, first, last;
+  nnd_share(t->rows, part, &first, &last);
+  if (first >= last) return;
+  nnd_size rest = first;
+  for (int axis = 1; axis < t->rank; axis++) {
+    index[axis] = rest % t->sizes[axis];
+    rest /= t->sizes[axis];
+  }
+  if (t->element_bytes == 8) NND_VIEW_ROWS(int64_t)
+  else NND_VIEW_ROWS(float)
+}
+
+static int nnd_make_view(struct nnd_maker *m) {
+  const struct nnd_view_own *own = m->step->own;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  struct nnd_view_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->offset = nnd_size_of(m, own->offset);
+  nnd_size low = t->offset, high = t->offset, count = 1;
+  t->rank = 0;
+  for (int axis = own->rank - 1; axis >= 0; axis--) {
+    const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
+    nnd_size reach;
+    if (size < 1 || size > out->count / count || __builtin_mul_overflow(size - 1, step, &reach))
+      return nnd_fail(m->message, "a view is larger than what is made of it");
+    count *= size;
+    if (reach < 0) low += reach;
+    else high += reach;
+    if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+    if (size == 1) continue;
+    const int last = t->rank - 1;
+    if (last >= 0 && step == t->steps[last] * t->sizes[last]) t->sizes[last] *= size;
+    else t->sizes[t->rank] = size, t->steps[t->rank++] = step;
+  }
+  if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+  if (!t->rank) t->rank = 1, t->sizes[0] = 1;
+  t->rows = count / t->sizes[0];
+  t->element_bytes = in->element == NND_INT64 ? 8 : 4;
+  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->in);
+  m->instance->run = nnd_run_view;
+  return 1;
+}
+
+const struct nnd_op nnd_op_view_copy = {"view_copy", nnd_open_view, nnd_make_view};
+
+#define NND_MOST_PARTS 8
+
+struct nnd_join_own {
+  int out, count, ins[NND_MOST_PARTS];
+  nnd_size outer;
+};
+
+struct nnd_join_fields {
+  int count;
+  nnd_size outer, inner[NND_MOST_PARTS], total; /* in bytes */
+};
+
+static int nnd_open_join(struct nnd_opener *o) {
+  struct nnd_join_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->out = nnd_seen_tensor(o);
+  own->outer = nnd_read_rule(o);
+  own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
+  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_tensor(o);
+  const nnd_size at = o->at;
+  o->at = 0;
+  nnd_write_tensor(o);
+  o->at = at;
+  for (int k = 0; k < own->count && !o->message->failed; k++) {
+    const struct nnd_tensor *in = &o->model->tensors[own->ins[k]], *out = &o->model->tensors[own->out];
+    if (in->is_blocked || out->is_blocked || in->element != out->element) return nnd_fail(o->message, "parts of another layout or type");
+  }
+  return !o->message->failed;
+}
+
+static void nnd_run_join(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_join_fields *t = fields;
+  nnd_size first, last;
+  nnd_share(t->outer, part, &first, &last);
+  char *to = (char *)at[0] + first * t->total;
+  for (int k = 0; k < t->count; to += t->inner[k], k++)
+    nnd_copy_short_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k], last - first);
+}
+
+static int nnd_make_join(struct nnd_maker *m) {
+  const struct nnd_join_own *own = m->step->own;
+  struct nnd_join_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->count = own->count, t->outer = nnd_size_of(m, own->outer);
+  nnd_give_tensor(m, own->out);
+  for (int k = 0; k < own->count; k++) {
+    const struct nnd_shape *in = nnd_shape_of(m, own->ins[k]);
+    if (t->outer < 1 || in->count % t->outer) return nnd_fail(m->message, "parts cannot be joined");
+    t->inner[k] = in->num_bytes / t->outer;
+    t->total += t->inner[k];
+    nnd_give_tensor(m, own->ins[k]);
+  }
+  if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes) return nnd_fail(m->message, "parts are not the whole");
+  m->instance->run = nnd_run_join;
+  return 1;
+}
+
+const struct nnd_op nnd_op_join = {"join", nnd_open_join, nnd_make_join};
+
+/* Output block b takes its lanes from `count` vectors, each by a permutation. */
+struct nnd_channel_source {
+  int input;
+  nnd_size block;
+  int is_first, is_whole; /* of the sources of its output block; all lanes at their places */
+  vi lanes, takes;        /* of this source; -1 where a lane is taken from it */
+};
+
+struct nnd_parts_own {
+  int out, count, ins[NND_MOST_PARTS];
+  nnd_size num_channels, num_sources, *first_source; /* of each output block, and behind the last */
+  const int64_t *channels;
+  struct nnd_channel_source *sources;
+};
+
+struct nnd_parts_fields {
+  const struct nnd_parts_own *own;
+  nnd_size images, blocks, pixels, in_blocks[NND_MOST_PARTS];
+};
+
+static int nnd_open_parts(struct nnd_opener *o) {
+  struct nnd_parts_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->out = nnd_seen_tensor(o);
+  own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
+  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_tensor(o);
+  own->num_channels = nnd_word(o, 1, NND_MOST_BYTES);
+  if (o->message->failed || own->num_channels > (o->step->num_words - o->at) / 2)
+    return nnd_fail(o->message, "a step of channels ends too early");
+  own->channels = o->step->words + o->at;
+  for (nnd_size i = 0; i < own->num_channels; i++) {
+    nnd_word(o, 0, own->count - 1);
+    nnd_word(o, 0, NND_MOST_BYTES);
+  }
+  const nnd_size end = o->at;
+  o->at = 0;
+  nnd_write_tensor(o);
+  o->at = end;
+  if (o->message->failed) return 0;
+  for (int k = 0; k < own->count; k++)
+    if (!o->model->tensors[own->ins[k]].is_blocked) return nnd_fail(o->message, "channels of a tensor that is not in blocks");
+  if (!o->model->tensors[own->out].is_blocked) return nnd_fail(o->message, "channels of a tensor that is not in blocks");
+  const nnd_size blocks = nnd_blocks(own->num_channels);
+  own->sources = nnd_packed(o, own->num_channels * (nnd_size)sizeof *own->sources);
+  own->first_source = nnd_packed(o, (blocks + 1) * (nnd_size)sizeof *own->first_source);
+  if (!own->sources || !own->first_source) return 0;
+  for (nnd_size block = 0; block < blocks; block++) {
+    const nnd_size begin = own->num_sources, held = nnd_min(NND_LANES, own->num_channels - block * NND_LANES);
+    own->first_source[block] = begin;
+    for (nnd_size lane = 0; lane < held; lane++) {
+      const int64_t *channel = own->channels + 2 * (block * NND_LANES + lane);
+      nnd_size at = begin;
+      while (at < own->num_sources && (own->sources[at].input != channel[0] || own->sources[at].block != channel[1] / NND_LANES)) at++;
+      struct nnd_channel_source *one = &own->sources[at];
+      if (at == own->num_sources) {
+        *one = (struct nnd_channel_source){(int)channel[0], channel[1] / NND_LANES, at == begin, 0, {0}, {0}};
+        own->num_sources++;
+      }
+      one->lanes[lane] = (int32_t)(channel[1] % NND_LANES);
+      one->takes[lane] = -1;
+    }
+    for (nnd_size at = begin; at < own->num_sources; at++) {
+      int is_whole = own->num_sources == begin + 1;
+      for (nnd_size lane = 0; lane < held; lane++) is_whole &= own->sources[at].lanes[lane] == lane && own->sources[at].takes[lane];
+      own->sources[at].is_whole = is_whole;
+    }
+  }
+  own->first_source[blocks] = own->num_sources;
+  return 1;
+}
+
+NND_INLINE vf nnd_permuted(vf x, vi lanes) {
+#if defined(__AVX512F__)
+  typedef float wide __attribute__((vector_size(64)));
+  typedef int wide_numbers __attribute__((vector_size(64)));
+  wide result;
+  __asm__("vpermps %2, %1, %0" : "=v"(result) : "v"((wide_numbers)lanes), "v"((wide)x));
+  return (vf)result;
+#elif defined(__AVX2__)
+  vf result;
+  __asm__("vpermps %2, %1, %0" : "=x"(result) : "x"(lanes), "x"(x));
+  return result;
+#else
+  vf result;
+  NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) result[lane] = x[lanes[lane] & (NND_LANES - 1)];
+  return result;
+#endif
+}
+
+#define NND_MOVED_PIXELS 64 /* a run's sources stay in the first cache while all output blocks are made */
+
+static void nnd_run_parts(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_parts_fields *t = fields;
+  const struct nnd_parts_own *own = t->own;
+  const nnd_size plane = t->pixels * NND_LANES, runs = nnd_ceil_div(t->pixels, NND_MOVED_PIXELS);
+  nnd_size begin, end;
+  nnd_share(t->images * runs, part, &begin, &end);
+  for (nnd_size unit = begin; unit < end; unit++) {
+    const nnd_size image = unit / runs, first = unit % runs * NND_MOVED_PIXELS;
+    const nnd_size last = nnd_min(t->pixels, first + NND_MOVED_PIXELS);
+    for (nnd_size block = 0; block < t->blocks; block++) {
+      nnd_elem *to = (nnd_elem *)at[0] + (image * t->blocks + block) * plane;
+      for (nnd_size k = own->first_source[block]; k < own->first_source[block + 1]; k++) {
+        const struct nnd_channel_source *one = &own->sources[k];
+        const nnd_elem *from = (const nnd_elem *)at[1 + one->input] + (image * t->in_blocks[one->input] + one->block) * plane;
+        if (one->is_whole) {
+          memcpy(to + first * NND_LANES, from + first * NND_LANES, (size_t)((last - first) * NND_LANES) * sizeof *to);
+          continue;
+        }
+        const vi lanes = one->lanes, takes = one->takes;
+        for (nnd_size p = first * NND_LANES; p < last * NND_LANES; p += NND_LANES) {
+          const vf moved = nnd_permuted(nnd_read(from + p), lanes);
+          nnd_write(to + p, one->is_first ? moved : nnd_select(takes, moved, nnd_read(to + p)));
+        }
+      }
+    }
+  }
+}
+
+static int nnd_make_parts(struct nnd_maker *m) {
+  const struct nnd_parts_own *own = m->step->own;
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
+  struct nnd_parts_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  *t = (struct nnd_parts_fields){.own = own, .images = out->sizes[0], .blocks = nnd_blocks(own->num_channels),
+                                 .pixels = out->sizes[2] * out->sizes[3]};
+  if (out->sizes[1] != own->num_channels) return nnd_fail(m->message, "channels are moved to an image of others");
+  nnd_give_tensor(m, own->out);
+  for (int k = 0; k < own->count; k++) {
+    const struct nnd_shape *in = nnd_shape_of(m, own->ins[k]);
+    if (in->sizes[0] != out->sizes[0] || in->sizes[2] * in->sizes[3] != t->pixels)
+      return nnd_fail(m->message, "channels of images of other sizes");
+    t->in_blocks[k] = nnd_blocks(in->sizes[1]);
+    nnd_give_tensor(m, own->ins[k]);
+  }
+  for (nnd_size i = 0; i < own->num_channels; i++)
+    if (own->channels[2 * i + 1] >= nnd_shape_of(m, own->ins[own->channels[2 * i]])->sizes[1])
+      return nnd_fail(m->message, "a channel is moved that there is not");
+  m->instance->run = nnd_run_parts;
+  return 1;
+}
+
+const struct nnd_op nnd_op_channel_parts = {"channel_parts", nnd_open_parts, nnd_make_parts};

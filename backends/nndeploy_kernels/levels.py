@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The levels that the library is built for, from the least to the widest of each architecture and precision.
+
+`cpu_features` are Linux flag names that a machine must show before the library of a level is mapped.
+"""
+
+from dataclasses import dataclass
+
+from nndeploy.target.target import X86_64_LEVELS
+
+_V2 = X86_64_LEVELS["x86-64-v2"]
+_V3 = (*_V2, *X86_64_LEVELS["x86-64-v3"])
+_V4 = (*_V3, *X86_64_LEVELS["x86-64-v4"])
+_X86_64, _AARCH64 = "x86_64-linux-gnu.2.17", "aarch64-linux-gnu.2.17"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One build of the library; `precision` is that of channel blocks and of the weights of products."""
+
+    name: str
+    arch: str
+    cpu_features: tuple[str, ...]
+    zig_target: str
+    zig_cpu: str
+    precision: str = "fp32"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the shared library."""
+        return f"libnndeploy_kernels-{self.name}.so"
+
+
+LEVELS = (
+    Level("x86-64-v2", "x86_64", tuple(sorted(_V2)), _X86_64, "x86_64_v2"),
+    Level("x86-64-v3", "x86_64", tuple(sorted(_V3)), _X86_64, "x86_64_v3"),
+    Level("x86-64-v4", "x86_64", tuple(sorted(_V4)), _X86_64, "x86_64_v4"),
+    Level(
+        "x86-64-v4-bf16", "x86_64", tuple(sorted((*_V4, "avx512_bf16"))), _X86_64, "x86_64_v4+avx512bf16", "bf16"
+    ),
+    Level("aarch64", "aarch64", ("asimd",), _AARCH64, "generic"),
+)  # fmt: skip

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library for this machine: the widest level of a precision that the processor has and that is installed."""
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from nndeploy.target.target import Target
+from nndeploy_kernels.levels import LEVELS, Level
+
+LIBRARIES = Path(__file__).with_name("lib")
+API_VERSION = 1
+"""That of nndeploy_kernels.h."""
+
+_SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
+    "nnd_api_version": (ctypes.c_int, ()),
+    "nnd_model_open": (
+        ctypes.c_void_p,
+        (
+            ctypes.c_char_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p,
+            ctypes.c_int64,
+        ),
+    ),
+    "nnd_model_close": (None, (ctypes.c_void_p,)),
+    "nnd_model_num_steps": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_model_num_inputs": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_model_num_outputs": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_table_make": (
+        ctypes.c_void_p,
+        (
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p,
+            ctypes.c_int64,
+        ),
+    ),
+    "nnd_table_free": (None, (ctypes.c_void_p,)),
+    "nnd_table_arena_bytes": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_table_scratch_bytes": (ctypes.c_int64, (ctypes.c_void_p,)),
+    "nnd_table_output": (ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
+    "nnd_table_describe": (None, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64)),
+    "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
+    "nnd_pool_free": (None, (ctypes.c_void_p,)),
+    "nnd_run": (None, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+}  # fmt: skip
+
+_loaded: dict[Path, ctypes.CDLL] = {}
+_lock = threading.Lock()
+
+
+def installed(target: Target, precision: str = "fp32") -> Level | None:
+    """Returns the widest level of a precision that a machine has and whose library is here, else that of float32."""
+    have = set(target.cpu_features)
+    fitting = [
+        level
+        for level in LEVELS
+        if level.arch == target.arch and have.issuperset(level.cpu_features) and (LIBRARIES / level.file_name).exists()
+    ]
+    of_precision = [level for level in fitting if level.precision == precision]
+    found = of_precision or [level for level in fitting if level.precision == "fp32"]
+    return found[-1] if found else None
+
+
+def load(level: Level) -> ctypes.CDLL:
+    """Returns the library of a level, loaded once.
+
+    Raises:
+        OSError: it is not there, or of another version.
+    """
+    path = LIBRARIES / level.file_name
+    with _lock:
+        if path not in _loaded:
+            library = ctypes.CDLL(str(path))
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(library, name, None)
+                if function is None:
+                    raise OSError(f"{path.name} has no {name}")
+                function.restype, function.argtypes = result, arguments
+            if library.nnd_api_version() != API_VERSION:
+                raise OSError(f"{path.name} is of another version than this nndeploy")
+            _loaded[path] = library
+        return _loaded[path]

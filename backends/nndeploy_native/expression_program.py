@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions -> programs of a plan: instructions over operands, results and constants (c/base/program.h).
+
+Law: equal parts are computed once, and a result's place is taken again once nobody reads it any more.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy_native.expressions import Expression
+
+OPERATORS = (
+    "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish", "silu",
+    "softplus", "erf", "add", "sub", "mul", "div", "max", "min", "less", "where",
+)  # fmt: skip
+"""The numbers of operators: the list of program.h in its order."""
+OPERANDS, RESULTS, CONSTANTS, INSTRUCTIONS = 4, 12, 32, 64
+_FIRST_RESULT, _FIRST_CONSTANT = OPERANDS, OPERANDS + RESULTS
+_COMMUTATIVE = ("add", "mul", "max", "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The words of a program."""
+
+    words: tuple[int, ...]
+
+
+def program_of(expression: Expression, num_operands: int) -> Program:
+    """Returns an expression as a program.
+
+    Raises:
+        BuildRefusedError: it is too long, or needs too many results at a time.
+    """
+    parts = list(dict.fromkeys(_parts(expression)))
+    constants = list(dict.fromkeys(_bits(part) for part in parts if part[0] == "const"))
+    operators = [part for part in parts if part[0] not in ("operand", "const")]
+    last = {source: number for number, part in enumerate(operators) for source in _sources(part)}
+    if len(operators) > INSTRUCTIONS or len(constants) > CONSTANTS:
+        raise BuildRefusedError("an expression is too long for a program")
+    free = list(range(_FIRST_RESULT, _FIRST_CONSTANT))
+    places: dict[Expression, int] = {}
+
+    def place_of(part: Expression) -> int:
+        match part:
+            case ("operand", int(number)):
+                return number
+            case ("const", _):
+                return _FIRST_CONSTANT + constants.index(_bits(part))
+        return places[part]
+
+    instructions: list[int] = []
+    for number, part in enumerate(operators):
+        sources = [place_of(one) for one in _sources(part)]
+        free += [places[one] for one in dict.fromkeys(_sources(part)) if last[one] == number and one in places]
+        if not free:
+            raise BuildRefusedError("an expression needs too many results at a time")
+        places[part] = free.pop()
+        instructions += [OPERATORS.index(str(part[0])), places[part], *(*sources, 0, 0)[:3]]
+    outcome = place_of(expression)
+    return Program((num_operands, len(constants), *constants, len(operators), *instructions, outcome))
+
+
+def _sources(part: Expression) -> tuple[Expression, ...]:
+    """Returns what an operator takes; of a sum and the like, a constant second."""
+    sources = tuple(one for one in part[1:] if isinstance(one, tuple))
+    if part[0] in _COMMUTATIVE and sources[0][0] == "const":
+        return sources[::-1]
+    return sources
+
+
+def _parts(part: Expression) -> Iterator[Expression]:
+    """Passes all parts, each behind what it takes."""
+    if part[0] not in ("operand", "const"):
+        for one in _sources(part):
+            yield from _parts(one)
+    yield part
+
+
+def _bits(part: Expression) -> int:
+    """Returns the bits of a constant as float32."""
+    value = part[1]
+    assert isinstance(value, float | int)
+    return int(struct.unpack("<I", np.float32(value).tobytes())[0])

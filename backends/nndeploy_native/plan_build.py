@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submodel -> artifact that is data: a plan for the kernel library, the weights as the model has them, and a document.
+
+    plan.bin      the steps, for nndeploy_kernels/c/model/plan.h
+    weights.bin   each constant once, in the order of the model
+    plan.json     borders, symbols and steps, for callers and for people
+
+Law: the same submodel gives the same bytes, whatever the target: the library of the box does the rest when it loads.
+"""
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from nndeploy.plugin.interface import Artifact
+from nndeploy.values.solving import solved_symbols
+from nndeploy.values.types import DimRange
+from nndeploy_native.fusion import fused
+from nndeploy_native.isa import ISAS
+from nndeploy_native.lowering.context import Lowered
+from nndeploy_native.lowering.table import lower
+from nndeploy_native.plan_document import (
+    DOCUMENT_FILE,
+    PLAN_FILE,
+    PLAN_FORMAT,
+    WEIGHTS_FILE,
+    PlanBorder,
+    PlanDocument,
+    document_to_json,
+)
+from nndeploy_native.plan_steps import write_step
+from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.steps.step import Machine
+from nndeploy_native.tensors import Tensor
+
+_USUAL_MACHINE = Machine(ISAS[0])
+"""What pays to be fused is decided for it; windows follow from the caches of the box."""
+
+
+def build_plan(
+    submodel: ir.Model, ranges: Mapping[str, DimRange], *, precision: str = "fp32", buffer_bytes: int = 0
+) -> Artifact:
+    """Returns the artifact of a submodel; `buffer_bytes` is what the user set for windows, 0 where he did not.
+
+    Raises:
+        BuildRefusedError: a node has no rule, or the library no operator for a step.
+    """
+    return artifact_of_plan(lower(submodel, ranges), precision=precision, buffer_bytes=buffer_bytes)
+
+
+def artifact_of_plan(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int = 0) -> Artifact:
+    """Returns the artifact of steps, which are fused here.
+
+    Raises:
+        BuildRefusedError: the library has no operator for a step.
+    """
+    inputs, outputs = lowered.inputs, lowered.outputs
+    solved = solved_symbols(tensor.shape for tensor in inputs.values())
+    writer = PlanWriter(
+        solved, [one.name for one in inputs.values()], [one.name for one in outputs.values()], lowered.constants
+    )
+    values: list[str] = []
+    for step in fused(lowered.steps, {tensor.name for tensor in outputs.values()}, _USUAL_MACHINE):
+        write_step(step, writer)
+        values += [lowered.value_of(step.output.name)] * (len(writer.shown) - len(values))
+    plan = writer.finished(list(inputs.values()), list(outputs.values()))
+    document = PlanDocument(
+        _borders(inputs),
+        _borders(outputs),
+        tuple(solved.values()),
+        tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
+    )
+    metadata: dict[str, int | str] = {"format": PLAN_FORMAT}
+    metadata |= {"precision": precision} if precision != "fp32" else {}
+    metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
+    return Artifact(
+        files={PLAN_FILE: plan, WEIGHTS_FILE: bytes(writer.weights), DOCUMENT_FILE: document_to_json(document)},
+        metadata=metadata,
+        precision=precision,
+        log=_log(document, len(plan), len(writer.weights)),
+    )
+
+
+def _borders(tensors: Mapping[str, Tensor]) -> tuple[PlanBorder, ...]:
+    return tuple(
+        PlanBorder(name, tensor.element, tuple(size if isinstance(size, int) else None for size in tensor.shape))
+        for name, tensor in tensors.items()
+    )
+
+
+def _log(document: PlanDocument, plan_bytes: int, weights_bytes: int) -> str:
+    """Returns the plan in words: one line a step."""
+    conversions = sum(step["kernel"] in ("to_plain", "to_blocked") for step in document.steps)
+    lines = [
+        f"a plan of {plan_bytes} bytes, {len(document.steps)} steps, {conversions} layout conversions, "
+        f"weights {weights_bytes} bytes"
+    ]
+    return "\n".join([*lines, *(f"{step['kernel']}: {step['what']}" for step in document.steps)])

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plan.json beside a plan: the borders and symbols that a caller needs, and the steps for whoever inspects a bundle.
+
+Nothing that is safe or not depends on it: the kernel library checks the plan itself, and the shapes of every call.
+Law: `document_from_json(document_to_json(d)) == d`. Everything that is read is checked: it comes from a bundle.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nndeploy.errors import BundleError
+from nndeploy.plugin.interface import OpenOptions
+from nndeploy.values.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.types import TensorType, ValueType
+
+PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
+PLAN_FORMAT = 5
+"""The format of an artifact that is a plan."""
+DTYPES = {"fp32": "float32", "int32": "int32", "int64": "int64"}
+MAX_RANK = 8
+MAX_SIZE = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBorder:
+    """An input or output: sizes that depend on the inputs are None."""
+
+    name: str
+    element: str
+    shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """What stands in plan.json."""
+
+    inputs: tuple[PlanBorder, ...]
+    outputs: tuple[PlanBorder, ...]
+    symbols: tuple[SolvedSymbol, ...]
+    steps: tuple[Mapping[str, int | str], ...]
+
+
+def document_to_json(document: PlanDocument) -> bytes:
+    """Returns the bytes of plan.json."""
+    data = {
+        "inputs": [[one.name, one.element, list(one.shape)] for one in document.inputs],
+        "outputs": [[one.name, one.element, list(one.shape)] for one in document.outputs],
+        "symbols": [asdict(one) for one in document.symbols],
+        "steps": [dict(step) for step in document.steps],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False).encode()
+
+
+def document_from_json(text: bytes) -> PlanDocument:
+    """Returns the document.
+
+    Raises:
+        BundleError: it is malformed.
+    """
+    try:
+        data = json.loads(text)
+        inputs, outputs = _borders(data["inputs"]), _borders(data["outputs"])
+        if not outputs or any(len({one.name for one in some}) != len(some) for some in (inputs, outputs)):
+            raise ValueError("an input or output stands twice, or there is no output")
+        symbols = solved_from_json(data["symbols"], [len(one.shape) for one in inputs])
+        steps = tuple(dict(step) for step in data["steps"])
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise BundleError(f"a malformed {DOCUMENT_FILE}: {err!s:.200}") from err
+    return PlanDocument(inputs, outputs, symbols, steps)
+
+
+def check_document(document: PlanDocument, options: OpenOptions) -> None:
+    """Passes a document that says of inputs and outputs what the bundle says of them.
+
+    Raises:
+        BundleError: it says something else.
+    """
+    for side, borders, said in (
+        ("input", document.inputs, options.inputs),
+        ("output", document.outputs, options.outputs),
+    ):
+        if said is not None:
+            _check_borders(side, borders, said)
+
+
+def _check_borders(side: str, borders: Sequence[PlanBorder], said: Mapping[str, ValueType]) -> None:
+    names = {border.name for border in borders}
+    if (side == "input" and not names <= set(said)) or (side == "output" and names != set(said)):
+        raise BundleError(f"{DOCUMENT_FILE} has other {side}s than the bundle says")
+    for border in borders:
+        expected = said[border.name]
+        if not isinstance(expected, TensorType) or DTYPES[border.element] != expected.dtype:
+            raise BundleError(
+                f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says {border.element}, the bundle {expected}"
+            )
+        if expected.shape is not None and not _is_shape(border, expected.shape):
+            shape = ",".join("?" if size is None else str(size) for size in border.shape)
+            raise BundleError(f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says [{shape}], the bundle {expected}")
+
+
+def _is_shape(border: PlanBorder, said: Sequence[object]) -> bool:
+    """Whether a shape is what the bundle says; a size that is named there may be any here."""
+    return len(border.shape) == len(said) and all(
+        not isinstance(wanted, int) or size == wanted for size, wanted in zip(border.shape, said, strict=True)
+    )
+
+
+def _borders(data: Sequence[Any]) -> tuple[PlanBorder, ...]:
+    return tuple(PlanBorder(str(name), _element(element), _shape(shape)) for name, element, shape in data)
+
+
+def _element(name: Any) -> str:
+    if name not in DTYPES:
+        raise ValueError(f"not an element: {name!r:.40}")
+    return str(name)
+
+
+def _shape(data: Sequence[Any]) -> tuple[int | None, ...]:
+    if len(data) > MAX_RANK:
+        raise ValueError(f"a shape of {len(data)} axes")
+    for size in data:
+        if size is not None and (type(size) is not int or not 0 < size <= MAX_SIZE):
+            raise ValueError(f"not a size: {size!r:.40}")
+    return tuple(data)

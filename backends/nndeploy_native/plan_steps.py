@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps -> the words of a plan: one function for each kind of step, in the order that c/ops/ reads them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import singledispatch
+
+import numpy as np
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import Dim, product
+from nndeploy_native.expression_program import program_of
+from nndeploy_native.expressions import Expression, label_of, operand
+from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.elementwise import Elementwise
+from nndeploy_native.steps.inverted_residual import InvertedResidual
+from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.movement import (
+    ChannelParts,
+    Convert,
+    Gather,
+    GatherRows,
+    JoinPlain,
+    PaddedCopy,
+    StridedCopy,
+    strides_of,
+)
+from nndeploy_native.steps.pooling import Pooling
+from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.reduction import AlongAxis
+from nndeploy_native.steps.resize import Repeat, Resize
+from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.stem import Stem
+from nndeploy_native.steps.step import Epilogue, NativeStep
+from nndeploy_native.tensors import Shape, Tensor, fixed_shape
+
+
+@singledispatch
+def write_step(step: NativeStep, w: PlanWriter) -> None:  # noqa: ARG001 # those that are registered write to it
+    """Adds a step to a plan.
+
+    Raises:
+        BuildRefusedError: the library has no operator for it.
+    """
+    raise BuildRefusedError(f"the kernel library has no {type(step).__name__}")
+
+
+@write_step.register
+def _(step: Convolution, w: PlanWriter) -> None:
+    if step.is_column:
+        step = step.lying()
+    w.step(
+        "transposed" if step.is_transposed else "convolution",
+        str(step.notes()["what"]),
+        _conv(step, w, reads=True, writes=True),
+    )
+
+
+@write_step.register
+def _(step: Separable, w: PlanWriter) -> None:
+    _chain("planar_separable" if step.has_planes else "separable", [step.first, step.second], w)
+
+
+@write_step.register
+def _(step: InvertedResidual, w: PlanWriter) -> None:
+    _chain("inverted_residual", [step.expand, step.pair.first, step.pair.second], w)
+
+
+@write_step.register
+def _(step: Stem, w: PlanWriter) -> None:
+    _chain("stem", [step.wide, step.pair.first, step.pair.second], w)
+
+
+@write_step.register
+def _(step: Elementwise, w: PlanWriter) -> None:
+    operands = []
+    for one in step.operands:
+        if one.array is not None:
+            operands.append(w.constant_tensor(one.array.reshape(fixed_shape(one.shape))))
+        else:
+            assert one.tensor is not None
+            operands.append(w.tensor(replace(one.tensor, shape=one.shape)))
+    program = w.program(program_of(step.expression, len(operands)))
+    words = [w.tensor(step.output), program, len(operands), *operands]
+    w.step("elementwise", label_of(step.expression) or "copy", words)
+
+
+@write_step.register
+def _(step: Convert, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), w.tensor(step.output)]
+    w.step("to_plain" if step.x.is_blocked else "to_blocked", "layout conversion", words)
+
+
+@write_step.register
+def _(step: Gather, w: PlanWriter) -> None:
+    flat = step.places.reshape(-1)
+    if step.x.is_blocked and flat.size == step.x.size:
+        image = np.arange(flat.size).reshape(fixed_shape(step.x.shape))
+        if np.array_equal(flat, image.transpose(0, 2, 3, 1).reshape(-1)):
+            w.step("channels_last", "channels last", [w.tensor(step.x), w.tensor(step.output)])
+            return
+    even = None if step.x.is_blocked else strides_of(step.places.reshape(fixed_shape(step.output.shape)))
+    if even is None:
+        if flat.max(initial=0) > np.iinfo(np.int32).max:
+            raise BuildRefusedError("a table of places beyond 32 bits")
+        table = np.ascontiguousarray(flat, np.int32)
+        w.step("gather_places", "elements moved", [w.tensor(step.x), w.tensor(step.output), w.weight(table)])
+        return
+    offset, sizes, strides = even
+    _view(step.x, step.output, offset, sizes, strides, w)
+
+
+@write_step.register
+def _(step: StridedCopy, w: PlanWriter) -> None:
+    _view(step.view.base, step.output, step.view.offset, step.view.sizes, step.view.strides, w)
+
+
+@write_step.register
+def _(step: PaddedCopy, w: PlanWriter) -> None:
+    view, output = step.view, step.output
+    axes = list(zip(output.shape, step.begins, view.sizes, view.strides, strict=True))
+    words = [w.tensor(view.base), w.tensor(output), w.size(view.offset), len(axes)]
+    words += [w.size(one) for axis in axes for one in axis]
+    w.step("padded_copy", "padding", words)
+
+
+@write_step.register
+def _(step: GatherRows, w: PlanWriter) -> None:
+    w.step("gather_rows", "rows by number", [w.tensor(step.table), w.tensor(step.numbers), w.tensor(step.output)])
+
+
+@write_step.register
+def _(step: Pooling, w: PlanWriter) -> None:
+    window, is_mean = step.window, step.kind == "mean"
+    words = [w.tensor(step.x), w.tensor(step.output), int(is_mean), int(step.includes_padding)]
+    words += [*window.strides, *window.dilations]
+    words += [w.size(one) for one in (*window.kernel, *window.pads, *step.end_pads)]
+    w.step("pool", f"{step.kind} {window.kernel[0]}x{window.kernel[1]}", words)
+
+
+@write_step.register
+def _(step: Repeat, w: PlanWriter) -> None:
+    label = f"repeat {step.times[0]}x{step.times[1]}"
+    w.step("repeat", label, [w.tensor(step.x), w.tensor(step.output), *step.times])
+
+
+@write_step.register
+def _(step: Resize, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), w.tensor(step.output)]
+    for places, weights in (step.rows, step.columns):
+        words += [w.weight(np.ascontiguousarray(places, np.int32)), w.weight(np.ascontiguousarray(weights, np.float32))]
+    _, _, height, width = step.x.shape
+    w.step("resize", f"resize {height}x{width}, {'copied' if step.copies else 'weighted'}", words)
+
+
+@write_step.register
+def _(step: JoinPlain, w: PlanWriter) -> None:
+    words = [w.tensor(step.output), w.size(step.outer), len(step.xs), *(w.tensor(x) for x in step.xs)]
+    w.step("join", "concatenation", words)
+
+
+@write_step.register
+def _(step: ChannelParts, w: PlanWriter) -> None:
+    words = [w.tensor(step.output), len(step.xs), *(w.tensor(x) for x in step.xs), len(step.channels)]
+    words += [number for channel in step.channels for number in channel]
+    w.step("channel_parts", f"{len(step.channels)} channels moved", words)
+
+
+@write_step.register
+def _(step: AlongAxis, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), w.tensor(step.output), *(w.size(one) for one in (step.outer, step.size, step.inner))]
+    w.step(step.kind, step.kind, words)
+
+
+@write_step.register
+def _(step: FullyConnected, w: PlanWriter) -> None:
+    weights, end = np.asarray(step.weights, np.float32), step.epilogue
+    is_transposed = weights.T.flags.c_contiguous and not weights.flags.c_contiguous
+    words = [
+        w.tensor(step.x),
+        w.weight(weights.T if is_transposed else weights),
+        int(is_transposed),
+        w.weight(None if step.bias is None else np.ascontiguousarray(step.bias, np.float32).reshape(-1)),
+        _end(end, w),
+        w.weight(None if end.channel is None else np.ascontiguousarray(end.channel, np.float32).reshape(-1)),
+        w.tensor(end.residual),
+        w.tensor(step.output),
+    ]
+    w.step("fully_connected", f"fully connected {weights.shape[0]}->{weights.shape[1]}", words)
+
+
+@write_step.register
+def _(step: Product, w: PlanWriter) -> None:
+    (rows, columns), inner = step.output.shape[-2:], step.a.shape[-1]
+    batch = step.output.shape[:-2]
+    by_a, by_b = (_batch_steps(one.shape, len(batch)) for one in (step.a, step.b))
+    words = [w.tensor(step.a), w.tensor(step.b), *map(w.size, (rows, inner, columns))]
+    words += [*map(w.size, (0, inner, 1)), *map(w.size, (0, columns, 1)), len(batch)]
+    words += [w.size(one) for axis in zip(batch, by_a, by_b, strict=True) for one in axis]
+    w.step("product", f"product {rows}x{inner}x{columns}", [*words, w.tensor(step.output)])
+
+
+@write_step.register
+def _(step: Lstm, w: PlanWriter) -> None:
+    directions, _, hidden = step.weights.shape
+    words = [
+        w.tensor(step.gates),
+        w.weight(np.ascontiguousarray(step.weights, np.float32)),
+        w.tensor(step.first_h),
+        w.tensor(step.first_c),
+        int(step.is_reverse),
+        w.tensor(step.output),
+    ]
+    w.step("lstm", f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
+
+
+def _batch_steps(shape: Shape, num_axes: int) -> list[Dim]:
+    """Returns by how many elements each batch axis of a product goes on in an operand, 0 where it is broadcast."""
+    steps: list[Dim] = [0] * num_axes
+    step = product(shape[-2:])
+    for axis in range(1, len(shape) - 1):
+        size = shape[-2 - axis]
+        steps[-axis] = 0 if size == 1 else step
+        step = step * size
+    return steps
+
+
+def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> None:
+    pairs = [(size, by) for size, by in zip(sizes, strides, strict=True) if size != 1]
+    words = [w.tensor(x), w.tensor(output), w.size(offset), len(pairs)]
+    words += [w.size(one) for pair in pairs for one in pair]
+    w.step("view_copy", "strided copy", words)
+
+
+def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) -> None:
+    last = len(convolutions) - 1
+    words = [
+        word
+        for number, one in enumerate(convolutions)
+        for word in _conv(one, w, reads=number == 0, writes=number == last)
+    ]
+    w.step(operator, " then ".join(str(one.notes()["what"]) for one in convolutions), words, is_fused=True)
+
+
+def _conv(step: Convolution, w: PlanWriter, *, reads: bool, writes: bool) -> list[int]:
+    window, end = step.window, step.epilogue
+    return [
+        w.tensor(step.x, is_stored=reads),
+        w.tensor(step.output, is_stored=writes),
+        w.weight(np.ascontiguousarray(step.weights, np.float32)),
+        w.weight(None if step.bias is None else np.ascontiguousarray(step.bias, np.float32).reshape(-1)),
+        _end(end, w),
+        w.weight(None if end.channel is None else np.ascontiguousarray(end.channel, np.float32).reshape(-1)),
+        w.tensor(end.residual),
+        *window.strides,
+        *window.dilations,
+        *(w.size(pad) for pad in window.pads),
+        step.groups,
+    ]
+
+
+def _end(end: Epilogue, w: PlanWriter) -> int:
+    """Returns the program of an end, -1 where nothing becomes of its sums."""
+    expression: Expression = end.expression
+    if expression == operand(0):
+        return -1
+    return w.program(program_of(expression, 3))

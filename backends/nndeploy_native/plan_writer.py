@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of a plan as they grow: sizes, weights, values, tensors, programs and texts, equal ones once.
+
+The layout is that of nndeploy_kernels/c/model/plan.h. Law: the same steps give the same bytes.
+"""
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nndeploy.backend_kit.kernels.memory import aligned
+from nndeploy.errors import BuildRefusedError
+from nndeploy.values.size import Atom, Dim, Extreme, Quotient, Symbol
+from nndeploy_native.expression_program import Program
+from nndeploy_native.tensors import Array, Tensor
+
+MAGIC = 0x4E414C50444E4E
+VERSION = 1
+ALIGNMENT = 64
+WINDOW_OF_BOX = "chosen by the box"
+ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
+_DTYPES = {"float32": 0, "int32": 1, "int64": 2}
+_CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _DIVIDE, _MIN, _MAX = range(7)
+_ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
+
+
+@dataclass(slots=True)
+class PlanWriter:
+    """`solved` names the symbols in order; `inputs` and `outputs` are the roots of the borders."""
+
+    solved: Mapping[Atom, object]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    constants: Mapping[str, Array]
+    weights: bytearray = field(default_factory=bytearray)
+    _rules: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _arrays: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
+    _offsets: dict[bytes, int] = field(default_factory=dict)
+    _values: dict[str, int] = field(default_factory=dict)
+    _value_words: list[int] = field(default_factory=list)
+    _tensors: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _programs: dict[Program, int] = field(default_factory=dict)
+    _texts: dict[str, int] = field(default_factory=dict)
+    _steps: list[int] = field(default_factory=list)
+    shown: list[dict[str, str]] = field(default_factory=list)
+    """Of each step the operator and what it does, for people."""
+
+    def size(self, size: Dim) -> int:
+        """Returns the number of the rule that gives a size.
+
+        Raises:
+            BuildRefusedError: the shapes of the inputs do not give it.
+        """
+        if isinstance(size, int):
+            return self._rule(_CONSTANT, size, 0)
+        result = -1
+        for atoms, count in size.terms:
+            term = self.size(count) if count != 1 or not atoms else -1
+            for atom in atoms:
+                one = self._atom(atom)
+                term = one if term < 0 else self._rule(_MULTIPLY, term, one)
+            result = term if result < 0 else self._rule(_ADD, result, term)
+        return result
+
+    def weight(self, array: Array | None) -> int:
+        """Returns the number of a constant, -1 of none."""
+        if array is None:
+            return -1
+        raw = np.ascontiguousarray(array).tobytes()
+        key = (array.dtype.name, array.shape, raw)
+        if key not in self._arrays:
+            if raw not in self._offsets:
+                self._offsets[raw] = len(self.weights)
+                self.weights += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
+            self._arrays[key] = len(self._arrays)
+        return self._arrays[key]
+
+    def tensor(self, tensor: Tensor | None, *, is_stored: bool = True) -> int:
+        """Returns the number of a tensor, -1 of none; one that is not stored has no memory."""
+        if tensor is None:
+            return -1
+        sizes = [self.size(size) for size in tensor.shape]
+        value = self._value(tensor.name) if is_stored else -1
+        words = (value, ELEMENTS[tensor.element], int(tensor.is_blocked), len(sizes), *sizes)
+        return self._tensors.setdefault(words, len(self._tensors))
+
+    def constant_tensor(self, array: Array) -> int:
+        """Returns the number of a tensor that is a constant."""
+        number = self.weight(np.ascontiguousarray(array, np.float32))
+        name = f"$constant.{number}"
+        if name not in self._values:
+            self._values[name] = len(self._values)
+            self._value_words += [_WEIGHT, number]
+        words = (self._values[name], 0, 0, array.ndim, *(self.size(int(size)) for size in array.shape))
+        return self._tensors.setdefault(words, len(self._tensors))
+
+    def program(self, program: Program) -> int:
+        """Returns the number of a program."""
+        return self._programs.setdefault(program, len(self._programs))
+
+    def step(self, operator: str, label: str, words: Sequence[int], *, is_fused: bool = False) -> None:
+        """Adds a step; one that is fused has a window, which the box chooses."""
+        self.shown.append({"kernel": operator, "what": label} | ({"window": WINDOW_OF_BOX} if is_fused else {}))
+        self._steps += [self._text(operator), self._text(label), len(words), *words]
+
+    def finished(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bytes:
+        """Returns the bytes of the plan."""
+        borders = [[len(some), *(self.tensor(one) for one in some)] for some in (inputs, outputs)]
+        words = [len(self.solved), *_counted(self._rules)]
+        words += [len(self._arrays)]
+        for dtype, shape, raw in self._arrays:
+            words += [_DTYPES[dtype], self._offsets[raw], len(shape), *shape]
+        words += [len(self._values), *self._value_words, *_counted(self._tensors), *borders[0], *borders[1]]
+        words += [len(self._programs)]
+        for program in self._programs:
+            words += program.words
+        words += [len(self._texts)]
+        for text in self._texts:
+            raw = text.encode()
+            words += [len(raw), *struct.unpack(f"<{-(-len(raw) // 8)}q", raw.ljust(aligned(len(raw), 8), b"\0"))]
+        words += [len(self.shown), *self._steps]
+        whole = [MAGIC, VERSION, len(words) + 3, *words]
+        return struct.pack(f"<{len(whole)}q", *whole)
+
+    def _rule(self, kind: int, first: int, second: int) -> int:
+        return self._rules.setdefault((kind, first, second), len(self._rules))
+
+    def _atom(self, atom: Atom) -> int:
+        if atom in self.solved:
+            return self._rule(_SYMBOL, list(self.solved).index(atom), 0)
+        match atom:
+            case Quotient():
+                return self._rule(_DIVIDE, self.size(atom.dividend), self.size(atom.divisor))
+            case Extreme():
+                kind = _MIN if atom.kind == "min" else _MAX
+                return self._rule(kind, self.size(atom.first), self.size(atom.second))
+            case Symbol():
+                raise BuildRefusedError(f"the size {atom.name!r} cannot be told from the shapes of the inputs here")
+
+    def _value(self, root: str) -> int:
+        if root not in self._values:
+            self._values[root] = len(self._values)
+            if root in self.inputs:
+                self._value_words += [_INPUT, self.inputs.index(root)]
+            elif root in self.outputs:
+                self._value_words += [_OUTPUT, self.outputs.index(root)]
+            elif root in self.constants:
+                self._value_words += [_WEIGHT, self.weight(self.constants[root])]
+            else:
+                self._value_words += [_ARENA, 0]
+        return self._values[root]
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(text[:1000], len(self._texts))
+
+
+def _counted(rows: Collection[tuple[int, ...]]) -> list[int]:
+    return [len(rows), *(word for row in rows for word in row)]

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices by the kernel library against ONNX Runtime: fully connected layers and MatMul of two values.
+
+    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul] [--rows M,M...] [--seconds S] [--rounds N]
+        [--level x86-64-v4] [--library PATH] [--json out.json]
+
+x W + b with constant W (what ONNX Runtime packs too), then x w of two values; M from 1 to 1024 at five K x N. One
+process, one thread, all optimisations of ONNX Runtime, both called with bound memory, in interleaved rounds; CPU time
+of the process, the median over rounds of the ratio within a round. Ours is one `nnd_run` through ctypes. Outputs are
+compared before each case is timed; a difference over 1e-5 of the largest value ends the command. GB/s counts the
+weights alone.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+from native_engines import machine_line
+from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Tensor
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "native_kernels"))
+from kernel_library import LEVELS_HERE, library, plan_of
+
+ROWS = (1, 4, 7, 14, 64, 256, 1024)
+SIZES = ((768, 768), (768, 3072), (3072, 768), (256, 1000), (512, 512))
+MEAN, LEAST = 1.15, 0.97
+TOLERANCE = 1e-5
+ALIGNMENT = 64
+Array = np.ndarray[Any, Any]
+Call = Callable[[], Any]
+
+
+def main() -> None:
+    """Prints a row a case, and the geometric mean."""
+    options = _options()
+    print(machine_line(), end="\n\n")
+    lib = _library(options.library) if options.library else library(options.level)
+    random, found = np.random.default_rng(0), list[dict[str, Any]]()
+    print("| what | K x N | M | ours, us | ONNX Runtime, us | ratio | GFLOP/s | GB/s |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for kind in options.kind.split(","):
+        for k, n in SIZES:
+            if options.only in f"{k}x{n}":
+                found += _cases(kind, k, n, lib, options, random)
+    ratios = [one["ratio"] for one in found]
+    mean, least = statistics.geometric_mean(ratios), min(ratios)
+    reached = "reached" if mean >= MEAN and least >= LEAST else "missed"
+    print(f"\ngeometric mean {mean:.3f}, least {least:.3f} of {len(ratios)}; goal {MEAN}, {LEAST}: {reached}")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="products of matrices against ONNX Runtime, on one thread")
+    parser.add_argument("--only", default="", metavar="KxN", help="one of the five sizes")
+    parser.add_argument("--kind", default="connected,matmul")
+    parser.add_argument("--rows", default=",".join(map(str, ROWS)), metavar="M,M...")
+    parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--level", default=LEVELS_HERE[-1].removesuffix("-bf16"))
+    parser.add_argument("--library", type=Path, help="a library that was built elsewhere")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def _library(path: Path) -> ctypes.CDLL:
+    found = ctypes.CDLL(str(path))
+    for name in ("nnd_model_open", "nnd_table_make"):
+        getattr(found, name).restype = ctypes.c_void_p
+    for name in ("nnd_table_arena_bytes", "nnd_table_scratch_bytes"):
+        getattr(found, name).restype = ctypes.c_int64
+        getattr(found, name).argtypes = (ctypes.c_void_p,)
+    found.nnd_run.argtypes = (ctypes.c_void_p,) * 3
+    return found
+
+
+def _cases(
+    kind: str, k: int, n: int, lib: ctypes.CDLL, options: argparse.Namespace, random: np.random.Generator
+) -> list[dict[str, Any]]:
+    weights = (random.standard_normal((k, n)) / k**0.5).astype(np.float32)
+    bias = random.standard_normal(n).astype(np.float32)
+    body = "y = Gemm(x, w, b)" if kind == "connected" else "y = MatMul(x, w)"
+    inputs = f"float[M,{k}] x" if kind == "connected" else f"float[M,{k}] x, float[{k},{n}] w"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => (float[M,{n}] y) {{ {body} }}'
+    )
+    if kind == "connected":
+        model.graph.initializer.extend(
+            (onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(bias, "b"))
+        )
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    rows = []
+    for m in map(int, options.rows.split(",")):
+        x = _aligned(random.standard_normal((m, k)).astype(np.float32))
+        ours, theirs = _aligned(np.zeros((m, n), np.float32)), _aligned(np.zeros((m, n), np.float32))
+        fed = [x] if kind == "connected" else [x, _aligned(weights)]
+        tensors = [Tensor(name, one.shape) for name, one in zip(("x", "w"), fed, strict=False)]
+        y = Tensor("y", ours.shape)
+        step: NativeStep = (
+            Product(y, *tensors, True) if kind == "matmul" else FullyConnected(y, *tensors, weights, bias)
+        )
+        binding = session.io_binding()
+        for name, value in zip(("x", "w"), fed, strict=False):
+            binding.bind_cpu_input(name, value)
+        binding.bind_output("y", "cpu", 0, np.float32, ours.shape, theirs.ctypes.data)
+        calls = [_ours(lib, step, tensors, y, fed, ours), lambda bound=binding: session.run_with_iobinding(bound)]
+        seconds, ratio = _raced(calls, options)
+        error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+        if not error <= TOLERANCE:
+            sys.exit(f"{kind} {m} x {k} x {n}: {error:.1e} of the largest value from ONNX Runtime's")
+        row = {"kind": kind, "k": k, "n": n, "m": m, "ours": seconds[0], "onnxruntime": seconds[1], "ratio": ratio}
+        print(
+            f"| {kind} | {k} x {n} | {m} | {seconds[0] * 1e6:.1f} | {seconds[1] * 1e6:.1f} | {ratio:.2f} "
+            f"| {2 * m * n * k / seconds[0] / 1e9:.0f} | {4 * n * k / seconds[0] / 1e9:.1f} |",
+            flush=True,
+        )
+        rows.append(row)
+    return rows
+
+
+def _aligned(array: Array) -> Array:
+    """Returns a copy that begins at a cache line."""
+    memory = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _ours(
+    lib: ctypes.CDLL, step: NativeStep, inputs: Sequence[Tensor], output: Tensor, fed: Sequence[Array], out: Array
+) -> Call:
+    """Returns one run of a plan of one step; what it needs lives as long as it does."""
+    plan, raw = plan_of([step], inputs, [output])
+    weights = _aligned(np.frombuffer(raw, np.uint8))
+    message, options = ctypes.create_string_buffer(300), (ctypes.c_int64 * 3)(_l2_bytes(), 0, 1)
+    model = lib.nnd_model_open(
+        plan, ctypes.c_int64(len(plan)), ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(weights.nbytes), options,
+        message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    shapes = [number for one in fed for number in (0, one.ndim, *one.shape)]
+    table = model and lib.nnd_table_make(
+        ctypes.c_void_p(model), (ctypes.c_int64 * 1)(), ctypes.c_int64(0), (ctypes.c_int64 * len(shapes))(*shapes),
+        ctypes.c_int64(len(shapes)), message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    if not table:
+        sys.exit(message.value.decode())
+    arena = _aligned(np.zeros(lib.nnd_table_arena_bytes(table), np.uint8))
+    scratch = _aligned(np.zeros(lib.nnd_table_scratch_bytes(table), np.uint8))
+    given = (ctypes.c_int64 * len(fed))(*(one.ctypes.data for one in fed))
+    taken = (ctypes.c_int64 * 1)(out.ctypes.data)
+    call = (ctypes.c_int64 * 6)(
+        ctypes.addressof(given), ctypes.addressof(taken), arena.ctypes.data, scratch.ctypes.data, scratch.nbytes, 0
+    )
+    at = ctypes.addressof(call)
+
+    def run(_: Any = (weights, arena, scratch, given, taken, call, fed, out)) -> None:
+        lib.nnd_run(table, at, None)
+
+    return run
+
+
+def _l2_bytes() -> int:
+    """Returns the bytes of the second cache, 0 where the system does not say."""
+    try:
+        return max(0, os.sysconf("SC_LEVEL2_CACHE_SIZE"))
+    except (ValueError, OSError):
+        return 0
+
+
+def _raced(calls: Sequence[Call], options: argparse.Namespace) -> tuple[list[float], float]:
+    """Returns the seconds of each, and the median ratio of the second to the first."""
+    times = []
+    for call in calls:
+        call()
+        begin = time.process_time_ns()
+        call()
+        times.append(max(1, int(options.seconds * 1e9 / max(1, time.process_time_ns() - begin))))
+    rounds: list[list[float]] = [[] for _ in calls]
+    for number in range(options.rounds):
+        for which in range(len(calls)) if number % 2 else reversed(range(len(calls))):
+            call = calls[which]
+            call()  # what the other left in the caches is not this one's business
+            begin = time.process_time_ns()
+            for _ in range(times[which]):
+                call()
+            rounds[which].append((time.process_time_ns() - begin) / times[which] / 1e9)
+    ratios = [theirs / ours for ours, theirs in zip(*rounds, strict=True)]
+    return [statistics.median(one) for one in rounds], statistics.median(ratios)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans run through the kernel library directly, each array ending at a page that nobody may touch."""
+
+import ctypes
+import mmap
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from nndeploy_kernels.build import build
+from nndeploy_kernels.levels import LEVELS
+from nndeploy_native.plan_steps import write_step
+from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Array, Tensor
+
+from nndeploy.target.target import host_target
+from nndeploy.values.solving import solved_symbols
+
+HOST = host_target()
+LEVELS_HERE = [
+    level.name for level in LEVELS if level.arch == HOST.arch and set(HOST.cpu_features).issuperset(level.cpu_features)
+]
+"""The levels that this machine runs."""
+
+_PAGE = mmap.PAGESIZE
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Options(ctypes.Structure):
+    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
+
+
+class _Call(ctypes.Structure):
+    _fields_ = (
+        ("inputs", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
+        ("arena", ctypes.c_void_p),
+        ("scratch", ctypes.c_void_p),
+        ("scratch_bytes", ctypes.c_int64),
+        ("pace", ctypes.c_void_p),
+    )
+
+
+class RefusedError(Exception):
+    """The library refused a plan or shapes; the message is its own."""
+
+
+@cache
+def library(level: str) -> ctypes.CDLL:
+    """Returns the library of a level, built where it is not."""
+    found = ctypes.CDLL(str(build(next(one for one in LEVELS if one.name == level))))
+    found.nnd_model_open.restype = found.nnd_table_make.restype = found.nnd_pool_make.restype = ctypes.c_void_p
+    for name in ("nnd_table_arena_bytes", "nnd_table_scratch_bytes"):
+        getattr(found, name).restype = ctypes.c_int64
+        getattr(found, name).argtypes = (ctypes.c_void_p,)
+    found.nnd_run.argtypes = (ctypes.c_void_p,) * 3
+    for name in ("nnd_model_close", "nnd_table_free", "nnd_pool_free"):
+        getattr(found, name).argtypes = (ctypes.c_void_p,)
+    return found
+
+
+class Guarded:
+    """Memory of so many bytes whose end is the end of a page, behind which nobody may read."""
+
+    def __init__(self, num_bytes: int, alignment: int = 4) -> None:
+        """Maps it; it begins at a multiple of `alignment`, so that up to that less one bytes lie behind it."""
+        size = -(-max(1, num_bytes) // _PAGE) * _PAGE
+        self._map = mmap.mmap(-1, size + _PAGE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        assert _libc.mprotect(ctypes.c_void_p(address + size), _PAGE, 0) == 0
+        start = (size - num_bytes) // alignment * alignment
+        self.address = address + start
+        self.bytes: Array = np.frombuffer(self._map, np.uint8, num_bytes, start)
+
+
+def guarded(array: Array) -> tuple[Array, Guarded]:
+    """Returns a copy of an array in guarded memory."""
+    memory = Guarded(array.nbytes, array.itemsize)
+    copy = memory.bytes.view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy, memory
+
+
+def plan_of(
+    steps: Sequence[NativeStep],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    constants: Mapping[str, Array] | None = None,
+) -> tuple[bytes, bytes]:
+    """Returns the plan of steps and its weights."""
+    solved = solved_symbols(one.shape for one in inputs)
+    writer = PlanWriter(solved, [one.name for one in inputs], [one.name for one in outputs], constants or {})
+    for step in steps:
+        write_step(step, writer)
+    return writer.finished(list(inputs), list(outputs)), bytes(writer.weights)
+
+
+def run_plan(
+    level: str,
+    plan: tuple[bytes, bytes],
+    arrays: Sequence[Array],
+    shapes: Sequence[tuple[int, ...]],
+    *,
+    symbols: Sequence[int] = (),
+    threads: int = 1,
+    buffer_bytes: int = 0,
+) -> list[Array]:
+    """Returns float32 outputs of `shapes`; arena, scratch, inputs and outputs all end at guard pages.
+
+    Raises:
+        RefusedError: the library refuses the plan or the shapes.
+    """
+    lib, message = library(level), ctypes.create_string_buffer(400)
+    words, weights = plan
+    copied = Guarded(len(weights), 64)
+    copied.bytes[:] = np.frombuffer(weights, np.uint8)
+    options = _Options(0, buffer_bytes, threads)
+    model = lib.nnd_model_open(
+        ctypes.c_char_p(words), ctypes.c_int64(len(words)), ctypes.c_void_p(copied.address),
+        ctypes.c_int64(len(weights)), ctypes.byref(options), message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    if not model:
+        raise RefusedError(message.value.decode())
+    elements = {"float32": 0, "int32": 1, "int64": 2}
+    flat = [number for array in arrays for number in (elements[array.dtype.name], array.ndim, *array.shape)]
+    table = lib.nnd_table_make(
+        ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
+        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    if not table:
+        lib.nnd_model_close(model)
+        raise RefusedError(message.value.decode())
+    arena, each = Guarded(lib.nnd_table_arena_bytes(table), 64), lib.nnd_table_scratch_bytes(table)
+    scratch = Guarded(each * threads, 64)
+    arena.bytes[:] = 0xFF  # not a number, wherever something is read that nobody wrote
+    scratch.bytes[:] = 0xFF
+    inputs = [guarded(np.ascontiguousarray(array)) for array in arrays]
+    results = [guarded(np.full(shape, np.nan, np.float32)) for shape in shapes]
+    given = (ctypes.c_void_p * max(1, len(inputs)))(*(memory.address for _, memory in inputs))
+    taken = (ctypes.c_void_p * max(1, len(results)))(*(memory.address for _, memory in results))
+    call = _Call(
+        ctypes.addressof(given), ctypes.addressof(taken), arena.address, scratch.address, each, None
+    )  # fmt: skip
+    pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None
+    lib.nnd_run(table, ctypes.addressof(call), pool)
+    if pool:
+        lib.nnd_pool_free(pool)
+    lib.nnd_table_free(table)
+    lib.nnd_model_close(model)
+    return [array.copy() for array, _ in results]
+
+
+def tolerance(level: str) -> float:
+    """Returns the largest difference, as a share of the largest number, that rounding may make."""
+    return 0.02 if level.endswith("bf16") else 2e-5
+
+
+def assert_close(found: Array, wanted: Any, level: str) -> None:
+    """Passes arrays that differ by rounding alone."""
+    span = float(np.abs(wanted).max()) + 1e-6
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance(level) * span)
+
+
+every_level = pytest.mark.parametrize("level", LEVELS_HERE)

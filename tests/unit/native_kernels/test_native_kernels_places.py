@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements by tables of places, rows by numbers and zeros around views, against NumPy; what does not fit is refused."""
+
+import numpy as np
+import pytest
+from kernel_library import RefusedError, every_level, plan_of, run_plan
+from nndeploy_native.steps.movement import ZERO, Convert, Gather, GatherRows, PaddedCopy, View
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
+
+from nndeploy.values.size import symbol
+
+
+def _gathered(level: str, x: Array, places: Array, *, is_blocked: bool, threads: int = 1) -> Array:
+    given, out = Tensor("x", x.shape), Tensor("y", places.shape)
+    inner = Tensor("in", x.shape, Layout.BLOCKED)
+    steps: list[NativeStep] = [Convert(inner, given)] if is_blocked else []
+    steps.append(Gather(out, inner if is_blocked else given, places))
+    return run_plan(level, plan_of(steps, [given], [out]), [x], [places.shape], threads=threads)[0]
+
+
+def _tables(rng: np.random.Generator, shape: tuple[int, ...]) -> list[Array]:
+    """Returns places of all kinds: any, with zeros, in long and short runs, of one channel, turned, one alone."""
+    image = np.arange(np.prod(shape)).reshape(shape)
+    any_of = rng.integers(0, image.size, (3, int(rng.integers(1, 99))))
+    padded = np.pad(image, ((0, 0), (0, 0), (1, 2), (0, 3)), constant_values=ZERO)
+    return [
+        any_of,
+        np.where(rng.random(any_of.shape) < 0.3, ZERO, any_of),
+        padded,
+        np.roll(image, (1, 2), (2, 3)),
+        np.concatenate([image[:, -1:], image[:, :1, ::-1]], 1),
+        image[:, :, :, ::-1].transpose(0, 3, 2, 1),
+        np.repeat(image, 2, 3)[:, :, ::2],
+        np.array([image.size - 1]),
+        np.full((2, 30), ZERO),
+    ]
+
+
+@every_level
+@pytest.mark.parametrize("is_blocked", [False, True])
+def test_elements_are_moved_by_their_places(level: str, is_blocked: bool) -> None:
+    rng = np.random.default_rng(21)
+    for number in range(4):
+        shape = tuple(int(one) for one in rng.integers(1, (3, 37, 9, 23)))
+        x = rng.integers(-99, 99, shape).astype(np.float32)
+        for places in _tables(rng, shape):
+            found = _gathered(level, x, places, is_blocked=is_blocked, threads=1 + number % 2)
+            wanted = np.where(places < 0, 0.0, x.reshape(-1)[np.maximum(places, 0)])
+            np.testing.assert_array_equal(found, wanted)
+
+
+@every_level
+@pytest.mark.parametrize("is_blocked", [False, True])
+@pytest.mark.parametrize("place", [-2, 5 * 6 * 7, 2**31 - 1, -(2**31)])
+def test_a_place_that_is_none_is_refused(level: str, is_blocked: bool, place: int) -> None:
+    x, places = np.zeros((1, 5, 6, 7), np.float32), np.array([0, 3, 1, place, 5])
+    with pytest.raises(RefusedError, match="place"):
+        _gathered(level, x, places, is_blocked=is_blocked)
+
+
+@every_level
+@pytest.mark.parametrize("element", [np.int32, np.int64])
+def test_rows_by_number(level: str, element: type) -> None:
+    rng = np.random.default_rng(22)
+    for number, (rows, width) in enumerate(((1, 1), (7, 3), (40, 65))):
+        table = rng.standard_normal((rows, width)).astype(np.float32)
+        numbers = rng.integers(-rows, rows, (2, 9)).astype(element)
+        strange = [rows, -rows - 1, np.iinfo(element).max, np.iinfo(element).min]
+        numbers.reshape(-1)[5:9] = strange
+        given = [Tensor("t", table.shape), Tensor("n", numbers.shape, element=np.dtype(element).name)]
+        out = Tensor("y", (2, 9, width))
+        plan = plan_of([GatherRows(out, given[0], given[1])], given, [out])
+        (found,) = run_plan(level, plan, [table, numbers], [(2, 9, width)], threads=1 + number % 2)
+        wanted = np.where(
+            ((numbers >= -rows) & (numbers < rows))[..., None], table[np.clip(numbers, -rows, rows - 1)], np.nan
+        )
+        np.testing.assert_array_equal(found, wanted)
+
+
+@every_level
+def test_rows_of_a_constant(level: str) -> None:
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    numbers, out = Tensor("n", (2,), element="int64"), Tensor("y", (2, 3))
+    plan = plan_of([GatherRows(out, Tensor("t", (4, 3)), numbers)], [numbers], [out], {"t": table})
+    (found,) = run_plan(level, plan, [np.array([3, -4], np.int64)], [(2, 3)])
+    np.testing.assert_array_equal(found, table[[3, 0]])
+
+
+def _padded(
+    level: str, x: Array, view: View, widths: list[tuple[int, int]], threads: int = 1, symbols: tuple[int, ...] = ()
+) -> Array:
+    shape = tuple(size + begin + end for size, (begin, end) in zip(view.sizes, widths, strict=True))
+    out = Tensor("y", shape)
+    plan = plan_of([PaddedCopy(out, view, tuple(begin for begin, _ in widths))], [view.base], [out])
+    known = (
+        tuple(sum(pair) + size for pair, size in zip(widths, x.shape, strict=True)) if symbols else fixed_shape(shape)
+    )
+    return run_plan(level, plan, [x], [known], symbols=symbols, threads=threads)[0]
+
+
+@every_level
+def test_zeros_around_views(level: str) -> None:
+    rng = np.random.default_rng(23)
+    for number in range(25):
+        rank = int(rng.integers(1, 6))
+        x = rng.standard_normal([int(one) for one in rng.integers(1, 7, rank)]).astype(np.float32)
+        widths = [(int(a), int(b)) for a, b in rng.integers(0, 3, (rank, 2)) * (rng.random((rank, 1)) < 0.6)]
+        order = tuple(int(one) for one in rng.permutation(rank)) if number % 2 else tuple(range(rank))
+        view = View.of(Tensor("x", x.shape)).transposed(order)
+        found = _padded(level, x, view, widths, 1 + number % 2)
+        np.testing.assert_array_equal(found, np.pad(x.transpose(order), widths))
+        axis = int(rng.integers(0, rank))
+        if number % 3 == 0:
+            backwards = View.of(Tensor("x", x.shape)).taken(axis, x.shape[axis] - 1, x.shape[axis], -1)
+            found = _padded(level, x, backwards, widths)
+            np.testing.assert_array_equal(found, np.pad(np.flip(x, axis), widths))
+
+
+@every_level
+def test_zeros_around_a_size_that_comes_with_the_call(level: str) -> None:
+    view = View.of(Tensor("x", (2, symbol("n", 1), 3)))
+    for size in (1, 4, 9):
+        x = np.arange(6 * size, dtype=np.float32).reshape(2, size, 3) + 1
+        found = _padded(level, x, view, [(0, 1), (2, 0), (1, 1)], symbols=(size,))
+        np.testing.assert_array_equal(found, np.pad(x, [(0, 1), (2, 0), (1, 1)]))
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("offset", "sizes", "strides", "begins", "out"),
+    [
+        (0, (4, 6), (6, 1), (0, 0), (4, 6)),  # a row too many
+        (-1, (3, 6), (6, 1), (0, 0), (3, 6)),
+        (0, (3, 6), (6, 2), (0, 0), (3, 6)),
+        (0, (3, 6), (-6, 1), (0, 0), (3, 6)),
+        (0, (3, 6), (6, 1), (1, 0), (3, 6)),  # no room for the zeros
+        (0, (3, 6), (6, 1), (-1, 0), (4, 6)),
+        (0, (1, 1), (2**40, 2**40), (2**40, 0), (3, 6)),
+        (0, (3, 6), (2**40, 2**40), (0, 0), (3, 6)),
+    ],
+)
+def test_views_that_do_not_fit_are_refused(
+    level: str,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    begins: tuple[int, ...],
+    out: tuple[int, ...],
+) -> None:
+    given = Tensor("x", (3, 6))
+    plan = plan_of(
+        [PaddedCopy(Tensor("y", out), View(given, offset, sizes, strides), begins)], [given], [Tensor("y", out)]
+    )
+    with pytest.raises(RefusedError):
+        run_plan(level, plan, [np.zeros((3, 6), np.float32)], [out])
+
+
+@every_level
+def test_tables_and_rows_that_do_not_fit_are_refused(level: str) -> None:
+    x, numbers, floats = Tensor("x", (1, 3, 4, 1)), Tensor("n", (2,), element="int32"), Tensor("m", (2,))
+    image = Tensor("in", x.shape, Layout.BLOCKED)
+    places = np.array([3, 1, 2, 11, 7, 0])
+    wrong: list[tuple[list[NativeStep], list[Tensor]]] = [
+        ([Convert(image, x), Gather(Tensor("y", (5,)), image, places)], [x]),
+        ([Convert(image, x), Gather(Tensor("y", (7,)), image, places)], [x]),
+        ([GatherRows(Tensor("y", (1, 5)), x, numbers)], [x, numbers]),
+        ([GatherRows(Tensor("y", (2, 13)), x, numbers)], [x, numbers]),
+        ([GatherRows(Tensor("y", (2, 12)), x, floats)], [x, floats]),
+        ([Convert(image, x), GatherRows(Tensor("y", (2, 12)), image, numbers)], [x, numbers]),
+    ]
+    arrays = {"x": np.zeros(x.shape, np.float32), "n": np.zeros(2, np.int32), "m": np.zeros(2, np.float32)}
+    for steps, given in wrong:
+        words = plan_of(steps, given, [steps[-1].output])
+        with pytest.raises(RefusedError):
+            run_plan(level, words, [arrays[one.name] for one in given], [fixed_shape(steps[-1].output.shape)])
