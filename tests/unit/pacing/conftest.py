@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library of delays, built once."""
+"""The library of delays, built once: as it is, and on a clock of ours."""
 
 from pathlib import Path
 
 import pytest
 from nndeploy_native.library import zig_missing
 from nndeploy_native.pace_library import build_pace_library
+from virtual_clock import VirtualPace
 
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.target.target import host_target
@@ -21,3 +22,16 @@ def pace_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture(scope="session")
 def pace_library(pace_bytes: bytes) -> PaceLibrary:
     return PaceLibrary(pace_bytes)
+
+
+@pytest.fixture(scope="session")
+def built_virtual_pace(tmp_path_factory: pytest.TempPathFactory) -> VirtualPace:
+    if reason := zig_missing():
+        pytest.skip(reason)
+    return VirtualPace(Path(tmp_path_factory.mktemp("virtual")))
+
+
+@pytest.fixture
+def virtual_pace(built_virtual_pace: VirtualPace) -> VirtualPace:
+    built_virtual_pace.start_anew()
+    return built_virtual_pace

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library of delays: what lies where, how long it sleeps, and that it never makes a late item later.
 
-Times have no upper bounds here, for a test's thread may be held up for any time; without sleeps nothing can be late.
+How long is told by a clock that stands still but for work and sleeps, so that times are what they are by hand. On the
+system's clock, by which a test's thread may be held up for any time, only what no hold-up can change is asked.
 """
 
 import ctypes
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from broken_libraries import isa_of_this_machine
 from nndeploy_native.library import library_from_source
+from virtual_clock import VirtualPace
 
 from nndeploy.errors import BundleError
 from nndeploy.files.shared_object import library_from_bytes
@@ -21,9 +23,11 @@ from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, serial_plan
 
-MS = 1_000_000
-SECOND = 1000 * MS
+US, MS, SECOND = 1000, 1_000_000, 1_000_000_000
 WHOLE, ONE_PART = np.full(4, False), np.ones(4, np.int64)
+ONE_SLEEP = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
+NEARLY = 1
+"""Nanoseconds by which a sleep may differ from what it is by hand: a compiler may fuse a product and a sum."""
 
 
 def item_of(plan: PacePlan | None, num_points: int = 4) -> ItemMemory:
@@ -37,6 +41,35 @@ def passed(library: PaceLibrary, item: ItemMemory, budget: int, *, begin: int = 
     for point in range(len(item.times)):
         library.passes(point)
     library.end()
+
+
+def worked(library: VirtualPace, item: ItemMemory, budget: int, durations: list[int]) -> list[list[float]]:
+    """Works for so long before each point; returns from when until when was slept, in milliseconds of the item."""
+    library.begin(item.address, 0, budget)
+    for point, duration in enumerate(durations):
+        library.work(duration)
+        library.passes(point)
+    library.end()
+    sleeps: list[list[float]] = (item.timeline().sleeps / MS).tolist()
+    return sleeps
+
+
+def slept_at_first(
+    library: VirtualPace, plan: PacePlan, budget: int, work: int, *, held_up: int = 0, stretch: float = 1.0
+) -> int:
+    """Returns for how many nanoseconds the first point sleeps, once the thread worked and was held up for so long."""
+    item = ItemMemory(len(plan.durations), 1)
+    memory = PlanMemory(plan, np.arange(len(plan.durations)), stretch)
+    item.take(memory)
+    library.begin(item.address, 0, budget)
+    library.work(work)
+    library.wait(held_up)
+    library.passes(0)
+    library.end()
+    assert item.workers[0].sleeps == (item.workers[0].slept > 0)
+    assert item.times[0] == work + held_up
+    slept: int = item.workers[0].slept
+    return slept
 
 
 def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
@@ -66,29 +99,46 @@ def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
     assert list((ctypes.c_long * len(places)).in_dll(library, "places")) == places
 
 
-def test_an_item_without_a_plan_is_timed_and_never_sleeps(pace_library: PaceLibrary) -> None:
-    item = item_of(None)
-    pace_library.begin(item.address, 0, SECOND)
+def test_an_item_without_a_plan_is_timed_and_never_sleeps(virtual_pace: VirtualPace) -> None:
+    item, begin = item_of(None), virtual_pace.now
+    virtual_pace.begin(item.address, 0, SECOND)
     for point in (2, 0, 3, 1):
-        time.sleep(0.002)
-        pace_library.passes(point)
-    pace_library.end()
-    assert item.workers[0].sleeps == 0
-    assert (item.times >= 2 * MS).all()
-    assert item.latency >= item.times.sum()
+        virtual_pace.work((point + 1) * MS)
+        virtual_pace.wait(2 * MS)  # others work or sleep for it, which is no work of this thread
+        virtual_pace.passes(point)
+    virtual_pace.work(5 * MS)
+    virtual_pace.end()
+    assert item.workers[0].sleeps == item.workers[0].slept == 0
+    assert item.times.tolist() == [3 * MS, 4 * MS, 5 * MS, 6 * MS]
+    assert item.latency == virtual_pace.now - begin == 23 * MS
     assert item.order.tolist() == [1, 3, 0, 2]
-    assert item.used < item.latency  # others slept for it, which is no work of this thread
-    assert item.workers[0].longest_run >= item.used
+    assert item.used == item.workers[0].longest_run == 15 * MS
 
 
-@pytest.mark.serial
-def test_delays_fill_the_time_that_is_granted(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0, burst=0.0)
+@pytest.mark.parametrize(
+    ("durations", "sleeps"),
+    [
+        ([10, 10, 10, 10], [[10, 25], [35, 50], [60, 90]]),
+        ([0, 0, 0, 0], [[0, 17.5], [17.5, 115 / 3], [115 / 3, 90]]),  # a quarter of 70, a third of 62.5, the rest
+    ],
+)
+def test_delays_fill_the_time_that_is_granted(
+    durations: list[int], sleeps: list[list[float]], virtual_pace: VirtualPace
+) -> None:
+    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 2, 0]) / 4, ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
-    passed(pace_library, item, 100 * MS)
-    assert item.workers[0].sleeps == 3  # behind the last operator nothing follows
-    assert item.workers[0].slept + item.times.sum() >= 80 * MS  # on a busy machine nothing at all may take long too
-    assert item.workers[0].slept - sum(item.late) <= 90 * MS  # 100 less the last operator's 10
+    got = worked(virtual_pace, item, 100 * MS, [duration * MS for duration in durations])
+    np.testing.assert_allclose(got, sleeps, atol=3 * NEARLY / MS)  # nothing follows behind the last operator
+    assert item.times.tolist() == [duration * MS for duration in durations]
+    assert item.used == sum(durations) * MS
+    assert item.workers[0].longest_run == durations[0] * MS
+    assert item.workers[0].waiting_used == 0
+
+
+def test_what_is_kept_in_reserve_is_not_slept(virtual_pace: VirtualPace) -> None:
+    plan = PacePlan(np.full(4, 10.0 * MS), np.array([0, 0, 1.0, 0]), ONE_PART, 7.0 * MS, burst=0.0)
+    (sleep,) = worked(virtual_pace, item_of(plan), 100 * MS, [10 * MS] * 4)
+    np.testing.assert_allclose(sleep, [30, 83], atol=NEARLY / MS)
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
@@ -100,78 +150,146 @@ def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
     assert item.latency >= 2 * SECOND
 
 
-@pytest.mark.serial
-def test_work_that_is_left_is_kept_time_for(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
-    item = item_of(plan)
-    pace_library.begin(item.address, 0, 150 * MS)
-    pace_library.passes(0)
-    slept = item.workers[0].slept
-    pace_library.end()
-    assert slept + item.times[0] >= 50 * MS  # on a busy machine nothing at all may take long too
-    assert slept - sum(item.late) <= 51 * MS  # 150 less the 99 that are to come
+def test_on_the_system_s_clock_no_sleep_ends_before_it_is_asked_to(pace_library: PaceLibrary) -> None:
+    item = item_of(PacePlan(np.full(4, 1.0 * MS), np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0, burst=0.0))
+    took: list[int] = []
+
+    def sleep() -> None:
+        while not item.workers[0].sleeps and len(took) < 100:  # a hold-up may leave an item nothing to sleep in
+            before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            passed(pace_library, item, 20 * MS)
+            took.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - before)
+
+    thread = threading.Thread(target=sleep, daemon=True)  # a new one, whose sleeps were never late
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    lengths = np.diff(item.timeline().sleeps)
+    assert 1 <= len(lengths) == item.workers[0].sleeps <= 3
+    assert all(late >= -US * number for number, late in enumerate(item.late))  # each asks for so much at the most
+    assert (lengths > 0).all()
+    assert lengths.sum() == item.workers[0].slept <= item.latency <= took[-1]
 
 
-@pytest.mark.serial
-def test_what_took_longer_so_far_is_expected_to_go_on_so(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
-    item = item_of(plan)
-    pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 40 * MS, 170 * MS)
-    pace_library.passes(0)  # 40 ms for what takes 20, after runs that took as planned: the other 80 take 133 of 130
-    pace_library.end()
-    assert item.workers[0].sleeps == 0
-
-
-def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(pace_library: PaceLibrary) -> None:
-    plan = PacePlan(np.full(4, 25.0 * MS), np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
-    for stretch, sleeps in ((1.0, 1), (3.0, 0)):
-        item = ItemMemory(4, 1)
-        memory = PlanMemory(plan, np.arange(4), stretch)
-        item.take(memory)
-        pace_library.begin(item.address, time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 25 * MS, 140 * MS)
-        pace_library.passes(0)  # the other 75 take 75 or, at (0.1 * 3 + 0.25) / (0.1 + 0.25), 118 of 115 that are left
-        pace_library.end()
-        assert item.workers[0].sleeps == sleeps
-
-
-def test_short_work_is_not_slept_behind(pace_library: PaceLibrary) -> None:
-    item = item_of(serial_plan(np.full(4, 1000.0), WHOLE, SECOND, 0.0))
-    passed(pace_library, item, 10 * MS)
-    assert item.workers[0].sleeps <= 1  # a microsecond an operator: none of them is worth a sleep but by hold-ups
-
-
-def test_points_of_submodels_follow_each_other(pace_library: PaceLibrary) -> None:
-    item = item_of(None, 5)
+def test_on_the_system_s_clocks_an_item_takes_no_more_than_it_is_seen_to(pace_library: PaceLibrary) -> None:
+    item = item_of(None)
+    before, used_before = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.thread_time_ns()
     pace_library.begin(item.address, 0, SECOND)
-    pace_library.count_from(3)
-    pace_library.passes(1)
-    pace_library.count_from(0)
-    pace_library.passes(2)
+    sum(range(100_000))
+    for point in range(4):
+        time.sleep(0.01)
+        pace_library.passes(point)
     pace_library.end()
-    assert np.flatnonzero(item.times).tolist() == [2, 4]
+    took, used = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - before, time.thread_time_ns() - used_before
+    assert (item.times >= 10 * MS).all()
+    assert item.times.sum() <= item.latency <= took
+    assert 0 < item.used <= min(used, item.latency - 20 * MS)  # the thread did not run while it slept
+    assert item.workers[0].slept == 0
+
+
+def test_work_that_is_left_is_kept_time_for(virtual_pace: VirtualPace) -> None:
+    assert slept_at_first(virtual_pace, ONE_SLEEP, 150 * MS, MS) == pytest.approx(50 * MS, abs=NEARLY)
+    assert slept_at_first(virtual_pace, ONE_SLEEP, 150 * MS, 0) == pytest.approx(51 * MS, abs=NEARLY)
+
+
+def test_no_sleep_is_shorter_than_is_worth_it(virtual_pace: VirtualPace) -> None:
+    assert slept_at_first(virtual_pace, ONE_SLEEP, 100 * MS, MS) == 0
+    assert slept_at_first(virtual_pace, ONE_SLEEP, 100 * MS + 99 * US, MS) == 0
+    assert slept_at_first(virtual_pace, ONE_SLEEP, 100 * MS + 101 * US, MS) == pytest.approx(101 * US, abs=NEARLY)
+
+
+def test_what_took_longer_so_far_is_expected_to_go_on_so(virtual_pace: VirtualPace) -> None:
+    plan = PacePlan(np.array([20.0, 1, 1, 78]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
+    for held_up in (0, 15 * MS):  # whoever has the processor meanwhile
+        # 40 ms for what takes 20, after runs that took as planned: the other 80 take 133.33 of 130, or of 140
+        assert slept_at_first(virtual_pace, plan, 170 * MS, 40 * MS - held_up, held_up=held_up) == 0
+        slept = slept_at_first(virtual_pace, plan, 180 * MS, 40 * MS - held_up, held_up=held_up)
+        assert slept == pytest.approx(20 * MS / 3, abs=NEARLY)
+
+
+def test_what_was_slept_is_no_work_that_took_longer(virtual_pace: VirtualPace) -> None:
+    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 0, 0]) / 2, ONE_PART, 0.0, burst=0.0)
+    sleeps = worked(virtual_pace, item_of(plan), 100 * MS, [10 * MS] * 4)
+    np.testing.assert_allclose(sleeps, [[10, 40], [50, 80]], atol=2 * NEARLY / MS)
+
+
+def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(virtual_pace: VirtualPace) -> None:
+    plan = PacePlan(np.full(4, 25.0 * MS), np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
+    # the other 75 take 75 or, at (0.1 * 3 + 0.25) / (0.1 + 0.25), 117.86, of 115 that are left, or of 120
+    for stretch, budget, slept in ((1.0, 140, 40.0), (3.0, 140, 0.0), (3.0, 145, 120 - 75 * 0.55 / 0.35)):
+        got = slept_at_first(virtual_pace, plan, budget * MS, 25 * MS, stretch=stretch)
+        assert got == pytest.approx(slept * MS, abs=NEARLY)
+
+
+def test_short_work_is_slept_behind_once(virtual_pace: VirtualPace) -> None:
+    plan = serial_plan(np.full(4, 1000.0), WHOLE, SECOND, 0.0)
+    item = item_of(plan)
+    (sleep,) = worked(virtual_pace, item, 10 * MS, [US] * 4)  # none but the last is worth a sleep
+    np.testing.assert_allclose(sleep, [3 * US / MS, 10 - US / MS], atol=NEARLY / MS)
+    assert item.workers[0].longest_run == 3 * US
+
+
+def test_work_since_the_last_sleep_counts_in_the_next_item_unless_the_thread_rested(virtual_pace: VirtualPace) -> None:
+    plan = PacePlan(np.array([1.0, 1, 1, 1]) * MS, np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0, burst=3.5 * MS)
+    before = [(0, 0, [3, 9]), (400 * US, 0, [2, 8]), (0, 200 * US, [1, 7]), (0, 400 * US, [3, 9])]
+    for other_work, rest, want in before:  # nothing, 1.4 ms since the last sleep, then 2 ms, then nothing
+        virtual_pace.work(other_work)
+        virtual_pace.wait(rest)
+        (sleep,) = worked(virtual_pace, item_of(plan), 10 * MS, [MS] * 4)
+        np.testing.assert_allclose(sleep, want, atol=NEARLY / MS)
+
+
+def test_a_sleep_is_asked_to_end_earlier_by_what_sleeps_are_usually_late(virtual_pace: VirtualPace) -> None:
+    def late(lateness: int, num_sleeps: int) -> list[int]:
+        """Returns by how many microseconds sleeps end late that all end so much later than they are asked to."""
+        virtual_pace.wake_late(lateness * US)
+        found = []
+        for _ in range(num_sleeps):
+            item = item_of(ONE_SLEEP)
+            (sleep,) = worked(virtual_pace, item, 150 * MS, [MS, MS, MS, 97 * MS])
+            found += item.late
+            assert sleep == pytest.approx([1, 1 + item.workers[0].slept / MS])
+        return [late // US for late in found]
+
+    assert late(80, 84) == [*range(80, 0, -1), 0, 1, 0, 1]
+    assert late(0, 82) == [*range(-80, 0), 0, 0]
+    assert late(400, 152) == [*range(400, 250, -1), 250, 250]  # of what is no habit, no more than 150
+
+
+def test_points_of_submodels_follow_each_other(virtual_pace: VirtualPace) -> None:
+    item = item_of(None, 5)
+    virtual_pace.begin(item.address, 0, SECOND)
+    virtual_pace.count_from(3)
+    virtual_pace.work(4 * MS)
+    virtual_pace.passes(1)
+    virtual_pace.count_from(0)
+    virtual_pace.work(2 * MS)
+    virtual_pace.passes(2)
+    virtual_pace.end()
+    assert item.times.tolist() == [0, 0, 2 * MS, 0, 4 * MS]
     assert item.order[[4, 2]].tolist() == [0, 1]
 
 
-def test_points_outside_of_an_item_are_nothing(pace_library: PaceLibrary) -> None:
+def test_points_outside_of_an_item_are_nothing(virtual_pace: VirtualPace) -> None:
     item = item_of(None)
-    pace_library.begin(item.address, 0, SECOND)
-    pace_library.passes(4)
-    pace_library.end()
+    virtual_pace.begin(item.address, 0, SECOND)
+    virtual_pace.work(MS)
+    virtual_pace.passes(4)
+    virtual_pace.end()
     assert not item.times.any()
-    pace_library.passes(7)
-    pace_library.count_from(7)
+    virtual_pace.passes(7)
+    virtual_pace.count_from(7)
 
 
-def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(pace_library: PaceLibrary) -> None:
-    item = item_of(PacePlan(np.full(4, 1.0 * MS), np.full(4, 0.25), ONE_PART, 0.0, burst=0.0))
-    pace_library.begin(item.address, 0, 200 * MS)
-    for point in range(4):
-        end = time.perf_counter_ns() + 2 * MS
-        while time.perf_counter_ns() < end:
-            pass
-        pace_library.passes(point)
-    pace_library.end()
-    assert 2 * MS <= item.busiest <= 10 * MS
+def test_the_busiest_window_is_what_was_worked_in_ten_milliseconds(virtual_pace: VirtualPace) -> None:
+    durations = np.array([1, 2, 4, 1]) * MS
+    item = item_of(PacePlan(durations.astype(float), np.array([2, 1, 1, 0]) / 4, ONE_PART, 0.0, burst=0.0))
+    sleeps = worked(virtual_pace, item, 20 * MS, durations.tolist())
+    np.testing.assert_allclose(sleeps, [[1, 7], [9, 12], [16, 19]], atol=3 * NEARLY / MS)
+    assert item.busiest == pytest.approx(6 * MS, abs=3 * NEARLY)  # from 7 to 17
+    worked(virtual_pace, item, 8 * MS, durations.tolist())
+    assert item.busiest == 8 * MS  # without a sleep
+    assert item.times.tolist() == durations.tolist()
 
 
 def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:

@@ -3,16 +3,13 @@
 
 import ctypes
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from broken_libraries import isa_of_this_machine
 from hypothesis import given
 from hypothesis import strategies as st
-from nndeploy_native.library import library_from_source, zig_missing
+from virtual_clock import VirtualPace
 
-from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.load_curve import (
     WINDOW_NS,
@@ -24,57 +21,23 @@ from nndeploy.pacing.load_curve import (
 from nndeploy.pacing.plan import PacePlan, serial_plan
 
 MS = 1_000_000
-FAKE_CLOCK = """
-#define _GNU_SOURCE
-#include <errno.h>
-#include <sched.h>
-#include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-__attribute__((visibility("default"))) int64_t now = 1000, rested = 0;
-static int told(clockid_t clock, struct timespec *at) {
-  const int64_t value = clock == CLOCK_MONOTONIC ? now : now - rested;
-  at->tv_sec = value / 1000000000; at->tv_nsec = value % 1000000000; return 0;
-}
-static int slept(const struct timespec *at) {
-  const int64_t until = at->tv_sec * 1000000000 + at->tv_nsec;
-  rested += until - now; now = until; return 0;
-}
-#define clock_gettime(clock, at) told(clock, at)
-#define clock_nanosleep(clock, flags, at, left) slept(at)
-#define prctl(...) 0
-#include "pacing/pace.c"
-"""
 Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    if reason := zig_missing():
-        pytest.skip(reason)
-    isa = isa_of_this_machine()
-    made = library_from_bytes(library_from_source(FAKE_CLOCK, isa, Path(tmp_path_factory.mktemp("clock"))))
-    made.nnd_pace_begin.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    return made
-
-
-def slept_by(library: ctypes.CDLL, plan: PacePlan, budget: int) -> ItemMemory:
+def slept_by(library: VirtualPace, plan: PacePlan, budget: int) -> ItemMemory:
     """Passes all parts of a plan on a clock that only work and sleeps move."""
-    now, item, num = ctypes.c_int64.in_dll(library, "now"), ItemMemory(len(plan.durations), 1), len(plan.durations)
+    library.start_anew()
+    item, num = ItemMemory(len(plan.durations), 1), len(plan.durations)
     item.take(PlanMemory(plan, np.arange(num)))
-    now.value += MS  # what was worked for the item before does not count once the thread has rested
-    ctypes.c_int64.in_dll(library, "rested").value += MS
-    library.nnd_pace_begin(item.address, 0, budget)
+    library.begin(item.address, 0, budget)
     passes = Pass.from_address(item.address)
-    begin = now.value
+    begin = library.now
     for point, parts in enumerate(plan.parts.tolist()):
         for part in range(1, parts + 1):
             done = int(plan.before[point] + plan.durations[point] * (part / parts))
-            now.value = begin + done + item.workers[0].slept
+            library.work(begin + done + item.workers[0].slept - library.now)
             passes(item.address, 0, point, part, parts)
-    library.nnd_pace_end()
+    library.end()
     return item
 
 
@@ -93,10 +56,10 @@ def plans(draw: st.DrawFn) -> tuple[PacePlan, int]:
 
 @given(plans())
 def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_disturbs(
-    library: ctypes.CDLL, made: tuple[PacePlan, int]
+    built_virtual_pace: VirtualPace, made: tuple[PacePlan, int]
 ) -> None:
     plan, budget = made
-    item, expected = slept_by(library, plan, budget), expected_timeline(plan, budget)
+    item, expected = slept_by(built_virtual_pace, plan, budget), expected_timeline(plan, budget)
     assert item.workers[0].sleeps == len(expected.sleeps)
     got = item.timeline()
     np.testing.assert_allclose(got.sleeps, expected.sleeps, atol=4)  # a compiler may fuse a product and a sum
@@ -183,9 +146,9 @@ def test_the_run_that_is_shown_is_the_one_of_median_peak() -> None:
     assert of_median_peak([]) is None
 
 
-def test_more_sleeps_than_are_remembered_end_what_is_told(library: ctypes.CDLL) -> None:
+def test_more_sleeps_than_are_remembered_end_what_is_told(built_virtual_pace: VirtualPace) -> None:
     plan = serial_plan(np.full(400, 2.0 * MS), np.full(400, False), 1e12, 0.0)
-    item, expected = slept_by(library, plan, 1600 * MS), expected_timeline(plan, 1600 * MS)
+    item, expected = slept_by(built_virtual_pace, plan, 1600 * MS), expected_timeline(plan, 1600 * MS)
     got = item.timeline()
     assert len(expected.sleeps) == item.workers[0].sleeps == 399
     assert len(got.sleeps) == 256

@@ -1,45 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that others say the end of: until when they may take, and what is learnt of them."""
 
-import time
+from types import SimpleNamespace
 
+import pytest
+from virtual_clock import VirtualPace
+
+from nndeploy.pacing import pacer as pacers
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.paced_shape import END_NS, MOST_RESERVE, PacedShape
-from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
+from nndeploy.pacing.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_RESERVE, PacedShape
+from nndeploy.pacing.pacer import BASELINE_RUNS, FIRST_RESERVE, Pacer
 
 MS = 1_000_000
 BUDGET = 100 * MS
 
 
-def pacer_of(library: PaceLibrary) -> Pacer:
-    made = Pacer(library, PaceGoal(BUDGET, is_of_item=True), 1)
-    made.add_points([("first", False), ("second", False)])
-    return made
-
-
-def run(pacer: Pacer, library: PaceLibrary) -> None:
+def run(pacer: Pacer, library: VirtualPace) -> None:
     with pacer.run("shape"):
         for point in range(2):
-            time.sleep(0.002)
+            library.work(2 * MS)
             library.passes(point)
 
 
-def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(pace_library: PaceLibrary) -> None:
-    pacer = pacer_of(pace_library)
+def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(
+    virtual_pace: VirtualPace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic_ns=lambda: virtual_pace.now, monotonic=lambda: virtual_pace.now / 1e9)
+    monkeypatch.setattr(pacers, "time", clock)
+    pacer = Pacer(virtual_pace, PaceGoal(BUDGET, is_of_item=True), 1)
+    pacer.add_points([("first", False), ("second", False)])
     for _ in range(BASELINE_RUNS):
-        run(pacer, pace_library)
-    with pacer.until(time.monotonic_ns() + 500 * MS):
-        run(pacer, pace_library)
-        assert pacer.slept_ns() == pacer.records[-1].slept > 0
-        assert BUDGET < pacer.records[-1].budget <= 500 * MS
-    for past in (1, time.monotonic_ns() - MS):
+        run(pacer, virtual_pace)
+    assert pacer.known()[0] == 4 * MS
+    taken = 4 * MS + LEAST_RESERVE_NS + FIRST_RESERVE * BUDGET + END_NS  # by work and what is kept back
+    with pacer.until(virtual_pace.now + 500 * MS):
+        virtual_pace.wait(20 * MS)  # who is held up before the run has so much less left for it
+        run(pacer, virtual_pace)
+        assert pacer.slept_ns() == pacer.records[-1].slept == pytest.approx(480 * MS - taken, abs=1)
+        assert pacer.records[-1].budget == 480 * MS
+    for past in (1, virtual_pace.now - MS):
         with pacer.until(past):
-            run(pacer, pace_library)
+            run(pacer, virtual_pace)
         assert pacer.slept_ns() == pacer.records[-1].slept == 0
-    run(pacer, pace_library)
+        assert pacer.records[-1].budget == 1
+    run(pacer, virtual_pace)
     assert pacer.records[-1].budget == BUDGET
+    assert pacer.slept_ns() == pacer.records[-1].slept == pytest.approx(BUDGET - taken, abs=1)
 
 
 def planned_after(latencies: list[int], budgets: list[int]) -> PacedShape:
