@@ -47,6 +47,15 @@ _loaded: dict[Path, ctypes.CDLL] = {}
 _lock = threading.Lock()
 
 
+def missing(target: Target, precision: str = "fp32") -> str:
+    """Returns why no level of a precision is for a target, in one line; "" where one is."""
+    known = [level for level in LEVELS if level.arch == target.arch and level.precision == precision]
+    if not known:
+        return f"no {precision} kernels for {target.arch}"
+    lacking = sorted(set(known[0].cpu_features) - set(target.cpu_features))
+    return f"the target lacks {', '.join(lacking)}, which {known[0].name} has" if lacking else ""
+
+
 def installed(target: Target, precision: str = "fp32") -> Level | None:
     """Returns the widest level of a precision that a machine has and whose library is here, else that of float32."""
     have = set(target.cpu_features)

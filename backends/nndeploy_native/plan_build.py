@@ -11,6 +11,7 @@ Law: the same submodel gives the same bytes, whatever the target: the library of
 from collections.abc import Mapping
 
 import onnx_ir as ir
+from nndeploy_kernels.levels import least_machines
 
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.solving import solved_symbols
@@ -76,6 +77,7 @@ def artifact_of_plan(lowered: Lowered, *, precision: str = "fp32", buffer_bytes:
     return Artifact(
         files={PLAN_FILE: plan, WEIGHTS_FILE: bytes(writer.weights), DOCUMENT_FILE: document_to_json(document)},
         metadata=metadata,
+        requires={"machines": least_machines(precision)},
         precision=precision,
         log=_log(document, len(plan), len(writer.weights)),
     )

@@ -35,6 +35,9 @@ from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Shape, Tensor, fixed_shape
 
+WINDOW_OF_BOX = "chosen by the box"
+"""What people are shown as the window of a fused step, which follows from the caches of the machine that runs it."""
+
 
 @singledispatch
 def write_step(step: NativeStep, w: PlanWriter) -> None:  # noqa: ARG001 # those that are registered write to it
@@ -240,7 +243,9 @@ def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) ->
         for number, one in enumerate(convolutions)
         for word in _conv(one, w, reads=number == 0, writes=number == last)
     ]
-    w.step(operator, " then ".join(str(one.notes()["what"]) for one in convolutions), words, is_fused=True)
+    sides = ("NCHWc" if one.is_blocked else "NCHW" for one in (convolutions[0].x, convolutions[-1].output))
+    label = " then ".join(str(one.notes()["what"]) for one in convolutions)
+    w.step(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
 
 
 def _conv(step: Convolution, w: PlanWriter, *, reads: bool, writes: bool) -> list[int]:

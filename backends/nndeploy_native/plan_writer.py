@@ -19,7 +19,6 @@ from nndeploy_native.tensors import Array, Tensor
 MAGIC = 0x4E414C50444E4E
 VERSION = 1
 ALIGNMENT = 64
-WINDOW_OF_BOX = "chosen by the box"
 ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
 _DTYPES = {"float32": 0, "int32": 1, "int64": 2}
 _CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _DIVIDE, _MIN, _MAX = range(7)
@@ -45,7 +44,7 @@ class PlanWriter:
     _texts: dict[str, int] = field(default_factory=dict)
     _steps: list[int] = field(default_factory=list)
     shown: list[dict[str, str]] = field(default_factory=list)
-    """Of each step the operator and what it does, for people."""
+    """What people are shown of each step."""
 
     def size(self, size: Dim) -> int:
         """Returns the number of the rule that gives a size.
@@ -100,9 +99,9 @@ class PlanWriter:
         """Returns the number of a program."""
         return self._programs.setdefault(program, len(self._programs))
 
-    def step(self, operator: str, label: str, words: Sequence[int], *, is_fused: bool = False) -> None:
-        """Adds a step; one that is fused has a window, which the box chooses."""
-        self.shown.append({"kernel": operator, "what": label} | ({"window": WINDOW_OF_BOX} if is_fused else {}))
+    def step(self, operator: str, label: str, words: Sequence[int], **notes: str) -> None:
+        """Adds a step; people are shown its operator, its label and the notes."""
+        self.shown.append({"kernel": operator, "what": label, **notes})
         self._steps += [self._text(operator), self._text(label), len(words), *words]
 
     def finished(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> bytes:

@@ -64,8 +64,11 @@ class Plugin:
         from nndeploy_native.build import build, machine_of
         from nndeploy_native.plan_build import build_plan
         from nndeploy_native.plan_session import checked
+        from nndeploy_native.probe import refusal_of_target
 
-        if installed(host_target(), options.precision) is not None:
+        if why := refusal_of_target(target, options.precision):
+            raise BuildRefusedError(why)
+        if installed(host_target()) is not None:
             buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
             with suppress(BuildRefusedError):
                 artifact = build_plan(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes)

@@ -6,14 +6,14 @@ import onnx_ir as ir
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target
-from nndeploy_native.isa import isa_for, no_isa_reason
 from nndeploy_native.lowering.table import refusal_of
+from nndeploy_native.probe import refusal_of_target
 
 
 def supports(model: ir.Model, target: Target, options: BuildOptions) -> list[Support]:
     """Returns the answer for each node of the main graph."""
-    if isa_for(target, options.precision) is None:
-        return [Support(False, no_isa_reason(target, options.precision)) for _ in model.graph]
+    if why := refusal_of_target(target, options.precision):
+        return [Support(False, why) for _ in model.graph]
     return [_support(refusal_of(node, model, options.ranges)) for node in model.graph]
 
 

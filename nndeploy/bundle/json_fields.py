@@ -165,6 +165,10 @@ class Fields:
                 needs.names(listed, least=int(listed in GPU_NEEDS))
         if "compute_capability_min" in found:
             needs.name("compute_capability_min")
+        for machine in needs.list_of_fields("machines", least=1) if "machines" in found else ():
+            machine.name("arch")
+            machine.names("cpu_features")
+            machine.end()
         needs.end()
         return found
 

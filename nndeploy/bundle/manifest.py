@@ -17,7 +17,7 @@ from nndeploy.values.types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 5
+FORMAT_MINOR = 6
 
 
 @dataclass(frozen=True, slots=True)

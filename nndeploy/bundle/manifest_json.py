@@ -54,6 +54,7 @@ FIRST_WITH_STEPS = 2  # the minor version that brought steps of ranges
 FIRST_WITH_PACING = 3  # the minor version that brought pace_libraries
 FIRST_WITH_OPERATORS = 4  # the minor version that brought pace_operators
 FIRST_WITH_LIMITS = 5  # the minor version that brought limits of goldens
+FIRST_WITH_MACHINES = 6  # the minor version that brought several kinds of machine in what a variant requires
 MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
@@ -318,6 +319,9 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    chains = (manifest.submodels, *(chain.submodels for chain in manifest.target_chains))
+    if any("machines" in one.requires for chain in chains for submodel in chain for one in submodel.variants):
+        return FIRST_WITH_MACHINES
     if any(golden.limits for golden in manifest.goldens):
         return FIRST_WITH_LIMITS
     if manifest.pace_operators:

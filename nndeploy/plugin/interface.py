@@ -82,7 +82,8 @@ class Artifact:
     `metadata`: plain data handed back to `open` as it is.
     `requires`: what a host must offer to take it: `arch` ("x86_64"), `cpu_features` (list of Linux flag names),
     `custom_ops` (list of operator domains that need a library given at load), `compute_capability` (list of those
-    ("8.9") of which a GPU must have one), `compute_capability_min`. A missing key means "anything".
+    ("8.9") of which a GPU must have one), `compute_capability_min`, `machines` (list of mappings of `arch` and
+    `cpu_features`, one of which must be met). A missing key means "anything".
     A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.bundle.steps` says how.
     `native_code`: a file is executable code or an engine; see `TellsCode`. `deterministic`: the same input gives the
     same bytes.

@@ -105,8 +105,12 @@ def unmet(requires: Mapping[str, Any], host: Target) -> str:
     """Returns why `host` does not meet an artifact's `requires`, or "" when it does.
 
     `compute_capability` lists those ("8.9") of which a GPU must have one exactly, `compute_capability_min` allows later
-    ones too. Of several GPUs one that fits is enough.
+    ones too. Of several GPUs one that fits is enough. `machines` lists kinds of machine, one of which must be met.
     """
+    if machines := requires.get("machines"):
+        reasons = {one.get("arch"): unmet(one, host) for one in machines}
+        if all(reasons.values()):
+            return reasons.get(host.arch) or f"needs {' or '.join(map(str, reasons))}, this machine is {host.arch}"
     if (arch := requires.get("arch")) not in (None, host.arch):
         return f"needs {arch}, this machine is {host.arch}"
     if missing := sorted(set(requires.get("cpu_features", ())) - set(host.cpu_features)):

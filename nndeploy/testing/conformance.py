@@ -45,6 +45,7 @@ REQUIREMENTS = {
     "custom_ops": list,
     "compute_capability": list,
     "compute_capability_min": str,
+    "machines": list,
 }
 NUM_THREADS = 4
 

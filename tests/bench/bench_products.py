@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of matrices by the kernel library against ONNX Runtime: fully connected layers and MatMul of two values.
 
-    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul] [--rows M,M...] [--seconds S] [--rounds N]
-        [--level x86-64-v4] [--library PATH] [--json out.json]
+    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul] [--rows M,M...] [--seconds S]
+        [--rounds N] [--level x86-64-v4] [--library PATH] [--json out.json]
 
 x W + b with constant W (what ONNX Runtime packs too), then x w of two values; M from 1 to 1024 at five K x N. One
 process, one thread, all optimisations of ONNX Runtime, both called with bound memory, in interleaved rounds; CPU time
@@ -33,7 +33,7 @@ from nndeploy_native.steps.matmul import FullyConnected, Product
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "native_kernels"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "kernels"))
 from kernel_library import LEVELS_HERE, library, plan_of
 
 ROWS = (1, 4, 7, 14, 64, 256, 1024)

@@ -10,7 +10,7 @@ from separable_model import needs_native, separable_model
 
 from nndeploy.cli.main import run_command
 
-BACKENDS = ("--backends", "native,onnxruntime")
+BACKENDS = ("--backends", "native,onnxruntime", "--objective", "priority")
 BOX = """arch = "x86_64"
 level = "x86-64-v3"
 [caches]
@@ -26,9 +26,9 @@ def model(tmp_path: Path) -> Path:
 
 
 def fused_steps(bundle: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """Returns the fused steps that `inspect --json` shows, one list of all variants."""
+    """Returns the fused steps that `inspect --here --json` shows, one list of all variants."""
     capsys.readouterr()
-    assert run_command(["inspect", str(bundle), "--json"]) == 0
+    assert run_command(["inspect", str(bundle), "--here", "--json"]) == 0
     variants = json.loads(capsys.readouterr().out)["steps"]
     return [step for variant in variants for step in variant["steps"] if "window" in step]
 
@@ -56,23 +56,23 @@ def test_the_option_wins_over_the_target_s_own_capacity(model: Path, capsys: pyt
 
 
 def test_inspect_shows_fused_steps_and_with_verbose_all(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, "--cache-buffer", "1KiB")  # less than a row: conversions stay steps
+    bundle = compiled(model, "--cache-buffer", "1KiB")
     (step,) = fused_steps(bundle, capsys)
-    run_command(["inspect", str(bundle)])
+    run_command(["inspect", str(bundle), "--here"])
     short = capsys.readouterr().out
     row = next(line for line in short.splitlines() if line.startswith(step["kernel"]))
     assert all(part in row for part in (step["what"], step["window"], "1 KiB", step["layout"]))
-    assert "layout conversion" not in short
-    run_command(["inspect", str(bundle), "-v"])
+    assert "value y" not in short
+    run_command(["inspect", str(bundle), "--here", "-v"])
     assert "steps of s0/v0-native" in (whole := capsys.readouterr().out)
-    assert "layout conversion" in whole.partition("steps of")[2].partition("error against")[0]
+    assert "value y" in whole.partition("steps of")[2].partition("error against")[0]
 
 
 def test_page_shows_fused_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, "--cache-buffer", "8KiB")
     (step,) = fused_steps(bundle, capsys)
     page = model.with_suffix(".html")
-    assert run_command(["inspect", str(bundle), "--html", str(page)]) == 0
+    assert run_command(["inspect", str(bundle), "--here", "--html", str(page)]) == 0
     (line,) = [line for line in page.read_text().split("<div") if "<b>fused:</b>" in line]
     assert all(part in line for part in (step["window"], "8 KiB", step["layout"]))
 

@@ -36,6 +36,7 @@ PATH_1_2 = PATH.with_name("format-1.2.nnd")
 PATH_1_3 = PATH.with_name("format-1.3.nnd")
 PATH_1_4 = PATH.with_name("format-1.4.nnd")
 PATH_1_5 = PATH.with_name("format-1.5.nnd")
+PATH_1_6 = PATH.with_name("format-1.6.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -137,6 +138,11 @@ MEMBERS_1_4 = {**MEMBERS_1_3, OPERATORS_NAME: operators_to_json(COUNTED)}
 LIMITS = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "words": Limits(0.0, 0.0, 0.0, 0.0, rows_axis=0, unmatched=0.5)}
 MANIFEST_1_5 = replace(MANIFEST, goldens=(replace(MANIFEST.goldens[0], limits=LIMITS),))
 
+MACHINES = [{"arch": "aarch64", "cpu_features": ["asimd"]}, {"arch": "x86_64", "cpu_features": ["sse2"]}]
+HEAD_SUBMODEL, TAIL_SUBMODEL = MANIFEST.submodels
+ANYWHERE = replace(HEAD_SUBMODEL.variants[0], requires={"machines": MACHINES})
+MANIFEST_1_6 = replace(MANIFEST_1_5, submodels=(replace(HEAD_SUBMODEL, variants=(ANYWHERE,)), TAIL_SUBMODEL))
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -147,6 +153,7 @@ WRITTEN = {
     PATH_1_3.name: (MANIFEST_1_3, MEMBERS_1_3),
     PATH_1_4.name: (MANIFEST_1_4, MEMBERS_1_4),
     PATH_1_5.name: (MANIFEST_1_5, MEMBERS),
+    PATH_1_6.name: (MANIFEST_1_6, MEMBERS),
 }
 
 

@@ -64,7 +64,8 @@ def package_files() -> Iterator[str]:
     """Yields every file of our packages by its path in a wheel."""
     for name, folder in PACKAGES.items():
         for file in folder.rglob("*"):
-            if file.is_file() and "__pycache__" not in file.parts:
+            built = "__pycache__" in file.parts or file.is_relative_to(ROOT / "backends/nndeploy_kernels/lib")
+            if file.is_file() and not built:
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
     for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
@@ -118,7 +119,7 @@ def test_wheel_names_every_backend_and_the_command_as_entry_points(unpacked: Pat
 
 
 def test_every_backend_in_the_tree_is_packaged() -> None:
-    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy"}
+    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy", "nndeploy_kernels"}
 
 
 def test_wheel_offers_the_extras_and_its_name_is_not_the_one_taken_on_the_index(unpacked: Path) -> None:

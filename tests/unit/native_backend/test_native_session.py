@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import nndeploy_native.session as session_module
+import nndeploy_native.native_memory as native_memory
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -185,9 +185,9 @@ def test_numbers_without_axes_are_inputs_and_outputs(tmp_path: Path) -> None:
 def test_the_fast_way_to_an_address_gives_what_numpy_says(shape: tuple[int, ...], dtype: type) -> None:
     whole = np.ones(shape, dtype)
     for array in (whole, whole.T, whole[..., :1] if shape else whole, whole.reshape(-1)[1:]):
-        assert session_module._address(array) == array.__array_interface__["data"][0]
+        assert native_memory.address_of(array) == array.__array_interface__["data"][0]
 
 
 def test_another_interpreter_asks_numpy_for_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module.sys.implementation, "name", "pypy")
-    assert session_module._address_reader() is session_module._address_by_interface
+    monkeypatch.setattr(native_memory.sys.implementation, "name", "pypy")
+    assert native_memory._address_reader() is native_memory._address_by_interface

@@ -13,23 +13,56 @@ NND_INLINE int nnd_is_read(nnd_size kernel, nnd_size stride, nnd_size at, nnd_si
   return 0;
 }
 
-/* `pixels` outputs from `column` on; where `is_edge`, those may read beside the image. */
-NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, int stride, int pixels, int is_edge,
-                                   nnd_size column, nnd_size top, const nnd_elem *in, const float *weights,
-                                   const float *bias, vf number, nnd_elem *out) {
+/* The rows of the kernel that lie inside for one output row: taps [begin, end), the first of which reads row `slot` of
+ * memory, the others `step` rows further on each, at row 0 again behind row `ring`. */
+struct nnd_row_taps {
+  nnd_size begin, end, slot, step, ring;
+};
+
+NND_INLINE struct nnd_row_taps nnd_row_taps_of(const struct nnd_depthwise *s, nnd_size row) {
+  const struct nnd_axis y = s->y;
+  const nnd_size top = row * y.stride - y.pad, ring = s->ring ? s->ring : y.size;
+  struct nnd_row_taps taps = {nnd_max(0, -top), nnd_min(y.kernel, y.size - top), 0, 1, ring};
+  if (y.dilation != 1) { /* divisions take as long as half a tile */
+    taps.begin = nnd_tap_begin(y, top), taps.end = nnd_tap_end(y, top);
+    taps.step = y.dilation % ring;
+  }
+  if (taps.begin < taps.end) {
+    const nnd_size first = top + taps.begin * y.dilation;
+    taps.slot = first < ring ? first : first % ring;
+  }
+  return taps;
+}
+
+/* The row of memory of the next tap. */
+NND_INLINE nnd_size nnd_next_slot(const struct nnd_row_taps *taps, nnd_size slot) {
+  const nnd_size next = slot + taps->step;
+  return next < taps->ring ? next : next - taps->ring;
+}
+
+/* How much of a tile may lie beside the image: some columns, or exactly one, as usual, which is left out at compile
+ * time. */
+enum nnd_edge { NND_INSIDE, NND_ONE_LEFT, NND_ONE_RIGHT, NND_ONE_EACH, NND_ANY_EDGE };
+
+/* `pixels` outputs from `column` on. */
+NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, int stride, int pixels, int edge,
+                                   nnd_size column, const struct nnd_row_taps *taps, const nnd_elem *in,
+                                   const float *weights, const float *bias, vf number, nnd_elem *out) {
   vf sums[NND_DEPTHWISE_TILE];
   const vf begin = nnd_load(bias);
   NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = begin;
   const nnd_size first = column * stride - s->x.pad, low = -first, high = s->x.size - first;
-  const nnd_size span = (pixels - 1) * stride + kernel, end = nnd_tap_end(s->y, top);
-  for (nnd_size ky = nnd_tap_begin(s->y, top); ky < end; ky++) {
-    const nnd_size y = top + ky * s->y.dilation;
-    const nnd_elem *row = in + ((s->ring ? y % s->ring : y) * s->x.size + first) * NND_LANES;
+  const nnd_size span = (pixels - 1) * stride + kernel;
+  nnd_size slot = taps->slot;
+  for (nnd_size ky = taps->begin; ky < taps->end; ky++, slot = nnd_next_slot(taps, slot)) {
+    const nnd_elem *row = in + (slot * s->x.size + first) * NND_LANES;
     vf w[NND_DEPTHWISE_TAPS];
     NND_UNROLL for (int kx = 0; kx < kernel; kx++) w[kx] = nnd_load(weights + (ky * kernel + kx) * NND_LANES);
     NND_UNROLL for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
-      const int may_be_beside = at < kernel - 1 || at > span - kernel; /* fewer zeros stand there than the kernel is wide */
-      if (is_edge && may_be_beside && (at < low || at >= high)) continue;
+      if ((edge == NND_ONE_LEFT || edge == NND_ONE_EACH) && at == 0) continue;
+      if ((edge == NND_ONE_RIGHT || edge == NND_ONE_EACH) && at == span - 1) continue;
+      const int may_be_beside = at < kernel - 1 || at > span - kernel; /* fewer zeros than the kernel is wide */
+      if (edge == NND_ANY_EDGE && may_be_beside && (at < low || at >= high)) continue;
       if (!nnd_is_read(kernel, stride, at, pixels)) continue;
       const vf x = nnd_read(row + at * NND_LANES);
       NND_UNROLL for (int kx = 0; kx < kernel; kx++) {
@@ -42,16 +75,23 @@ NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, in
   NND_UNROLL for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
 }
 
+#define NND_TILE(edge) \
+  nnd_depthwise_tile(s, kernel, stride, pixels, edge, column, &taps, in, weights, bias, number, to)
+
 /* Tiles from `begin` to `end`, all of `pixels`; the last overlaps the one before. */
-NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, int stride, int pixels, nnd_size top,
+NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, int stride, int pixels, nnd_size row,
                                     nnd_size begin, nnd_size end, const nnd_elem *in, const float *weights,
                                     const float *bias, vf number, nnd_elem *out) {
+  const struct nnd_row_taps taps = nnd_row_taps_of(s, row);
   for (nnd_size at = begin; at < end; at += pixels) {
     const nnd_size column = nnd_min(at, end - pixels), first = column * stride - s->x.pad;
     nnd_elem *to = out + (column - begin) * NND_LANES;
-    if (first >= 0 && first + (pixels - 1) * stride + kernel <= s->x.size)
-      nnd_depthwise_tile(s, kernel, stride, pixels, 0, column, top, in, weights, bias, number, to);
-    else nnd_depthwise_tile(s, kernel, stride, pixels, 1, column, top, in, weights, bias, number, to);
+    const nnd_size left = -first, right = first + (pixels - 1) * stride + kernel - s->x.size; /* columns beside */
+    if (left <= 0 && right <= 0) NND_TILE(NND_INSIDE);
+    else if (kernel == 3 && left == 1 && right <= 0) NND_TILE(NND_ONE_LEFT);
+    else if (kernel == 3 && left <= 0 && right == 1) NND_TILE(NND_ONE_RIGHT);
+    else if (kernel == 3 && left == 1 && right == 1) NND_TILE(NND_ONE_EACH);
+    else NND_TILE(NND_ANY_EDGE);
   }
 }
 
@@ -59,8 +99,8 @@ NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, i
 #define NND_DEPTHWISE_CASE(K, S, P)                                                                      \
   case P:                                                                                                \
     for (nnd_size r = 0; r < rows; r++)                                                                  \
-      nnd_depthwise_tiles(s, K, S, P, (row + r) * s->y.stride - s->y.pad, begin, end, in, weights, bias, \
-                          number, out + r * pitch * NND_LANES);                                          \
+      nnd_depthwise_tiles(s, K, S, P, row + r, begin, end, in, weights, bias, number,                    \
+                          out + r * pitch * NND_LANES);                                                  \
     return;
 #define NND_DEPTHWISE(K, S)                                                                                     \
   static void nnd_depthwise_##K##_##S(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin, \
@@ -93,14 +133,14 @@ NND_DEPTHWISE(7, 2)
 static void nnd_depthwise_row(const struct nnd_depthwise *s, nnd_size row, nnd_size begin, nnd_size end,
                               const nnd_elem *in, const float *weights, const float *bias, vf number, nnd_elem *out) {
   const struct nnd_axis x = s->x;
-  const nnd_size top = row * s->y.stride - s->y.pad, last = nnd_tap_end(s->y, top);
+  const struct nnd_row_taps taps = nnd_row_taps_of(s, row);
   for (nnd_size at = begin; at < end; at += NND_ANY_TILE) {
     const int pixels = (int)nnd_min(NND_ANY_TILE, end - at);
     vf sums[NND_ANY_TILE];
     for (int p = 0; p < NND_ANY_TILE; p++) sums[p] = nnd_load(bias);
-    for (nnd_size ky = nnd_tap_begin(s->y, top); ky < last; ky++) {
-      const nnd_size y = top + ky * s->y.dilation;
-      const nnd_elem *line = in + (s->ring ? y % s->ring : y) * x.size * NND_LANES;
+    nnd_size slot = taps.slot;
+    for (nnd_size ky = taps.begin; ky < taps.end; ky++, slot = nnd_next_slot(&taps, slot)) {
+      const nnd_elem *line = in + slot * x.size * NND_LANES;
       for (nnd_size kx = 0; kx < x.kernel; kx++) {
         const vf w = nnd_load(weights + (ky * x.kernel + kx) * NND_LANES);
         const nnd_size first = at * x.stride - x.pad + kx * x.dilation;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of depthwise convolutions on NCHWc: each lane is a channel, so that one vector is one pixel of one channel block.
+ * Rows of depthwise convolutions on NCHWc: each lane is a channel, so that a vector is one pixel of one channel block.
  *
  * A tile is some neighbouring pixels of one output row; the rows of the kernel are a loop whose bounds leave out what
  * lies above and below the image, its columns are compiled in for the usual kernels and strides. Tiles that touch the
@@ -37,7 +37,8 @@ nnd_depthwise_kernel nnd_depthwise_for(const struct nnd_axis *x);
 
 /* Of how many pixels the tiles of `width` columns are: all of them as many, the last overlaps the one before. */
 NND_INLINE int nnd_depthwise_pixels(nnd_size width) {
-  const int even = (int)nnd_ceil_div(width, nnd_ceil_div(width, NND_MOST_COLUMNS));
+  const int is_one = width <= NND_MOST_COLUMNS; /* divisions take as long as a quarter of a tile */
+  const int even = is_one ? (int)width : (int)nnd_ceil_div(width, nnd_ceil_div(width, NND_MOST_COLUMNS));
   return even > 8 && even % 2 ? (even < width ? even + 1 : even - 1) : even;
 }
 

@@ -12,6 +12,9 @@
 #define NND_GEMM_AHEAD 1024    /* floats: what few rows read of `b` is fetched so far ahead of them */
 #define NND_PACKED_ROWS 16     /* of `b` that are packed at once, for all panels: few pages are open at a time */
 
+#define NND_LINE_FLOATS (NND_LINE_BYTES / (int)sizeof(float))
+#define NND_LAST_OF_LINE (NND_LINE_FLOATS - 1) /* of rows anywhere the first line came with the columns before */
+
 typedef _Bool nnd_lane_mask __attribute__((ext_vector_type(NND_LANES)));
 typedef float nnd_ext_vf __attribute__((ext_vector_type(NND_LANES)));
 
@@ -44,6 +47,7 @@ struct nnd_gemm_tile {
   const struct nnd_end *end; /* null where they will */
   const char *next;          /* to fetch while this is computed, `next_step` bytes for each k */
   nnd_size next_step, ahead; /* of several panels: floats from what is read to what is fetched */
+  float *packed;             /* where a kernel that packs what it reads of a panel puts it */
 };
 
 typedef void (*nnd_gemm_kernel)(const struct nnd_gemm_tile *t);
@@ -87,6 +91,14 @@ NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int v
     }
 }
 
+/* Fetches what sums are stored to while they are made; where they go on from it, what the tile below goes on from. */
+NND_INLINE void nnd_gemm_fetch_out(const struct nnd_gemm_tile *t, int rows, int vectors) {
+  const float *out = t->out + (t->adds ? rows * t->out_row : 0);
+  NND_UNROLL for (int r = 0; r < rows; r++)
+    NND_UNROLL for (int i = 0; i < vectors * NND_LANES; i += NND_LINE_FLOATS)
+      __builtin_prefetch(out + r * t->out_row + i + NND_LAST_OF_LINE, 1, 3);
+}
+
 NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
   if (t->adds) {
     NND_UNROLL for (int r = 0; r < rows; r++)
@@ -121,8 +133,6 @@ NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vector
   nnd_gemm_finish(t, rows, vectors, kept);
 }
 
-#define NND_LINE_FLOATS (NND_LINE_BYTES / (int)sizeof(float))
-
 /* Fetches what few rows will read of each panel. */
 NND_INLINE void nnd_gemm_fetch(const struct nnd_gemm_tile *t, const float *weights, int panels, nnd_size panel) {
   NND_UNROLL for (int p = 0; p < panels; p++)
@@ -130,19 +140,21 @@ NND_INLINE void nnd_gemm_fetch(const struct nnd_gemm_tile *t, const float *weigh
       __builtin_prefetch(weights + p * panel + t->ahead + i, 0, 2);
 }
 
-/* `panels` of `vectors`. */
-NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, const struct nnd_gemm_tile *t) {
+/* `panels` of `vectors`; with `packs` the only panel is packed on the way. */
+NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, int packs, const struct nnd_gemm_tile *t) {
   const int all = panels * vectors;
   vf sums[NND_ACCUMULATORS];
   nnd_gemm_begin(t, rows, all, sums);
+  nnd_gemm_fetch_out(t, rows, all);
   const float *in = t->in, *weights = t->weights;
   const nnd_size step = t->step, panel = t->panel;
   const char *next = t->next;
+  float *packed = t->packed;
   for (nnd_size left = t->k; left > 0; left -= NND_GEMM_K) {
     const nnd_size count = nnd_min(left, NND_GEMM_K);
     nnd_size i = 0;
 #if defined(__aarch64__) /* multiplies by one lane of a vector: four k of a row are loaded at once */
-    if (panels == 1)
+    if (panels == 1 && !packs)
       NND_NO_UNROLL for (; i + NND_LANES <= count; i += NND_LANES) {
         vf x[NND_GEMM_ROWS];
         NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load(in + r * NND_GEMM_K + i);
@@ -167,6 +179,10 @@ NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, const struct nn
       NND_UNROLL for (int p = 0; p < panels; p++)
         NND_UNROLL for (int v = 0; v < vectors; v++)
           w[p * vectors + v] = nnd_load_any(weights + p * panel + v * NND_LANES);
+      if (packs) {
+        NND_UNROLL for (int v = 0; v < vectors; v++) nnd_store(packed + v * NND_LANES, w[v]);
+        packed += vectors * NND_LANES;
+      }
       NND_UNROLL for (int r = 0; r < rows; r++) {
         const vf x = nnd_splat(in[r * NND_GEMM_K + i]);
         NND_UNROLL for (int v = 0; v < all; v++) sums[r * all + v] += w[v] * x;
@@ -205,8 +221,8 @@ NND_INLINE void nnd_gemm_row(int vectors, const struct nnd_gemm_tile *t) {
 
 #define NND_STREAMED 8 /* rows of `b` that are read side by side */
 
-/* One row by `b` in place: rows of `b` are read from their beginnings to their ends, as memory likes it; what they add up
- * to waits in the output. */
+/* One row by `b` in place: rows of `b` are read from their beginnings to their ends, as memory likes it; what they add
+ * up to waits in the output. */
 NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, const float *b, nnd_size step,
                                  nnd_size columns, float *out) {
   vf x[NND_STREAMED];
@@ -264,7 +280,8 @@ NND_DEFINE_FOLD(8)
 
 /* The sums of all lanes of up to four vectors, in the first lanes of one. */
 NND_INLINE vf nnd_sums_of_lanes(const vf *x, int count) {
-  const vf zero = nnd_splat(0.0f), b = count > 1 ? x[1] : zero, c = count > 2 ? x[2] : zero, d = count > 3 ? x[3] : zero;
+  const vf zero = nnd_splat(0.0f);
+  const vf b = count > 1 ? x[1] : zero, c = count > 2 ? x[2] : zero, d = count > 3 ? x[3] : zero;
   vf all = nnd_fold_2(nnd_fold_1(x[0], b), nnd_fold_1(c, d));
 #if NND_LANES >= 8
   all += NND_CROSS(all, 4);
@@ -311,7 +328,7 @@ _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 #define NND_DEFINE_WIDE(rows, name, panels, vectors)                                                 \
   static void nnd_gemm_##name##_##rows(const struct nnd_gemm_tile *t) {                              \
     if ((rows) == 1 && (panels) == 1) nnd_gemm_row(vectors, t);                                      \
-    else if (NND_FITS(rows, (panels) * (vectors))) nnd_gemm_wide(rows, panels, vectors, t);          \
+    else if (NND_FITS(rows, (panels) * (vectors))) nnd_gemm_wide(rows, panels, vectors, 0, t);       \
   }
 #define NND_LISTED(rows, name, vectors) NND_FITS(rows, vectors) ? nnd_gemm_##name##_##rows : 0,
 
@@ -339,6 +356,15 @@ static const nnd_gemm_kernel nnd_gemm_one[NND_PANEL + 1][15] = {
  * come as one stream. */
 static const nnd_gemm_kernel nnd_gemm_two[15] = {0, NND_EACH_ROW(NND_LISTED, two, 2 * NND_PANEL)};
 static const nnd_gemm_kernel nnd_gemm_four[15] = {0, NND_EACH_ROW(NND_LISTED, four, 4 * NND_PANEL)};
+
+/* The same of one panel, which is packed on the way. */
+#define NND_DEFINE_PACKING(rows, vectors)                                                                    \
+  static void nnd_gemm_packing_##rows(const struct nnd_gemm_tile *t) {                                       \
+    if (NND_FITS(rows, vectors)) nnd_gemm_wide(rows, 1, vectors, 1, t);                                      \
+  }
+#define NND_LISTED_PACKING(rows, vectors) NND_FITS(rows, vectors) ? nnd_gemm_packing_##rows : 0,
+NND_EACH_ROW(NND_DEFINE_PACKING, NND_PANEL)
+static const nnd_gemm_kernel nnd_gemm_packing[15] = {0, NND_EACH_ROW(NND_LISTED_PACKING, NND_PANEL)};
 
 #define NND_DEFINE_DOTS(rows, columns) \
   static void nnd_gemm_dots_##columns##_##rows(const struct nnd_gemm_tile *t) { nnd_gemm_dots(rows, columns, t); }
@@ -454,13 +480,19 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   return (g->tile_floats + (g->b_kind == NND_B_PANELS ? 0 : panel)) * (nnd_size)sizeof(float);
 }
 
+/* Where part `number` of `parts` begins that share `count` evenly, the first ones with one more. */
+NND_INLINE nnd_size nnd_even(nnd_size count, nnd_size parts, nnd_size number) {
+  return count / parts * number + nnd_min(number, count % parts);
+}
+
 /* The first row of a tile. */
-NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return g->rows * tile / g->tiles; }
+NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return nnd_even(g->rows, g->tiles, tile); }
 
 static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last) {
   for (nnd_size unit = first; unit < last; unit++) {
     const nnd_size row = nnd_gemm_at(g, unit / g->panels), column = unit % g->panels * NND_DOT_COLUMNS;
-    const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row, columns = nnd_min(NND_DOT_COLUMNS, g->columns - column);
+    const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row;
+    const nnd_size columns = nnd_min(NND_DOT_COLUMNS, g->columns - column);
     const nnd_size at = row * g->columns + column;
     const struct nnd_gemm_tile t = {.in = d->a + row * g->a_row, .in_row = g->a_row,
                                     .weights = d->b + column * g->b_column, .panel = g->b_column, .k = g->inner,
@@ -472,7 +504,8 @@ static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_da
 }
 
 /* The columns of the panels [first, last) of one row by `b` in place. */
-static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last) {
+static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first,
+                                 nnd_size last) {
   const nnd_size column = first * NND_GEMM_COLUMNS, columns = nnd_min(last * NND_GEMM_COLUMNS, g->columns) - column;
   const float *b = d->b + column;
   float *out = d->out + column;
@@ -480,13 +513,15 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   nnd_size k = 0;
   for (; k + NND_STREAMED <= g->inner; k += NND_STREAMED)
     nnd_gemm_streams(NND_STREAMED, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
-  for (; k < g->inner; k++) nnd_gemm_streams(1, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
+  for (; k < g->inner; k++)
+    nnd_gemm_streams(1, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
 }
 
 /* A part of the sums of a group of tiles, for the panels [panel, end). */
 static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group, nnd_size part,
                            nnd_size panel, nnd_size end, float *scratch) {
-  const nnd_size first = g->tiles * group / g->groups, last = g->tiles * (group + 1) / g->groups, tiles = last - first;
+  const nnd_size first = nnd_even(g->tiles, g->groups, group), last = nnd_even(g->tiles, g->groups, group + 1);
+  const nnd_size tiles = last - first;
   const nnd_size begin = part * g->part, k = nnd_min(g->part, g->inner - begin), padded = nnd_gemm_padded(k);
   const nnd_size top = nnd_gemm_at(g, first), most = nnd_ceil_div(g->rows, g->tiles);
   const float *a = d->a + top * g->a_row + begin * g->a_step, *in = a;
@@ -502,7 +537,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
   while (panel < end) {
     const nnd_size column = panel * NND_GEMM_COLUMNS, full = g->columns / NND_GEMM_COLUMNS;
     const int vectors = nnd_gemm_vectors(g->columns, panel);
-    int wide = 1;
+    int wide = 1, packs = 0;
     if (g->b_kind != NND_B_TO_PACK && tiles == 1 && g->rows > 1) {
       if (panel + 4 <= nnd_min(end, full) && nnd_gemm_four[most]) wide = 4;
       else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most]) wide = 2;
@@ -519,17 +554,22 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
     } else if (g->b_kind == NND_B_IN_PLACE && panel < full) {
       t.weights = d->b + begin * g->b_step + column;
       t.step = g->b_step, t.panel = NND_GEMM_COLUMNS;
-      t.ahead = wide * NND_GEMM_COLUMNS;
+      t.ahead = wide * NND_GEMM_COLUMNS + NND_LAST_OF_LINE;
       t.next = (const char *)(t.weights + t.ahead);
       t.next_step = t.step * (nnd_size)sizeof(float);
     } else {
-      float *to = scratch + g->tile_floats;
-      nnd_gemm_pack_panel(k, t.columns, d->b + begin * g->b_step + column * g->b_column, g->b_step, g->b_column, to);
-      t.weights = to;
-      t.next = (const char *)to;
-      if (g->b_column == 1 && panel + 1 < g->panels) {
-        t.next = (const char *)(d->b + begin * g->b_step + column + NND_GEMM_COLUMNS);
-        t.next_step = g->b_step * (nnd_size)sizeof(float);
+      t.packed = scratch + g->tile_floats;
+      t.weights = t.packed;
+      t.next = (const char *)t.packed;
+      packs = g->b_column == 1 && panel < full;
+      if (packs) {
+        t.weights = d->b + begin * g->b_step + column;
+        t.step = g->b_step;
+        t.next_step = t.step * (nnd_size)sizeof(float);
+        t.next = (const char *)(t.weights + NND_GEMM_COLUMNS + NND_LAST_OF_LINE);
+      } else {
+        nnd_gemm_pack_panel(k, t.columns, d->b + begin * g->b_step + column * g->b_column, g->b_step, g->b_column,
+                            t.packed);
       }
     }
     const nnd_gemm_kernel *kernels = wide == 4 ? nnd_gemm_four : wide == 2 ? nnd_gemm_two : nnd_gemm_one[vectors];
@@ -537,16 +577,23 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
       const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row, at = row * g->columns + column;
       t.out = d->out + at;
       t.residual = d->residual ? d->residual + at : NULL;
-      kernels[rows](&t);
+      if (packs) { /* the first tile packs this panel and fetches the next one */
+        nnd_gemm_packing[rows](&t);
+        packs = 0;
+        t.weights = t.packed, t.step = NND_GEMM_COLUMNS;
+        t.next = (const char *)t.packed, t.next_step = 0;
+      } else {
+        kernels[rows](&t);
+        t.next += t.next_step * k;
+      }
       t.in += rows * padded;
-      if (g->b_kind != NND_B_TO_PACK) t.next += t.next_step * k;
-      else t.next_step = 0; /* the first tile has fetched the next panel */
     }
     panel += wide;
   }
 }
 
-void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last, char *scratch) {
+void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,
+                  char *scratch) {
   if (g->b_kind == NND_B_DOTS) {
     nnd_gemm_run_dots(g, d, first, last);
     return;

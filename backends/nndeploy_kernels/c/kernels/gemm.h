@@ -4,12 +4,12 @@
  *
  * The micro-kernel keeps a tile of sums in registers: NND_GEMM_ROWS rows by one panel of NND_PANEL vectors of columns;
  * fewer rows by two or four panels. Rows of `a` are packed: [k / 16][row][16]. `b` lies in panels, one after the other,
- * each [inner][vectors][c], the last one of as many vectors as it has columns for; or it is packed so while it is used;
- * or it is read in place, where rows are too few to pay for that. Few rows by columns that are contiguous along k, and
- * few such columns, are products of vectors instead.
+ * each [inner][vectors][c], the last one of as many vectors as it has columns for; or it is packed so by the first tile
+ * of each group; or it is read in place, where rows are too few to pay for that, and row by row where there is only one
+ * of `a`. Few rows by columns that are contiguous along k, and few such columns, are products of vectors instead.
  *
- * Work is cut in units: a group of tiles, whose packed rows stay in the second cache, by a panel. Long sums are taken in
- * parts, which are added up in the output.
+ * Work is cut in units: a group of tiles, whose packed rows stay in the second cache, by a panel. Long sums are taken
+ * in parts, which are added up in the output.
  */
 #ifndef NND_GEMM_H
 #define NND_GEMM_H
@@ -53,6 +53,7 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
 NND_INLINE nnd_size nnd_gemm_units(const struct nnd_gemm *g) { return g->groups * g->panels; }
 
 /* Does the units [first, last). */
-void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last, char *scratch);
+void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,
+                  char *scratch);
 
 #endif

@@ -33,7 +33,8 @@ NND_INLINE nnd_size nnd_planar_place(const struct nnd_planar_depthwise *s, nnd_s
   return phase * s->phase + s->left - nnd_ceil_div(before, stride) + column / stride;
 }
 
-/* Sets `left` and `phase`: whole vectors that hold what the last vector of outputs reads, and the last vector of pixels. */
+/* Sets `left` and `phase`: whole vectors that hold what the last vector of outputs reads, and the last vector of
+ * pixels. */
 NND_INLINE void nnd_planar_row_of(struct nnd_planar_depthwise *s) {
   const struct nnd_axis x = s->x;
   s->left = nnd_blocks(nnd_ceil_div(x.pad, x.stride)) * NND_LANES;
@@ -60,7 +61,8 @@ NND_INLINE void nnd_planar_copy_columns(const struct nnd_planar_depthwise *s, in
                         : e == 0    ? NND_EVERY_SECOND(loaded[0], loaded[1], 0)
                                     : NND_EVERY_SECOND(loaded[0], loaded[1], 1);
     const nnd_size held = nnd_ceil_div(s->x.size - column - e, stride);
-    nnd_store(to + place[e] + column / stride, held < NND_LANES ? nnd_first_lanes(of_phase, nnd_max(0, held)) : of_phase);
+    const vf kept = held < NND_LANES ? nnd_first_lanes(of_phase, nnd_max(0, held)) : of_phase;
+    nnd_store(to + place[e] + column / stride, kept);
   }
 }
 
@@ -128,7 +130,8 @@ NND_INLINE void nnd_planar_any_row(const struct nnd_planar_depthwise *s, nnd_siz
     const nnd_size column = nnd_max(0, nnd_min(begin, width - NND_LANES));
     vf sums[1] = {nnd_splat(bias)};
     for (nnd_size ky = first; ky < last; ky++) {
-      const float *from = rows + (top + ky * s->y.dilation - held) * pitch + column, *of_row = weights + ky * s->x.kernel;
+      const float *from = rows + (top + ky * s->y.dilation - held) * pitch + column;
+      const float *of_row = weights + ky * s->x.kernel;
       for (nnd_size kx = 0; kx < s->x.kernel; kx++) sums[0] += nnd_load_any(from + s->places[kx]) * of_row[kx];
     }
     nnd_end_sums(&s->end, sums, 1, 0, nnd_splat(number));
@@ -142,7 +145,8 @@ NND_INLINE void nnd_planar_rows(const struct nnd_planar_depthwise *s, int kernel
                                 float number, float *out) {
   nnd_size r = 0;
   for (; count - r >= NND_PLANAR_TILE; r += NND_PLANAR_TILE)
-    nnd_planar_tiles(s, kernel, stride, NND_PLANAR_TILE, row + r, held, rows, weights, bias, number, out + r * s->x.out_size);
+    nnd_planar_tiles(s, kernel, stride, NND_PLANAR_TILE, row + r, held, rows, weights, bias, number,
+                     out + r * s->x.out_size);
   for (; count - r >= NND_PLANAR_TILE / 2; r += NND_PLANAR_TILE / 2)
     nnd_planar_tiles(s, kernel, stride, NND_PLANAR_TILE / 2, row + r, held, rows, weights, bias, number,
                      out + r * s->x.out_size);

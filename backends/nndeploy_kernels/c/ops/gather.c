@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/layout.h"
 #include "model/model.h"
 
 #define NND_MOST_PLACES ((nnd_size)INT32_MAX) /* elements of an input with its padding */
@@ -213,9 +214,35 @@ NND_INLINE void nnd_nest_rows(nnd_size count, nnd_size rows, struct nnd_nest_axi
       to[k * next.out + i * row.out] = nnd_to_float(from[k * next.in + i * row.in]);
 }
 
+/* Short rows: `count` is a compile-time constant; mostly they are neighbouring lanes of neighbouring pixels. */
+NND_INLINE void nnd_nest_short(nnd_size count, nnd_size rows, struct nnd_nest_axis row, struct nnd_nest_axis next,
+                               const nnd_elem *from, float *to) {
+  if (row.in != 1 || row.out != 1 || next.in != NND_LANES) nnd_nest_rows(count, rows, row, next, from, to);
+  else {
+    const struct nnd_nest_axis lanes = {count, 1, 1};
+    if (next.out == count) nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, count}, from, to);
+    else nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, next.out}, from, to);
+  }
+}
+
+/* `held` lanes from `lane` on, of `pixels` neighbours from `from` on, which begins at a vector: each lane as a row, and
+ * rows lie `plane` floats apart. There are at least NND_LANES pixels. */
+NND_INLINE void nnd_nest_lanes(nnd_size lane, nnd_size held, nnd_size pixels, nnd_size plane, const nnd_elem *from,
+                               float *to) {
+  for (nnd_size next = 0; next < pixels; next += NND_LANES) {
+    const nnd_size pixel = nnd_min(next, pixels - NND_LANES); /* the last vector may overlap the one before */
+    vf rows[NND_LANES];
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
+    nnd_transpose(rows);
+    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+      if (i >= lane && i < lane + held) nnd_store_any(to + (i - lane) * plane + pixel, rows[i]);
+  }
+}
+
 static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_nest *t = &((const struct nnd_gather_fields *)fields)->nest;
   const struct nnd_nest_axis row = t->axes[0], next = t->rank > 1 ? t->axes[1] : (struct nnd_nest_axis){1, 0, 0};
+  const int is_lanes = row.in == NND_LANES && row.out == 1 && next.in == 1 && row.size >= NND_LANES;
   const nnd_elem *from = (const nnd_elem *)at[1] + t->start;
   float *to = at[0];
   nnd_size index[NND_NEST_AXES + 2] = {0}, first, last;
@@ -229,12 +256,15 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
   }
   while (first < last) {
     const nnd_size rows = nnd_min(last - first, next.size - index[1]);
+    const nnd_size lane = (from - (const nnd_elem *)at[1]) % NND_LANES;
     switch (row.size) {
-      case 2: nnd_nest_rows(2, rows, row, next, from, to); break;
-      case 3: nnd_nest_rows(3, rows, row, next, from, to); break;
-      case 4: nnd_nest_rows(4, rows, row, next, from, to); break;
+      case 2: nnd_nest_short(2, rows, row, next, from, to); break;
+      case 3: nnd_nest_short(3, rows, row, next, from, to); break;
+      case 4: nnd_nest_short(4, rows, row, next, from, to); break;
       default:
-        if (row.out == 1) nnd_nest_rows(row.size, rows, (struct nnd_nest_axis){row.size, row.in, 1}, next, from, to);
+        if (is_lanes && lane + rows <= NND_LANES) nnd_nest_lanes(lane, rows, row.size, next.out, from - lane, to);
+        else if (row.out == 1)
+          nnd_nest_rows(row.size, rows, (struct nnd_nest_axis){row.size, row.in, 1}, next, from, to);
         else nnd_nest_rows(row.size, rows, row, next, from, to);
     }
     first += rows, index[1] += rows, from += rows * next.in, to += rows * next.out;
@@ -305,6 +335,7 @@ static int nnd_make_blocked_gather(struct nnd_maker *m, const struct nnd_gather_
   m->instance->run = nnd_run_gather_nest;
   if (is_kept) nnd_blocked_places(own->places, count, in, places);
   if (is_kept && !nnd_nest_of(places, nnd_shape_of(m, own->out), &t->nest)) {
+    t->nest.rank = 0;
     is_kept = nnd_keep_places(&m->table->memory, places, count, &t->places);
     m->instance->run = nnd_run_gather_blocked_runs;
     if (is_kept && !t->places.num_runs) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inverted_residual: three records (ops/conv_record.h): a pointwise convolution that widens, then a separable pair, whose
- * last one may add a residual, as one operator. The wide tensors between are never written.
+ * inverted_residual: three records (ops/conv_record.h): a pointwise convolution that widens, then a separable pair,
+ * whose last one may add a residual, as one operator. The wide tensors between are never written.
  *
  * A window is some rows of the output, all columns. The expanded rows that it reads are kept in a ring, so that rows
  * shared with the next window are expanded once. Panel by panel of hidden channels: expand the new rows, run the
@@ -25,9 +25,10 @@ static int nnd_open_inverted(struct nnd_opener *o) {
   if (!own || !nnd_open_conv(o, &own->expand, 1, 0) || !nnd_open_conv(o, &own->first, 0, 0) ||
       !nnd_open_conv(o, &own->second, 0, 1))
     return 0;
-  const int is_chain = own->first.in == own->expand.out && own->second.in == own->first.out && own->expand.groups == 1 &&
-                       nnd_is_depthwise(&own->first) && own->second.groups == 1 && own->expand.residual < 0 &&
-                       own->first.residual < 0 && o->model->tensors[own->expand.in].is_blocked;
+  const int is_chain = own->first.in == own->expand.out && own->second.in == own->first.out &&
+                       own->expand.groups == 1 && nnd_is_depthwise(&own->first) && own->second.groups == 1 &&
+                       own->expand.residual < 0 && own->first.residual < 0 &&
+                       o->model->tensors[own->expand.in].is_blocked;
   if (!is_chain) return nnd_fail(o->message, "three convolutions that are no inverted residual");
   return nnd_pack_conv(o, &own->expand, NND_PACK_PRODUCTS) && nnd_pack_conv(o, &own->first, NND_PACK_DEPTHWISE) &&
          nnd_pack_conv(o, &own->second, NND_PACK_PRODUCTS);
@@ -61,26 +62,27 @@ static void nnd_inverted_fetch(const struct nnd_inverted_fields *t, nnd_size to,
   const nnd_size lines = t->window.rows * t->depthwise.y.stride * row_bytes / NND_LINE_BYTES;
   const nnd_size of_share = nnd_ceil_div(lines, count);
   for (nnd_size block = 0; block < nnd_blocks(t->expand.in_channels); block++) {
-    const char *from = (const char *)(in + block * t->expand.in_plane) + to * row_bytes + number * of_share * NND_LINE_BYTES;
+    const char *plane = (const char *)(in + block * t->expand.in_plane);
+    const char *from = plane + to * row_bytes + number * of_share * NND_LINE_BYTES;
     for (nnd_size line = 0; line < of_share; line++) __builtin_prefetch(from + line * NND_LINE_BYTES, 0, 2);
   }
 }
 
-/* Tiles [begin, end) of a row of expanded pixels: those before the last lie side by side, the last one may overlap. */
-static void nnd_expand_tiles(const struct nnd_tile_job *row, struct nnd_cut cut, int vectors, int half, nnd_size begin,
-                             nnd_size end) {
-  const nnd_size aligned = nnd_min(end, cut.pixels / cut.each);
-  if (begin < aligned) {
-    struct nnd_tile_job job = *row;
-    nnd_move_job(&job, NND_NEXT, begin * cut.each, begin);
-    job.count = aligned - begin;
-    nnd_tiles[NND_NEXT][vectors - 1][half][cut.each](&job);
-  }
-  if (aligned < end) {
-    struct nnd_tile_job job = *row;
-    nnd_move_job(&job, NND_NEXT, cut.pixels - cut.each, aligned);
-    job.count = 1;
-    nnd_tiles[NND_NEXT][vectors - 1][half][cut.each](&job);
+/* `count` tiles of each of rows [from, to) of the input, from pixel `pixel` on, to the ring; the first row fetches the
+ * tiles' share of weights, `fetch`. */
+static void nnd_expand_tiles(const struct nnd_inverted_fields *t, struct nnd_tile_job *job, nnd_tile_kernel kernel,
+                             nnd_size pixel, nnd_size count, nnd_size from, nnd_size to, struct nnd_prefetch fetch,
+                             const nnd_elem *in, nnd_elem *ring) {
+  const nnd_size row = t->depthwise.x.size * NND_LANES;
+  nnd_size slot = from < t->depthwise.ring ? from : from % t->depthwise.ring;
+  job->count = count;
+  job->next_weights = fetch;
+  for (nnd_size y = from; y < to; y++) {
+    job->in = in + y * row + pixel * NND_LANES;
+    job->out = ring + slot * row + pixel * NND_LANES;
+    kernel(job);
+    job->next_weights = nnd_no_prefetch;
+    if (++slot == t->depthwise.ring) slot = 0;
   }
 }
 
@@ -106,20 +108,18 @@ static void nnd_inverted_panel(const struct nnd_inverted_fields *t, nnd_size pan
     nnd_pointwise_panel(&t->expand, NND_WHOLE, s->ring * x.size, vectors, has_half, expand, nnd_no_prefetch);
     expanded = cut.count;
   }
-  const nnd_elem *in = expand.in;
+  const nnd_tile_kernel kernel = nnd_tiles[NND_NEXT][vectors - 1][half][cut.each];
+  struct nnd_prefetch fetch = nnd_next_panel(&t->expand, cut.count, vectors, job.weights);
   for (nnd_size strip = 0; strip < strips; strip++) {
     const nnd_size end = nnd_min(x.out_size, (strip + 1) * pixels), begin = end - nnd_min(pixels, end);
     const nnd_size reach = nnd_min(x.size, (end - 1) * x.stride - x.pad + (x.kernel - 1) * x.dilation + 1);
     const nnd_size wanted = nnd_min(cut.count, nnd_ceil_div(nnd_max(0, reach), cut.each));
-    if (expanded < wanted) {
-      job.next_weights = nnd_next_panel(&t->expand, cut.count, vectors, job.weights);
-      for (nnd_size y = from; y < to; y++) {
-        job.in = in + y * x.size * NND_LANES;
-        job.out = ring + y % s->ring * x.size * NND_LANES;
-        nnd_expand_tiles(&job, cut, vectors, half, expanded, wanted);
-        job.next_weights = nnd_no_prefetch; /* the first row has fetched them */
-      }
-      expanded = wanted;
+    while (expanded < wanted) { /* tiles lie side by side, but the last one may overlap the one before */
+      const nnd_size aligned = nnd_min(wanted, x.size / cut.each), count = nnd_max(1, aligned - expanded);
+      const nnd_size pixel = nnd_min(expanded * cut.each, x.size - cut.each);
+      nnd_expand_tiles(t, &job, kernel, pixel, count, from, to, fetch, expand.in, ring);
+      fetch.from += count * fetch.lines * NND_LINE_BYTES;
+      expanded += count;
     }
     for (int v = 0; v < vectors; v++)
       s->columns(s, row, rows, begin, end, ring + v * t->expand.out_plane, d->weights + (block + v) * taps * NND_LANES,
@@ -179,8 +179,8 @@ static void nnd_run_inverted(const void *fields, void *const *at, struct nnd_par
 
 /* The bytes of the ring and of the first result of windows; `first_at`: where that begins. Whatever is smaller than the
  * hidden tensors, whose size was checked, does not overflow. */
-static nnd_size nnd_inverted_bytes(struct nnd_inverted_window window, const struct nnd_axis *y, const struct nnd_axis *x,
-                                   nnd_size channels, nnd_size *first_at) {
+static nnd_size nnd_inverted_bytes(struct nnd_inverted_window window, const struct nnd_axis *y,
+                                   const struct nnd_axis *x, nnd_size channels, nnd_size *first_at) {
   const nnd_size blocks = nnd_blocks(channels), vector = NND_LANES * (nnd_size)sizeof(nnd_elem);
   const nnd_size kept = window.rows >= y->out_size ? nnd_min(blocks, NND_PANEL + 1) : blocks;
   const nnd_size group = nnd_min(blocks, window.panels * NND_PANEL + 1);

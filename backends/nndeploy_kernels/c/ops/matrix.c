@@ -10,8 +10,8 @@
  *                     of b: offset, step from k to k, step from column to column (rules),
  *                     batch axes, each: size, step of a, step of b (rules), output
  *
- * Steps are counted in elements and are at least 0; only batch axes may have 0, which broadcasts. The output is the batch
- * axes, rows and columns, in this order and without gaps.
+ * Steps are counted in elements and are at least 0; only batch axes may have 0, which broadcasts. The output is the
+ * batch axes, rows and columns, in this order and without gaps.
  */
 #include <stdio.h>
 
@@ -31,7 +31,8 @@ struct nnd_connected_own {
   struct nnd_end end;
 };
 
-static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *own, const float *weights, int is_transposed) {
+static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *own, const float *weights,
+                              int is_transposed) {
   const int is_narrow = nnd_gemm_is_narrow(own->outputs);
   const nnd_size step = is_transposed ? 1 : own->outputs, column = is_transposed ? own->inputs : 1;
   const nnd_size floats = is_narrow ? own->inputs * own->outputs : nnd_gemm_packed_floats(own->inputs, own->outputs);
@@ -58,7 +59,8 @@ static int nnd_open_connected(struct nnd_opener *o) {
   else nnd_word(o, -1, -1);
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
-  if (!nnd_is_plain(o, own->in) || !nnd_is_plain(o, own->out) || (own->residual >= 0 && !nnd_is_plain(o, own->residual)))
+  if (!nnd_is_plain(o, own->in) || !nnd_is_plain(o, own->out) ||
+      (own->residual >= 0 && !nnd_is_plain(o, own->residual)))
     return nnd_fail(o->message, "a fully connected layer of tensors that are not plain float32");
   if (!weights || weights->rank != 2) return nnd_fail(o->message, "a fully connected layer without a matrix");
   own->inputs = weights->sizes[is_transposed], own->outputs = weights->sizes[1 - is_transposed];
@@ -92,8 +94,8 @@ static int nnd_make_connected(struct nnd_maker *m) {
     return nnd_fail(m->message, "rows do not fit the weights of a fully connected layer");
   if (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out)
     return nnd_fail(m->message, "a residual has another size than what it is added to");
-  *g = (struct nnd_gemm){.rows = out / own->outputs, .inner = own->inputs, .columns = own->outputs, .a_row = own->inputs,
-                         .a_step = 1, .b_step = 1, .b_column = own->inputs, .end = own->end};
+  *g = (struct nnd_gemm){.rows = out / own->outputs, .inner = own->inputs, .columns = own->outputs,
+                         .a_row = own->inputs, .a_step = 1, .b_step = 1, .b_column = own->inputs, .end = own->end};
   m->scratch_bytes = nnd_gemm_plan(g, 1, nnd_l2(m), nnd_threads(m), 1);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
@@ -202,8 +204,7 @@ static int nnd_make_product(struct nnd_maker *m) {
     if (axis[2] || axis[1] < 1 || axis[1] != t->g.rows * t->g.a_row) break;
     t->g.rows *= axis[0], t->products /= axis[0];
   }
-  if (!fits)
-    return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
+  if (!fits) return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   m->scratch_bytes = nnd_gemm_plan(&t->g, 0, nnd_l2(m), nnd_threads(m), t->products);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->a);

@@ -48,30 +48,19 @@ static int nnd_open_pad(struct nnd_opener *o) {
   return 1;
 }
 
-/* Zeros and elements beside each other: few of them, which are no calls. */
-#define NND_SHORT_ROWS(zeros, elements, type)                                                                   \
-  NND_INLINE void zeros(type *to, nnd_size count) {                                                             \
+/* Zeros before and behind a row are few: no call of a function, which the compiler would make of a loop. */
+#define NND_FEW_ZEROS(name, type)                                                                               \
+  NND_INLINE void name(type *to, nnd_size count) {                                                              \
     for (nnd_size i = 0; i < count; i++) {                                                                      \
       to[i] = 0;                                                                                                \
-      __asm__ volatile("" : "+r"(i)); /* the compiler makes no call of the loop */                              \
-    }                                                                                                           \
-  }                                                                                                             \
-  NND_INLINE void elements(type *to, const type *from, nnd_size count) {                                        \
-    const nnd_size each = (nnd_size)(sizeof(vf) / sizeof *to);                                                  \
-    for (nnd_size next = 0; count >= each && next < count; next += each) {                                      \
-      const nnd_size i = nnd_min(next, count - each); /* the last vector may overlap the one before */          \
-      *(vf_any *)(to + i) = *(const vf_any *)(from + i);                                                        \
-    }                                                                                                           \
-    for (nnd_size i = 0; count < each && i < count; i++) {                                                      \
-      to[i] = from[i];                                                                                          \
       __asm__ volatile("" : "+r"(i));                                                                           \
     }                                                                                                           \
   }
-NND_SHORT_ROWS(nnd_zeros_4, nnd_elements_4, int32_t)
-NND_SHORT_ROWS(nnd_zeros_8, nnd_elements_8, int64_t)
+NND_FEW_ZEROS(nnd_zeros_4, int32_t)
+NND_FEW_ZEROS(nnd_zeros_8, int64_t)
 
 /* One row after the other; `index` counts them along the axes but the last, `from` goes with it. */
-#define NND_PADDED_ROWS(name, zeros, elements, type)                                                            \
+#define NND_PADDED_ROWS(name, zeros, type)                                                                      \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                 \
     const struct nnd_pad_fields *t = fields;                                                                    \
     const struct nnd_pad_axis row = t->axes[0];                                                                 \
@@ -94,7 +83,7 @@ NND_SHORT_ROWS(nnd_zeros_8, nnd_elements_8, int64_t)
         const type *in = (const type *)at[1] + from;                                                            \
         const nnd_size end = row.begin + row.count;                                                             \
         zeros(to, row.begin);                                                                                   \
-        if (row.step == 1) elements(to + row.begin, in, row.count);                                             \
+        if (row.step == 1) memcpy(to + row.begin, in, (size_t)row.count * sizeof *to);                          \
         else                                                                                                    \
           for (nnd_size i = 0; i < row.count; i++) to[row.begin + i] = in[i * row.step];                        \
         zeros(to + end, row.size - end);                                                                        \
@@ -110,8 +99,8 @@ NND_SHORT_ROWS(nnd_zeros_8, nnd_elements_8, int64_t)
       }                                                                                                         \
     }                                                                                                           \
   }
-NND_PADDED_ROWS(nnd_run_pad_4, nnd_zeros_4, nnd_elements_4, int32_t)
-NND_PADDED_ROWS(nnd_run_pad_8, nnd_zeros_8, nnd_elements_8, int64_t)
+NND_PADDED_ROWS(nnd_run_pad_4, nnd_zeros_4, int32_t)
+NND_PADDED_ROWS(nnd_run_pad_8, nnd_zeros_8, int64_t)
 
 static int nnd_make_pad(struct nnd_maker *m) {
   const struct nnd_pad_own *own = m->step->own;

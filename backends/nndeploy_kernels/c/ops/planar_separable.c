@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planar_separable: two records (ops/conv_record.h), a depthwise convolution and the pointwise one of what it gives, with
- * NCHW before it, behind it or both; no residual.
+ * planar_separable: two records (ops/conv_record.h), a depthwise convolution and the pointwise one of what it gives,
+ * with NCHW before it, behind it or both; no residual.
  *
  * NCHW before it is never made NCHWc: the depthwise part works on planes, and the pointwise part takes its pixels from
  * planes as it takes them from blocks. NCHW behind it: what a panel of a window writes is changed while it lies in the
@@ -66,7 +66,8 @@ static void nnd_planar_panel(const struct nnd_planar_fields *t, const struct nnd
   }
   d.in = (const nnd_elem *)first;
   d.weights = (const nnd_weight *)weights + block * NND_LANES * nnd_grouped_channels(s->in_channels);
-  nnd_pointwise_panel(s, NND_WHOLE, pixels, vectors, panel == full && nnd_has_half(s->out_channels), d, nnd_no_prefetch);
+  const int half = panel == full && nnd_has_half(s->out_channels);
+  nnd_pointwise_panel(s, NND_WHOLE, pixels, vectors, half, d, nnd_no_prefetch);
 }
 
 /* `rows` output rows from `row` on of image `image`. */
@@ -78,7 +79,8 @@ static void nnd_planar_window(const struct nnd_planar_fields *t, nnd_size rows, 
   if (t->planar_in) {
     const nnd_size of_image = t->planes.channels * y.size * x.size;
     nnd_planar_depthwise(&t->planes, rows, row, (const float *)at[1] + image * of_image,
-                         (const float *)at[1] + t->images * of_image, at[2], at[3], at[4], (float *)scratch, (float *)first);
+                         (const float *)at[1] + t->images * of_image, at[2], at[3], at[4], (float *)scratch,
+                         (float *)first);
   } else {
     const struct nnd_separable_data d = {at[2], at[3], at[4], {.out = NULL}};
     const nnd_size blocks = nnd_blocks(t->pointwise.in_channels);
@@ -101,7 +103,8 @@ static void nnd_planar_window(const struct nnd_planar_fields *t, nnd_size rows, 
     for (int v = 0; t->planar_out && v < vectors; v++) {
       const nnd_size channel = (block + v) * NND_LANES;
       nnd_plain_run(nnd_min(NND_LANES, s.out_channels - channel), pixels, out_pixels, t->pointwise.stream && is_aligned,
-                    made + v * s.out_plane, (float *)at[0] + (image * s.out_channels + channel) * out_pixels + row * width);
+                    made + v * s.out_plane,
+                    (float *)at[0] + (image * s.out_channels + channel) * out_pixels + row * width);
     }
   }
 }
@@ -163,7 +166,8 @@ static int nnd_make_planar(struct nnd_maker *m) {
   if (!t) return 0;
   const nnd_size images = in->sizes[0], channels = first->out_channels, vector = NND_LANES * (nnd_size)sizeof(nnd_elem);
   const nnd_size row_bytes = between->num_bytes / (images * y.out_size);
-  nnd_size capacity = nnd_pair_capacity(m, images * nnd_blocks(channels) * y.size * x.size * vector, between->num_bytes, row_bytes);
+  const nnd_size in_bytes = images * nnd_blocks(channels) * y.size * x.size * vector; /* as if it were NCHWc */
+  nnd_size capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes);
   if (m->table->model->options.buffer_bytes <= 0 && own->planar_in && y.stride == 1)
     capacity = nnd_max(capacity, nnd_min(NND_PLANAR_ROWS * row_bytes, nnd_l2(m) / 2));
   const struct nnd_window window = nnd_window_for(capacity, y.out_size, x.out_size, channels);
@@ -173,8 +177,8 @@ static int nnd_make_planar(struct nnd_maker *m) {
   t->pointwise = (struct nnd_pointwise){.in_channels = channels, .out_channels = second->out_channels,
                                         .panel_channels = channels, .end = second->end,
                                         .stream = out->num_bytes > NND_STREAM_FROM,
-                                        .prefetch_weights = channels * second->out_channels * (nnd_size)sizeof(nnd_weight) >
-                                                            NND_PREFETCH_FROM};
+                                        .prefetch_weights = channels * second->out_channels *
+                                                            (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM};
   const nnd_size pixels = t->window_rows * x.out_size;
   if (own->planar_in) {
     if (!nnd_make_planes(m, first, &y, &x, t)) return 0;

@@ -43,7 +43,7 @@ struct nnd_lstm_data {
   float *out;
 };
 
-/* One vector of hidden units of `sequences` sequences. Sums of few sequences are two, or they would wait for each other. */
+/* One vector of hidden units of `sequences` sequences. Sums of few sequences are two each, or they would wait. */
 NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size block, struct nnd_lstm_data d) {
   const int split = 2 * sequences <= NND_MOST_SEQUENCES ? 2 : 1;
   vf sums[2 * NND_MOST_SEQUENCES][NND_GATES], gates[NND_MOST_SEQUENCES][NND_GATES];
@@ -58,7 +58,8 @@ NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size
     NND_NO_UNROLL for (; k + split <= t->hidden; k += split)
       NND_UNROLL for (int half = 0; half < split; half++) {
         vf w[NND_GATES];
-        NND_UNROLL for (int g = 0; g < NND_GATES; g++) w[g] = nnd_load(weights + ((k + half) * NND_GATES + g) * NND_LANES);
+        const float *from = weights + (k + half) * NND_GATES * NND_LANES;
+        NND_UNROLL for (int g = 0; g < NND_GATES; g++) w[g] = nnd_load(from + g * NND_LANES);
         NND_UNROLL for (int s = 0; s < sequences; s++) {
           const vf h = nnd_splat(d.before[s * d.apart + k + half]);
           NND_UNROLL for (int g = 0; g < NND_GATES; g++) sums[half * sequences + s][g] += w[g] * h;

@@ -16,7 +16,8 @@
 #define NND_PHASE_PIXELS 112 /* of a phase at a time: what is made stays in the first cache */
 #define NND_FEW_ROWS 8
 
-/* The taps of outputs phase + n * stride: first_tap + j * tap_step for j < taps; tap j reads input n + reach - j * back. */
+/* The taps of outputs phase + n * stride: first_tap + j * tap_step for j < taps; tap j reads input
+ * n + reach - j * back. */
 struct nnd_phase {
   nnd_size first_tap, taps, reach;
 };
@@ -55,8 +56,7 @@ static nnd_size nnd_phase_taps(const struct nnd_phases *p, const struct nnd_phas
   return end;
 }
 
-/* Numbers [begin, end) of a phase of columns, for a panel and a row; `job` has what does not depend on these. `made` is
- * scratch for their pixels, then for their residuals. */
+/* Numbers [begin, end) of a phase of columns, for a panel and a row; `row` has what does not depend on these. */
 static void nnd_transposed_columns(const struct nnd_transposed_fields *t, const struct nnd_phase *phase, nnd_size begin,
                                    nnd_size end, int vectors, int has_half, const struct nnd_tile_job *row) {
   for (nnd_size n = begin, next; n < end; n = next) {
@@ -218,7 +218,8 @@ static int nnd_make_transposed(struct nnd_maker *m) {
   t->panels_outside = c->in_channels * c->out_channels * c->kernel[0] * c->kernel[1] * (nnd_size)sizeof(nnd_weight) >
                       nnd_l2(m) / 2;
   t->by_panels = t->images * out->sizes[2] < NND_FEW_ROWS;
-  m->scratch_bytes = (c->end.residual ? 2 : 1) * NND_MOST_VECTORS * NND_PHASE_PIXELS * NND_LANES * (nnd_size)sizeof(nnd_elem);
+  const nnd_size made = NND_MOST_VECTORS * NND_PHASE_PIXELS * NND_LANES * (nnd_size)sizeof(nnd_elem);
+  m->scratch_bytes = (c->end.residual ? 2 : 1) * made;
   m->instance->run = nnd_run_transposed;
   nnd_give_tensor(m, c->out);
   nnd_give_tensor(m, c->in);

@@ -65,7 +65,7 @@ def test_rows_by_number(level: str, element: type) -> None:
     rng = np.random.default_rng(22)
     for number, (rows, width) in enumerate(((1, 1), (7, 3), (40, 65))):
         table = rng.standard_normal((rows, width)).astype(np.float32)
-        numbers = rng.integers(-rows, rows, (2, 9)).astype(element)
+        numbers: Array = rng.integers(-rows, rows, (2, 9)).astype(element)
         strange = [rows, -rows - 1, np.iinfo(element).max, np.iinfo(element).min]
         numbers.reshape(-1)[5:9] = strange
         given = [Tensor("t", table.shape), Tensor("n", numbers.shape, element=np.dtype(element).name)]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pooling and resizing of the kernel library, against NumPy at odd shapes; what does not fit is refused."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 from kernel_library import RefusedError, assert_close, every_level, plan_of, run_plan
@@ -24,6 +27,11 @@ def _run(level: str, step: NativeStep, x: Array, threads: int = 1) -> Array:
     given, shape = Tensor("x", x.shape), fixed_shape(step.output.shape)
     plan = plan_of(_through_blocks(step, given), [given], [Tensor("y", shape)])
     return run_plan(level, plan, [x], [shape], threads=threads)[0]
+
+
+def _two(numbers: Iterable[Any]) -> tuple[int, int]:
+    first, second = numbers
+    return int(first), int(second)
 
 
 def _pooled(x: Array, step: Pooling) -> Array:
@@ -69,18 +77,13 @@ def _pooling(
 def test_pooling_is_that_of_onnx(level: str, kind: str) -> None:
     rng = np.random.default_rng(7)
     for number in range(24):
-        kernel = tuple(int(one) for one in rng.integers(1, 7, 2))
-        dilations = tuple(int(one) for one in (rng.integers(1, 3, 2) if number % 4 == 3 else (1, 1)))
-        if number % 3 == 0:
-            kernel = (3, 3)
+        kernel = (3, 3) if number % 3 == 0 else _two(rng.integers(1, 7, 2))
+        dilations = _two(rng.integers(1, 3, 2)) if number % 4 == 3 else (1, 1)
         spans = [(kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
-        shape = (
-            int(rng.integers(1, 3)),
-            int(rng.integers(1, 37)),
-            *(int(rng.integers(span, span + 20)) for span in spans),
-        )
-        pads, ends = (tuple(int(rng.integers(0, one)) for one in kernel) for _ in range(2))
-        strides = tuple(int(one) for one in rng.integers(1, 4, 2)) if number % 3 else (1 + number % 2,) * 2
+        sizes = _two(rng.integers(span, span + 20) for span in spans)
+        shape = (int(rng.integers(1, 3)), int(rng.integers(1, 37)), *sizes)
+        pads, ends = (_two(rng.integers(0, one) for one in kernel) for _ in range(2))
+        strides = _two(rng.integers(1, 4, 2)) if number % 3 else (1 + number % 2, 1 + number % 2)
         step = _pooling(shape, kernel, strides, pads, ends, dilations, kind[:4].strip(), "padding" in kind)
         x = rng.standard_normal(shape).astype(np.float32)
         assert_close(_run(level, step, x, 1 + number % 2), _pooled(x, step), level)
@@ -94,7 +97,7 @@ def test_pooling_is_that_of_onnx(level: str, kind: str) -> None:
 def test_the_usual_windows(level: str, kind: str, kernel: tuple[int, int], strides: tuple[int, int]) -> None:
     rng = np.random.default_rng(8)
     for width in (1, 2, 3, 4, 7, 9, 30):
-        pads = tuple(one // 2 if max(kernel) > 2 else 0 for one in kernel)
+        pads = _two(one // 2 if max(kernel) > 2 else 0 for one in kernel)
         shape = (1, 19, 7, max(width, kernel[1] - 2 * pads[1]))
         step = _pooling(shape, kernel, strides, pads, pads, kind=kind)
         x = rng.standard_normal(shape).astype(np.float32)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices and LSTMs of the kernel library, against NumPy at odd shapes; what does not fit is refused."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from kernel_library import RefusedError, assert_close, every_level, plan_of, run_plan
+from nndeploy_native.expressions import operand
+from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.step import PLAIN, Epilogue, NativeStep
+from nndeploy_native.tensors import Array, Tensor
+
+from nndeploy.values.size import symbol
+
+SHAPES = (
+    (1, 3, 5), (1, 70, 131), (2, 300, 97), (3, 17, 2), (4, 33, 33), (7, 40, 300), (9, 16, 16), (14, 45, 64),
+    (15, 31, 1), (29, 1, 40), (64, 129, 50), (131, 65, 4), (211, 301, 66), (1, 1, 1), (3, 1100, 40), (40, 1100, 35),
+)  # fmt: skip
+"""Rows, inner, columns."""
+
+
+def _random(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def _run(level: str, step: NativeStep, arrays: dict[str, Array], *, threads: int = 1) -> Array:
+    inputs = [Tensor(name, array.shape) for name, array in arrays.items()]
+    shape = tuple(int(size) for size in step.output.shape if isinstance(size, int))
+    return run_plan(level, plan_of([step], inputs, [step.output]), [*arrays.values()], [shape], threads=threads)[0]
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_fully_connected(level: str, threads: int) -> None:
+    """Weights in panels, of few columns along k, and stored turned."""
+    rng = np.random.default_rng(1)
+    for number, (rows, inner, columns) in enumerate(SHAPES):
+        x, weights, bias = _random(rng, rows, inner), _random(rng, inner, columns), _random(rng, columns)
+        given = weights if number % 2 else np.ascontiguousarray(weights.T).T
+        step = FullyConnected(Tensor("y", (rows, columns)), Tensor("x", x.shape), given, bias if number % 3 else None)
+        found = _run(level, step, {"x": x}, threads=threads)
+        assert_close(found, x.astype(np.float64) @ weights + (bias if number % 3 else 0), level)
+
+
+@every_level
+def test_ends_of_fully_connected(level: str) -> None:
+    """Bounds, residuals that are added, and programs of the residual and of a number a column."""
+    rng, sums, added = np.random.default_rng(2), operand(0), operand(1)
+    for rows, inner, columns in SHAPES[1:12]:
+        x, weights, bias = _random(rng, rows, inner), _random(rng, inner, columns), _random(rng, columns)
+        residual, numbers = _random(rng, rows, columns), _random(rng, columns)
+        whole = x.astype(np.float64) @ weights + bias
+        other = Tensor("r", residual.shape)
+        bounded = ("min", ("max", sums, ("const", -1.0)), ("const", 2.0))
+        plus = ("add", sums, added)
+        ends = (
+            (Epilogue(("relu", sums)), np.maximum(whole, 0)),
+            (Epilogue(bounded), np.clip(whole, -1, 2)),
+            (Epilogue(plus, other), whole + residual),
+            (Epilogue(("relu", plus), other), np.maximum(whole + residual, 0)),
+            (Epilogue(("mul", ("tanh", sums), added), other), np.tanh(whole) * residual),
+            (Epilogue(("mul", sums, operand(2)), None, numbers), whole * numbers),
+        )
+        for end, wanted in ends:
+            step = FullyConnected(Tensor("y", residual.shape), Tensor("x", x.shape), weights, bias, end)
+            arrays = {"x": x} if end.residual is None else {"x": x, "r": residual}
+            assert_close(_run(level, step, arrays), wanted, level)
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_product(level: str, threads: int) -> None:
+    """Batches that both have, that one of them has, and that are broadcast on both sides."""
+    rng = np.random.default_rng(3)
+    for rows, inner, columns in SHAPES:
+        for of_a, of_b in (((), ()), ((3,), ()), ((2, 3), (2, 3)), ((2, 1), (3,)), ((1,), (2,))):
+            if rows * inner * columns > 1 << 20 and len(of_a) > 1:
+                continue
+            a, b = _random(rng, *of_a, rows, inner), _random(rng, *of_b, inner, columns)
+            wanted = a.astype(np.float64) @ b
+            step = Product(Tensor("y", wanted.shape), Tensor("a", a.shape), Tensor("b", b.shape), not of_b)
+            assert_close(_run(level, step, {"a": a, "b": b}, threads=threads), wanted, level)
+
+
+def _strided(level: str, a: Array, b: Array, out: Sequence[int], numbers: Sequence[int], axes: Sequence[int]) -> Array:
+    """Returns a product by the words of its step: rows to steps, then the batch axes."""
+    inputs, y = [Tensor("a", a.shape), Tensor("b", b.shape)], Tensor("y", tuple(out))
+    writer = PlanWriter({}, ["a", "b"], ["y"], {})
+    words = [*(writer.tensor(one) for one in inputs), *(writer.size(one) for one in numbers), len(axes) // 3]
+    writer.step("product", "product", [*words, *(writer.size(one) for one in axes), writer.tensor(y)])
+    plan = writer.finished(inputs, [y]), bytes(writer.weights)
+    return run_plan(level, plan, [a, b], [tuple(out)])[0]
+
+
+@every_level
+def test_product_of_strides(level: str) -> None:
+    """Operands that are turned, or lie inside of others: heads of one projection, without a copy."""
+    rng = np.random.default_rng(4)
+    for rows, inner, columns in SHAPES:
+        a, b = _random(rng, inner, rows), _random(rng, columns, inner)
+        found = _strided(level, a, b, (rows, columns), (rows, inner, columns, 0, 1, rows, 0, 1, inner), ())
+        assert_close(found, a.T.astype(np.float64) @ b.T, level)
+        plain = np.ascontiguousarray(a.T)
+        found = _strided(level, plain, b, (rows, columns), (rows, inner, columns, 0, inner, 1, 0, 1, inner), ())
+        assert_close(found, plain.astype(np.float64) @ b.T, level)
+    heads, length, each = 3, 37, 21
+    both = _random(rng, length, 2, heads, each)  # queries and keys of all heads
+    row = 2 * heads * each
+    numbers = (length, each, length, 0, row, 1, heads * each, 1, row)
+    found = _strided(level, both, both, (heads, length, length), numbers, (heads, each, each))
+    queries, keys = both.astype(np.float64).transpose(1, 2, 0, 3)
+    assert_close(found, queries @ keys.transpose(0, 2, 1), level)
+
+
+@every_level
+def test_lstm(level: str) -> None:
+    """One and two directions, first states, last states, more sequences than meet the weights at once."""
+    rng = np.random.default_rng(5)
+    for steps, batch, directions, hidden in ((1, 1, 1, 5), (4, 2, 1, 16), (3, 9, 2, 21), (5, 1, 2, 40), (2, 7, 1, 33)):
+        weights = _random(rng, directions, 4 * hidden, hidden) / np.float32(hidden**0.5)
+        gates = _random(rng, steps, batch, directions, 4, hidden)
+        for threads, keeps, has_first in ((1, True, True), (2, False, False), (2, True, False)):
+            first = _random(rng, 2, directions, batch, hidden)
+            wanted = _lstm(gates, weights, first if has_first else 0 * first, is_reverse=directions == 1 and keeps)
+            shape = (steps + 2 * keeps, batch, directions, hidden)
+            h, c = (Tensor(name, first.shape[1:]) if has_first else None for name in ("h", "c"))
+            step = Lstm(Tensor("y", shape), Tensor("g", gates.shape), weights, h, c, directions == 1 and keeps)
+            arrays = {"g": gates, **({"h": first[0], "c": first[1]} if has_first else {})}
+            assert_close(_run(level, step, arrays, threads=threads), wanted[: shape[0]], level)
+
+
+def _lstm(gates: Array, weights: Array, first: Array, *, is_reverse: bool) -> Array:
+    """Returns the outputs of all steps, then the last h and the last c."""
+    steps, batch, directions, _, hidden = gates.shape
+    out = np.zeros((steps + 2, batch, directions, hidden))
+    for direction in range(directions):
+        h, c = first[:, direction].astype(np.float64)
+        order = range(steps)
+        for t in reversed(order) if is_reverse or direction else order:
+            sums = gates[t, :, direction].reshape(batch, -1) + h @ weights[direction].T
+            i, o, f, new = np.split(sums, 4, 1)
+            c = c / (1 + np.exp(-f)) + np.tanh(new) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            out[t, :, direction] = h
+        out[steps, :, direction], out[steps + 1, :, direction] = h, c
+    return out
+
+
+@every_level
+def test_sizes_that_depend_on_inputs(level: str) -> None:
+    """One plan for any number of rows."""
+    rng, m = np.random.default_rng(6), symbol("m")
+    weights = _random(rng, 50, 37)
+    x, y = Tensor("x", (m, 50)), Tensor("y", (m, 37))
+    plan = plan_of([FullyConnected(y, x, weights, None, PLAIN)], [x], [y])
+    for rows in (1, 6, 15, 100):
+        a = _random(rng, rows, 50)
+        found = run_plan(level, plan, [a], [(rows, 37)], symbols=[rows])[0]
+        assert_close(found, a.astype(np.float64) @ weights, level)
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("numbers", "axes"),
+    [
+        ((3, 4, 5, 1, 4, 1, 0, 5, 1), ()),  # a ends before its last row
+        ((3, 4, 5, 0, 4, 1, 1, 5, 1), ()),  # and b
+        ((3, 4, 5, -1, 4, 1, 0, 5, 1), ()),
+        ((3, 4, 5, 0, 4, 1, 0, 5, -1), ()),
+        ((3, 4, 5, 0, 4, 0, 0, 5, 1), ()),  # sums over one element
+        ((3, 4, 5, 0, 1 << 39, 1, 0, 5, 1), ()),
+        ((3, 5, 5, 0, 4, 1, 0, 5, 1), ()),
+        ((5, 4, 3, 0, 1, 1, 0, 1, 1), (2, 0, 0)),  # twice as many elements as the output holds
+        ((3, 4, 0, 0, 4, 1, 0, 5, 1), ()),
+        ((3, 4, 5, 0, 4, 1, 0, 5, 1), (0, 0, 0)),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(level: str, numbers: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """No step reaches beyond its operand, whatever a plan says."""
+    with pytest.raises(RefusedError):
+        _strided(level, np.zeros((3, 4), np.float32), np.zeros((4, 5), np.float32), (3, 5), numbers, axes)
+
+
+@every_level
+def test_weights_that_do_not_fit_are_refused(level: str) -> None:
+    """Rows of another length, a residual of another size, an LSTM whose states are others."""
+    weights, x = np.zeros((4, 5), np.float32), np.zeros((3, 4), np.float32)
+    short = Epilogue(("add", operand(0), operand(1)), Tensor("r", (3, 4)))
+    y = Tensor("y", (3, 5))
+    with pytest.raises(RefusedError):
+        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights.T.reshape(2, 10), None), {"x": x})
+    with pytest.raises(RefusedError):
+        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights, None, short), {"x": x, "r": x})
+    with pytest.raises(RefusedError):
+        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights, np.zeros(4, np.float32)), {"x": x})
+    recurrent, gates = np.zeros((1, 16, 4), np.float32), np.zeros((2, 3, 1, 4, 4), np.float32)
+    given = Tensor("g", gates.shape)
+    with pytest.raises(RefusedError):
+        _run(level, Lstm(Tensor("y", (3, 3, 1, 4)), given, recurrent, None, None, False), {"g": gates})
+    state = Tensor("h", (1, 2, 4))
+    step = Lstm(Tensor("y", (2, 3, 1, 4)), given, recurrent, state, None, False)
+    with pytest.raises(RefusedError):
+        _run(level, step, {"g": gates, "h": np.zeros((1, 2, 4), np.float32)})
