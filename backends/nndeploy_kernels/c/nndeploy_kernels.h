@@ -64,6 +64,8 @@ int64_t nnd_table_arena_bytes(const struct nnd_table *table);
 int64_t nnd_table_scratch_bytes(const struct nnd_table *table); /* of each thread */
 /* Writes the element, the rank and the sizes of an output, at most 10 numbers; returns how many, -1 where it is none. */
 int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers);
+/* The same of what step `step` writes. */
+int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_t *numbers);
 /* Writes what step `step` does with these shapes, for people: its window and the like. */
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes);
 

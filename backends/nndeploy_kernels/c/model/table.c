@@ -250,12 +250,20 @@ void nnd_table_free(struct nnd_table *table) {
 int64_t nnd_table_arena_bytes(const struct nnd_table *table) { return table->arena_bytes; }
 int64_t nnd_table_scratch_bytes(const struct nnd_table *table) { return table->scratch_bytes; }
 
-int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers) {
-  if (number < 0 || number >= table->model->num_outputs) return -1;
-  const struct nnd_shape *shape = &table->shapes[table->model->outputs[number]];
+static int64_t nnd_tell_shape(const struct nnd_shape *shape, int64_t *numbers) {
   numbers[0] = shape->element, numbers[1] = shape->rank;
   for (int axis = 0; axis < shape->rank; axis++) numbers[2 + axis] = shape->sizes[axis];
   return 2 + shape->rank;
+}
+
+int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers) {
+  const struct nnd_model *model = table->model;
+  return number < 0 || number >= model->num_outputs ? -1 : nnd_tell_shape(&table->shapes[model->outputs[number]], numbers);
+}
+
+int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_t *numbers) {
+  const struct nnd_model *model = table->model;
+  return step < 0 || step >= model->num_steps ? -1 : nnd_tell_shape(&table->shapes[model->steps[step].writes], numbers);
 }
 
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes) {
