@@ -18,7 +18,8 @@ NND_INLINE struct nnd_source nnd_source_of(int number, const struct nnd_source *
 }
 
 struct nnd_source nnd_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
-                                  vf *results, const vf *constants) {
+                                  vf *results) {
+  const vf *constants = program->constants;
   for (int k = 0; k < program->num_instructions; k++) {
     const struct nnd_instruction *one = &program->instructions[k];
     const struct nnd_source a = nnd_source_of(one->source[0], operands, results, constants);
@@ -36,13 +37,8 @@ struct nnd_source nnd_program_run(const struct nnd_program *program, const struc
   return nnd_source_of(program->outcome, operands, results, constants);
 }
 
-void nnd_program_constants(const struct nnd_program *program, vf *constants) {
-  for (int i = 0; i < NND_CONSTANTS; i++) constants[i] = nnd_splat(program->constants[i]);
-}
-
 void nnd_end_program(const struct nnd_program *program, vf *sums, int count, const nnd_elem *residual, vf number) {
-  vf results[NND_RESULTS * NND_AT_ONCE], constants[NND_CONSTANTS], added[NND_AT_ONCE];
-  nnd_program_constants(program, constants);
+  vf results[NND_RESULTS * NND_AT_ONCE], added[NND_AT_ONCE];
   for (int begin = 0; begin < count; begin += NND_AT_ONCE) {
     const int some = (int)nnd_min(NND_AT_ONCE, count - begin);
     for (int i = 0; residual && i < some; i++) added[i] = nnd_read(residual + (begin + i) * NND_LANES);
@@ -50,7 +46,7 @@ void nnd_end_program(const struct nnd_program *program, vf *sums, int count, con
     const struct nnd_source operands[NND_OPERANDS] = {
         {(const vf_any *)sums + begin, 1}, {(const vf_any *)added, residual ? 1 : 0},
         {(const vf_any *)&number, 0}, {(const vf_any *)&number, 0}};
-    const struct nnd_source outcome = nnd_program_run(program, operands, some, results, constants);
+    const struct nnd_source outcome = nnd_program_run(program, operands, some, results);
     for (int i = 0; i < some; i++) sums[begin + i] = outcome.at[i * outcome.step];
   }
 }

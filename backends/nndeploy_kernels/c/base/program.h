@@ -40,11 +40,11 @@ struct nnd_instruction {
   uint8_t operator_, to, source[3]; /* `to`: a result */
 };
 
-/* The outcome is the source `outcome`. */
+/* The outcome is the source `outcome`. Constants are there as whole vectors. */
 struct nnd_program {
   int num_instructions, num_operands, outcome;
   struct nnd_instruction instructions[NND_INSTRUCTIONS];
-  float constants[NND_CONSTANTS];
+  vf constants[NND_CONSTANTS];
 };
 
 /* Where a source's vectors lie, and by how many vectors it goes on: 0 where all are the same. */
@@ -54,12 +54,9 @@ struct nnd_source {
 };
 
 /* Runs a program over `count` vectors, at most NND_AT_ONCE, of its operands; returns where the outcome lies, which is
- * in `results`, memory of NND_RESULTS * NND_AT_ONCE vectors, or in an operand, or in `constants`, memory of
- * NND_CONSTANTS vectors that nnd_program_constants() has filled. */
+ * in `results`, memory of NND_RESULTS * NND_AT_ONCE vectors, or in an operand, or in the program. */
 struct nnd_source nnd_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
-                                  vf *results, const vf *constants);
-
-void nnd_program_constants(const struct nnd_program *program, vf *constants);
+                                  vf *results);
 
 /* Ends sums of `count` neighbouring pixels in place. */
 void nnd_end_program(const struct nnd_program *program, vf *sums, int count, const nnd_elem *residual, vf number);

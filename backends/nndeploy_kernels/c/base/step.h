@@ -7,14 +7,17 @@
 
 #include "base/program.h"
 
-/* What becomes of sums: a residual that is added, then bounds; or a program of the sum (operand 0), the residual (1) and
- * a number of the channel (2). */
-enum nnd_end_kind { NND_END_PLAIN, NND_END_BOUNDED, NND_END_ADDED, NND_END_ADDED_BOUNDED, NND_END_PROGRAM };
+/* What becomes of sums, x: first a residual may be added, then
+ *   bounded   low <= x * scale + shift <= high
+ *   gated     x * (the same) * factor, as hard-swish is
+ *   program   of the sum (operand 0), the residual (1) and a number of the channel (2) */
+enum nnd_end_kind { NND_END_PLAIN, NND_END_BOUNDED, NND_END_LINE, NND_END_GATED, NND_END_PROGRAM };
 
 struct nnd_end {
   int kind;
+  int adds;             /* the residual is added first; a program adds it itself */
   int residual, number; /* whether there is one */
-  float low, high;
+  float low, high, scale, shift, factor;
   const struct nnd_program *program;
 };
 
@@ -63,19 +66,23 @@ NND_INLINE vf nnd_end_number(const struct nnd_end *end, const float *numbers, nn
 
 /* Ends `count` sums, a compile-time constant, of neighbouring pixels; their residuals lie at `residual`. */
 NND_INLINE void nnd_end_sums(const struct nnd_end *end, vf *sums, int count, const nnd_elem *residual, vf number) {
-  const vf low = nnd_splat(end->low), high = nnd_splat(end->high);
+  const vf low = nnd_splat(end->low), high = nnd_splat(end->high), scale = nnd_splat(end->scale);
+  const vf shift = nnd_splat(end->shift), factor = nnd_splat(end->factor);
+  if (end->adds)
+    NND_UNROLL for (int i = 0; i < count; i++) sums[i] += nnd_read(residual + i * NND_LANES);
   switch (end->kind) {
     case NND_END_PLAIN:
       return;
     case NND_END_BOUNDED:
       NND_UNROLL for (int i = 0; i < count; i++) sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i]));
       return;
-    case NND_END_ADDED:
-      NND_UNROLL for (int i = 0; i < count; i++) sums[i] += nnd_read(residual + i * NND_LANES);
-      return;
-    case NND_END_ADDED_BOUNDED:
+    case NND_END_LINE:
       NND_UNROLL for (int i = 0; i < count; i++)
-        sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i] + nnd_read(residual + i * NND_LANES)));
+        sums[i] = nnd_at_most(high, nnd_at_least(low, sums[i] * scale + shift));
+      return;
+    case NND_END_GATED:
+      NND_UNROLL for (int i = 0; i < count; i++)
+        sums[i] *= nnd_at_most(high, nnd_at_least(low, sums[i] * scale + shift)) * factor;
       return;
     default: { /* copies: an address that leaves this function would take the sums to memory on the other ways too */
       vf kept[count];

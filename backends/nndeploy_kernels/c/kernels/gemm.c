@@ -54,9 +54,8 @@ typedef void (*nnd_gemm_kernel)(const struct nnd_gemm_tile *t);
 
 /* Ends sums, [row][vector], by a program. */
 NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
-  vf results[NND_RESULTS * NND_AT_ONCE], constants[NND_CONSTANTS], added[NND_AT_ONCE], numbers[NND_AT_ONCE];
+  vf results[NND_RESULTS * NND_AT_ONCE], added[NND_AT_ONCE], numbers[NND_AT_ONCE];
   const vf zero = nnd_splat(0.0f);
-  nnd_program_constants(t->end->program, constants);
   for (int begin = 0; begin < rows * vectors; begin += NND_AT_ONCE) {
     const int some = (int)nnd_min(NND_AT_ONCE, rows * vectors - begin);
     for (int i = 0; i < some; i++) {
@@ -69,7 +68,7 @@ NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int 
                                                       {(const vf_any *)added, 1},
                                                       {(const vf_any *)numbers, 1},
                                                       {(const vf_any *)&zero, 0}};
-    const struct nnd_source outcome = nnd_program_run(t->end->program, operands, some, results, constants);
+    const struct nnd_source outcome = nnd_program_run(t->end->program, operands, some, results);
     for (int i = 0; i < some; i++) sums[begin + i] = outcome.at[i * outcome.step];
   }
 }
@@ -77,8 +76,7 @@ NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int 
 /* Ends sums that lie in memory, and stores them. */
 NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
   const int kind = t->end ? t->end->kind : NND_END_PLAIN;
-  const int adds = kind == NND_END_ADDED || kind == NND_END_ADDED_BOUNDED;
-  const int bounds = kind == NND_END_BOUNDED || kind == NND_END_ADDED_BOUNDED;
+  const int adds = t->end && t->end->adds;
   if (kind == NND_END_PROGRAM) nnd_gemm_program(t, rows, vectors, sums);
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) {
@@ -86,7 +84,11 @@ NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int v
       vf sum = sums[r * vectors + v];
       if (count <= 0) break;
       if (adds) sum += nnd_load_first(t->residual + at, count);
-      if (bounds) sum = nnd_at_most(nnd_splat(t->end->high), nnd_at_least(nnd_splat(t->end->low), sum));
+      if (kind != NND_END_PLAIN && kind != NND_END_PROGRAM) {
+        const vf line = sum * t->end->scale + t->end->shift;
+        const vf bounded = nnd_at_most(nnd_splat(t->end->high), nnd_at_least(nnd_splat(t->end->low), line));
+        sum = kind == NND_END_GATED ? sum * bounded * t->end->factor : bounded;
+      }
       nnd_store_first(t->out + at, sum, count);
     }
 }
@@ -118,7 +120,7 @@ NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vect
 /* The common ends are done in registers; a copy for the others: an address would take the sums to memory everywhere. */
 NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vectors, const vf *sums) {
   const int kind = t->end ? t->end->kind : NND_END_PLAIN;
-  if (kind <= NND_END_BOUNDED && t->columns == vectors * NND_LANES) {
+  if (kind <= NND_END_BOUNDED && !(t->end && t->end->adds) && t->columns == vectors * NND_LANES) {
     const float infinity = __builtin_inff();
     const vf low = nnd_splat(kind == NND_END_PLAIN ? -infinity : t->end->low);
     const vf high = nnd_splat(kind == NND_END_PLAIN ? infinity : t->end->high);

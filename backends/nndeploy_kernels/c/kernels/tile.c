@@ -156,31 +156,49 @@ NND_INLINE void nnd_tile_channels(int way, struct nnd_tile t, vf *sums, vf *odd,
   if (channels > 0) nnd_tile_block(way, t, sums, odd, channels, in, 0, weights);
 }
 
+/* All channels of one tap, where some are prefetched: of tile `tile`. */
+NND_INLINE void nnd_tile_fetching(struct nnd_tile t, vf *sums, vf *odd, const struct nnd_tile_job *j,
+                                  const nnd_elem *in, nnd_size tile) {
+  const nnd_weight *weights = j->weights;
+  nnd_size left = j->channels;
+  NND_NO_UNROLL for (nnd_size block = 0; left > 0; block++, left -= NND_LANES) {
+    nnd_prefetch_block(&j->next_weights, block, tile);
+    nnd_prefetch_block(&j->next_input, block, tile);
+    nnd_tile_block(NND_NEXT, t, sums, odd, nnd_min(left, NND_LANES), in, 0, weights);
+    in += j->in_plane;
+    weights += NND_LANES * t.vectors * NND_LANES;
+  }
+}
+
 /* All taps and channels of NCHWc. */
-NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, const struct nnd_tile_job *j, const nnd_elem *begin,
-                              nnd_size tile) {
-  const nnd_size full = j->channels / NND_LANES, rest = j->channels % NND_LANES;
+NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, const struct nnd_tile_job *j,
+                              const nnd_elem *begin, nnd_size tile) {
   const nnd_size of_block = NND_LANES * t.vectors * NND_LANES;
-  if (way == NND_NEXT && j->rows == 1 && j->columns == 1 && j->next_weights.lines + j->next_input.lines == 0) {
+  if (way == NND_NEXT && j->next_weights.lines + j->next_input.lines > 0) { /* pointwise alone */
+    nnd_tile_fetching(t, sums, odd, j, begin, tile);
+    return;
+  }
+  if (way == NND_NEXT && j->rows == 1 && j->columns == 1) {
     nnd_tile_channels(way, t, sums, odd, begin, j->in_plane, j->weights, j->channels);
     return;
   }
-  for (nnd_size row = 0; row < j->rows; row++)
-    NND_NO_UNROLL for (nnd_size block = 0; block < full + (rest > 0); block++) {
-      const nnd_size count = block < full ? NND_LANES : rest;
-      const nnd_elem *in = begin + row * j->row_step + block * j->in_plane;
-      const nnd_weight *weights = (const nnd_weight *)j->weights + row * j->row_weights + block * of_block;
-      if (way == NND_NEXT) {
-        nnd_prefetch_block(&j->next_weights, block, tile);
-        nnd_prefetch_block(&j->next_input, block, tile);
-      }
-      NND_NO_UNROLL for (nnd_size column = 0; column < j->columns; column++) {
-        const nnd_elem *from = in + column * j->column_step, *at[NND_MOST_PIXELS];
+  const nnd_elem *of_row = begin;
+  const nnd_weight *row_weights = j->weights;
+  NND_NO_UNROLL for (nnd_size row = j->rows; row > 0; row--, of_row += j->row_step, row_weights += j->row_weights) {
+    const nnd_elem *in = of_row;
+    const nnd_weight *weights = row_weights;
+    NND_NO_UNROLL for (nnd_size left = j->channels; left > 0; left -= NND_LANES, in += j->in_plane, weights += of_block) {
+      const nnd_size count = nnd_min(left, NND_LANES), column_step = j->column_step, tap_weights = j->tap_weights;
+      const nnd_elem *from = in;
+      const nnd_weight *of_tap = weights;
+      NND_NO_UNROLL for (nnd_size column = j->columns; column > 0; column--, from += column_step, of_tap += tap_weights) {
+        const nnd_elem *at[NND_MOST_PIXELS];
         if (way == NND_ANYWHERE)
           NND_UNROLL for (int p = 0; p < t.pixels; p++) at[p] = from + p * j->pixel_step * NND_LANES;
-        nnd_tile_block(way, t, sums, odd, count, from, at, weights + column * j->tap_weights);
+        nnd_tile_block(way, t, sums, odd, count, from, at, of_tap);
       }
     }
+  }
 }
 
 /* What a tile's sums begin with: the bias, or what earlier parts have left in the output. */
@@ -240,19 +258,21 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
 /* The list: X(pixels, vectors, half). */
 #if NND_LANES == 16
 #define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(10, 1, 0) X(12, 1, 0) X(14, 1, 0) X(16, 1, 0) X(20, 1, 0)  \
-  X(24, 1, 0) X(28, 1, 0)                                                                                             \
+  X(1, 1, 0) X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0)      \
+  X(11, 1, 0) X(12, 1, 0) X(13, 1, 0) X(14, 1, 0) X(15, 1, 0) X(16, 1, 0) X(17, 1, 0) X(18, 1, 0) X(19, 1, 0)         \
+  X(20, 1, 0) X(21, 1, 0) X(22, 1, 0) X(23, 1, 0) X(24, 1, 0) X(25, 1, 0) X(26, 1, 0) X(27, 1, 0) X(28, 1, 0)         \
   X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0)      \
   X(11, 2, 0) X(12, 2, 0) X(13, 2, 0) X(14, 2, 0)                                                                     \
   X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
 #define NND_HALF_LIST(X)                                                                                              \
-  X(1, 1, 1) X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(30, 1, 1) X(36, 1, 1) X(40, 1, 1) \
-  X(46, 1, 1) X(54, 1, 1)                                                                                             \
+  X(1, 1, 1) X(2, 1, 1) X(4, 1, 1) X(6, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(28, 1, 1)  \
+  X(32, 1, 1) X(36, 1, 1) X(40, 1, 1) X(44, 1, 1) X(48, 1, 1) X(54, 1, 1)                                             \
   X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1) X(8, 2, 1) X(10, 2, 1) X(12, 2, 1) X(14, 2, 1) X(16, 2, 1) X(18, 2, 1)  \
   X(1, 3, 1) X(2, 3, 1) X(4, 3, 1) X(6, 3, 1) X(8, 3, 1) X(10, 3, 1)
 #elif NND_LANES == 8
 #define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(10, 1, 0) X(12, 1, 0)                                      \
+  X(1, 1, 0) X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0)      \
+  X(11, 1, 0) X(12, 1, 0)                                                                                             \
   X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)                                                   \
   X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
 #define NND_HALF_LIST(X)                                                                                              \

@@ -72,24 +72,29 @@ extern nnd_tile_kernel nnd_tiles[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS 
 extern uint8_t nnd_larger_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
 extern uint8_t nnd_smaller_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
 
-/* How `pixels` pixels in a row are cut into tiles: `count` of `each`, the last of which overlaps the one before; where
- * sums are taken in parts no pixel may be met twice, and tiles become smaller towards the end instead. */
+/* How `pixels` pixels in a row are cut into `count` tiles: `large` of `each` + 1 pixels and the others of `each` where
+ * there are kernels of both; else all of `each`, and what is left goes to smaller ones, of which the last overlaps the one
+ * before. `exact`: no pixel may be met twice, for sums are taken in parts. */
 struct nnd_cut {
-  nnd_size pixels, count;
+  nnd_size pixels, count, large;
   int each, exact;
 };
 
 NND_INLINE struct nnd_cut nnd_cut_of(int way, int vectors, int half, nnd_size pixels, int exact) {
-  const int most = nnd_tile_pixels(vectors, half);
-  const nnd_size count = nnd_ceil_div(pixels, most);
-  const int wanted = (int)nnd_ceil_div(pixels, count);
-  if (exact) return (struct nnd_cut){pixels, count, nnd_smaller_tile[way][vectors - 1][half][nnd_min(pixels, most)], 1};
-  const int each = nnd_larger_tile[way][vectors - 1][half][wanted];
-  if (each > pixels) {
-    const int less = nnd_smaller_tile[way][vectors - 1][half][pixels];
-    return (struct nnd_cut){pixels, nnd_ceil_div(pixels, less), less, 0};
-  }
-  return (struct nnd_cut){pixels, nnd_ceil_div(pixels, each), each, 0};
+  const nnd_tile_kernel *kernels = nnd_tiles[way][vectors - 1][half];
+  const nnd_size count = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half)), small = pixels / count, large = pixels % count;
+  if (kernels[small] && (large == 0 || kernels[small + 1])) return (struct nnd_cut){pixels, count, large, (int)small, exact};
+  const uint8_t *smaller = nnd_smaller_tile[way][vectors - 1][half], *larger = nnd_larger_tile[way][vectors - 1][half];
+  const int each = exact || larger[small + (large > 0)] > pixels ? smaller[nnd_min(pixels, NND_MOST_PIXELS)]
+                                                                 : larger[small + (large > 0)];
+  return (struct nnd_cut){pixels, nnd_ceil_div(pixels, each), -1, each, exact};
+}
+
+/* The pixels of tiles that are all alike, the last of which overlaps the one before. */
+NND_INLINE int nnd_even_tile(int way, int vectors, int half, nnd_size pixels) {
+  const nnd_size count = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half));
+  const int each = nnd_larger_tile[way][vectors - 1][half][nnd_ceil_div(pixels, count)];
+  return each > pixels ? nnd_smaller_tile[way][vectors - 1][half][pixels] : each;
 }
 
 /* The bytes of the input from one pixel of a tile to the next. */
@@ -109,24 +114,31 @@ NND_INLINE void nnd_move_job(struct nnd_tile_job *job, int way, nnd_size pixels,
   job->next_input.from += tiles * job->next_input.lines * NND_LINE_BYTES;
 }
 
+/* Runs `count` tiles of `each` pixels and moves the job behind them. */
+NND_INLINE void nnd_run_tiles(const nnd_tile_kernel *kernels, int way, nnd_size count, int each, struct nnd_tile_job *job) {
+  if (count == 0) return;
+  job->count = count;
+  kernels[each](job);
+  nnd_move_job(job, way, count * each, count);
+}
+
 /* Runs the tiles of a cut; `job` is at its first pixel, and somewhere else behind. */
 NND_INLINE void nnd_run_cut(struct nnd_cut cut, int way, int vectors, int half, struct nnd_tile_job *job) {
   const nnd_tile_kernel *kernels = nnd_tiles[way][vectors - 1][half];
+  if (cut.large >= 0) {
+    nnd_run_tiles(kernels, way, cut.large, cut.each + 1, job);
+    nnd_run_tiles(kernels, way, cut.count - cut.large, cut.each, job);
+    return;
+  }
   nnd_size left = cut.pixels;
-  for (int each = cut.each;;) {
-    job->count = left / each;
-    kernels[each](job);
-    const nnd_size done = job->count * each;
-    left -= done;
-    if (left == 0) return;
-    if (!cut.exact) { /* the last tile overlaps the one before */
-      nnd_move_job(job, way, done + left - each, job->count);
-      job->count = 1;
-      kernels[each](job);
-      return;
-    }
-    nnd_move_job(job, way, done, job->count);
-    each = nnd_smaller_tile[way][vectors - 1][half][left];
+  for (int each = cut.each; left > 0; each = nnd_smaller_tile[way][vectors - 1][half][left]) {
+    nnd_run_tiles(kernels, way, left / each, each, job);
+    left %= each;
+    if (left == 0 || cut.exact) continue;
+    const int last = nnd_larger_tile[way][vectors - 1][half][left]; /* ends where the row does */
+    nnd_move_job(job, way, left - last, 0);
+    nnd_run_tiles(kernels, way, 1, last, job);
+    return;
   }
 }
 

@@ -125,6 +125,9 @@ struct nnd_table {
   struct nnd_instance *instances;
 };
 
+/* Returns the end that a program is: one of those that are compiled into the kernels where it is one. */
+struct nnd_end nnd_end_of_program(const struct nnd_program *program);
+
 /* A step while it is opened. */
 struct nnd_opener {
   struct nnd_model *model;

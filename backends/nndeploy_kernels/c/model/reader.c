@@ -147,7 +147,9 @@ static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
   const nnd_size num_constants = nnd_next(r, 0, NND_CONSTANTS, "the constants of a program");
   for (nnd_size i = 0; i < num_constants; i++) {
     const uint32_t bits = (uint32_t)nnd_next(r, 0, UINT32_MAX, "a constant");
-    memcpy(&p->constants[i], &bits, sizeof bits);
+    float constant;
+    memcpy(&constant, &bits, sizeof bits);
+    p->constants[i] = nnd_splat(constant);
   }
   p->num_instructions = (int)nnd_next(r, 0, NND_INSTRUCTIONS, "the instructions of a program");
   uint32_t made = 0;
@@ -164,42 +166,13 @@ static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
   p->outcome = nnd_read_source(r, p, made, num_constants);
 }
 
-/* The usual ends are compiled into the kernels: bounds, a residual that is added, both. */
-static int nnd_usual_end(const struct nnd_program *p, struct nnd_end *end) {
-  const struct nnd_instruction *one = p->instructions;
-  int left = p->num_instructions, last = 0, adds = 0;
-  float low = -__builtin_inff(), high = __builtin_inff();
-  if (left && one->operator_ == NND_OP_ADD && one->source[0] + one->source[1] == 1) {
-    adds = 1, last = one->to, one++, left--;
-  }
-  for (; left; left--, one++) {
-    const int constant = one->source[1] - NND_FIRST_CONSTANT;
-    if (one->source[0] != last) return 0;
-    if (one->operator_ == NND_OP_RELU) low = low > 0.0f ? low : 0.0f, high = high > 0.0f ? high : 0.0f;
-    else if (constant < 0 || !(p->constants[constant] == p->constants[constant])) return 0;
-    else if (one->operator_ == NND_OP_MAX && low <= p->constants[constant] && high >= p->constants[constant])
-      low = p->constants[constant];
-    else if (one->operator_ == NND_OP_MIN && high >= p->constants[constant] && low <= p->constants[constant])
-      high = p->constants[constant];
-    else return 0;
-    last = one->to;
-  }
-  if (p->outcome != last) return 0;
-  const int is_bounded = low > -__builtin_inff() || high < __builtin_inff();
-  const int kind = adds ? (is_bounded ? NND_END_ADDED_BOUNDED : NND_END_ADDED)
-                        : (is_bounded ? NND_END_BOUNDED : NND_END_PLAIN);
-  *end = (struct nnd_end){.kind = kind, .low = low, .high = high};
-  return 1;
-}
-
 static void nnd_read_programs(struct nnd_reader *r, struct nnd_model *model) {
   model->programs = nnd_table_of(r, model, &model->num_programs, sizeof *model->programs, "programs");
   model->ends = nnd_memory_take(&model->memory, nnd_max(1, model->num_programs) * (nnd_size)sizeof *model->ends);
   if (!model->ends) nnd_fail(r->message, "no memory for programs");
   for (nnd_size i = 0; i < model->num_programs && !r->message->failed; i++) {
     nnd_read_one_program(r, &model->programs[i]);
-    if (!nnd_usual_end(&model->programs[i], &model->ends[i]))
-      model->ends[i] = (struct nnd_end){.kind = NND_END_PROGRAM, .program = &model->programs[i]};
+    model->ends[i] = nnd_end_of_program(&model->programs[i]);
   }
 }
 
@@ -404,9 +377,7 @@ struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *
                           int has_number) {
   struct nnd_end end = {.kind = NND_END_PLAIN};
   if (program) end = o->model->ends[program - o->model->programs];
-  const int reads_residual = end.kind == NND_END_ADDED || end.kind == NND_END_ADDED_BOUNDED ||
-                             (end.kind == NND_END_PROGRAM && program->num_operands > 1);
   end.residual = has_residual, end.number = has_number;
-  if (reads_residual && !has_residual && end.kind != NND_END_PROGRAM) nnd_fail(o->message, "an end adds no residual");
+  if (end.adds && !has_residual) nnd_fail(o->message, "an end adds no residual");
   return end;
 }

@@ -257,13 +257,13 @@ static int64_t nnd_tell_shape(const struct nnd_shape *shape, int64_t *numbers) {
 }
 
 int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers) {
-  const struct nnd_model *model = table->model;
-  return number < 0 || number >= model->num_outputs ? -1 : nnd_tell_shape(&table->shapes[model->outputs[number]], numbers);
+  if (number < 0 || number >= table->model->num_outputs) return -1;
+  return nnd_tell_shape(&table->shapes[table->model->outputs[number]], numbers);
 }
 
 int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_t *numbers) {
-  const struct nnd_model *model = table->model;
-  return step < 0 || step >= model->num_steps ? -1 : nnd_tell_shape(&table->shapes[model->steps[step].writes], numbers);
+  if (step < 0 || step >= table->model->num_steps) return -1;
+  return nnd_tell_shape(&table->shapes[table->model->steps[step].writes], numbers);
 }
 
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes) {

@@ -136,6 +136,7 @@ struct nnd_dense_fields {
   nnd_size images, shares;    /* of each row */
   const nnd_size *offsets;    /* of planes */
   int is_planar, panels_outside, by_panels, copies;
+  nnd_size edge; /* output columns at either end of a long row that read copies; 0: whole rows are copied */
 };
 
 /* The same as a convolution of a vector of channels, whose last ones may be none: what those hold is nobody's. */
@@ -150,67 +151,93 @@ static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_c
                             nnd_size row, nnd_size from, nnd_size to, const struct nnd_copies *copies,
                             struct nnd_convolution_data d) {
   const nnd_size padded = nnd_grouped_channels(t->grouped.span), taps = s->y.kernel * s->x.kernel;
-  const struct nnd_copied_rows copied = nnd_copied_rows(s->y, s->x);
   struct nnd_copies moved = {0};
   if (copies) {
     moved = *copies;
-    moved.to += t->grouped.begins[block] * copied.capacity * copied.pitch * NND_LANES * (nnd_size)sizeof(nnd_elem);
+    moved.to += nnd_copied_bytes(copies->rows, t->grouped.begins[block], NND_LANES * sizeof(nnd_elem));
   } else d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
   d.weights = (const nnd_weight *)d.weights + block * padded * taps * NND_LANES;
   d.bias += block * NND_LANES;
   if (s->end.number) d.numbers += block * NND_LANES;
   d.out += block * s->out_plane;
   if (s->end.residual) d.residual += block * s->out_plane;
-  const struct nnd_panel_job job = nnd_convolution_job(s, 0, copies != NULL, &d);
+  struct nnd_panel_job job = nnd_convolution_job(s, 0, &d);
   nnd_convolution_row(s, &job, row, from, to, copies ? &moved : NULL, &d);
+}
+
+/* What the parts of a dense convolution's work have in common. */
+struct nnd_dense_work {
+  const struct nnd_dense_fields *t;
+  nnd_size planes, pixel_bytes;
+  struct nnd_convolution grouped;
+  struct nnd_panel_job job;
+  struct nnd_copies copies[2]; /* of whole rows, or of their left and right ends */
+  int num_copies;
+};
+
+static void nnd_begin_dense(struct nnd_dense_work *w, const struct nnd_dense_fields *t, char *scratch) {
+  const struct nnd_convolution *s = &t->s;
+  w->t = t;
+  w->planes = t->is_planar ? s->in_channels : nnd_blocks(s->in_channels);
+  w->pixel_bytes = t->is_planar ? sizeof(float) : NND_LANES * sizeof(nnd_elem);
+  w->grouped = nnd_grouped_block(t);
+  w->job.panel = -1;
+  w->num_copies = t->edge ? 2 : t->copies;
+  for (int k = 0; k < w->num_copies; k++) {
+    struct nnd_copies *copies = &w->copies[k];
+    const struct nnd_copied_rows rows = t->edge ? nnd_copied_edge(s->y, s->x, t->edge, k) : nnd_copied_rows(s->y, s->x);
+    const nnd_size num_bytes = nnd_copied_bytes(rows, w->planes, w->pixel_bytes);
+    *copies = (struct nnd_copies){scratch, rows, -1, 0, 0};
+    memset(scratch, 0, (size_t)num_bytes);
+    scratch += num_bytes;
+  }
+}
+
+/* Panel `panel` of columns [from, to) of output row `unit`, counted over all images. */
+static void nnd_dense_row(struct nnd_dense_work *w, nnd_size panel, nnd_size unit, nnd_size from, nnd_size to,
+                          void *const *at) {
+  const struct nnd_dense_fields *t = w->t;
+  const struct nnd_convolution *s = &t->s;
+  const nnd_size image = unit / s->y.out_size, row = unit % s->y.out_size;
+  const nnd_size offset = image * nnd_blocks(s->out_channels) * s->out_plane + row * s->x.out_size * NND_LANES;
+  struct nnd_convolution_data d = {at[1], at[2], at[3], at[4], at[5], (nnd_elem *)at[0] + offset};
+  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
+  if (s->end.residual) d.residual += offset;
+  d.in = (const char *)d.in + image * w->planes * s->y.size * s->x.size * w->pixel_bytes;
+  for (int k = 0; k < w->num_copies && end > begin; k++)
+    nnd_copy_window(&w->copies[k], s->y, s->x, w->planes, w->pixel_bytes, image, top + begin * s->y.dilation,
+                    top + (end - 1) * s->y.dilation + 1, d.in);
+  const struct nnd_copies *copies = w->num_copies ? w->copies : NULL;
+  if (t->is_planar) nnd_planar_row(s, t->offsets, panel, row, copies, d);
+  else if (t->grouped.span) nnd_grouped_row(t, &w->grouped, panel, row, from, to, copies, d);
+  else {
+    if (w->job.panel != panel) w->job = nnd_convolution_job(s, panel, &d);
+    if (t->edge) nnd_long_row(s, &w->job, row, &w->copies[0], &w->copies[1], &d);
+    else nnd_convolution_row(s, &w->job, row, from, to, copies, &d);
+  }
 }
 
 static void nnd_run_dense(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_dense_fields *t = fields;
   const struct nnd_convolution *s = &t->s;
-  const nnd_size blocks = nnd_blocks(s->out_channels);
+  const nnd_size blocks = nnd_blocks(s->out_channels), width = s->x.out_size;
   const nnd_size panels = t->grouped.span ? blocks : nnd_full_panels(blocks) + 1, rows = t->images * s->y.out_size;
-  const nnd_size in_pixels = s->y.size * s->x.size;
+  struct nnd_dense_work work = {0};
   nnd_size first, last;
   nnd_share(t->by_panels ? rows * panels * t->shares : rows, part, &first, &last);
-  const nnd_size count = last - first, all = t->by_panels ? count : count * panels;
-  const nnd_size planes = t->is_planar ? s->in_channels : nnd_blocks(s->in_channels);
-  const nnd_size pixel_bytes = t->is_planar ? sizeof(float) : NND_LANES * sizeof(nnd_elem);
-  const struct nnd_convolution grouped = nnd_grouped_block(t);
-  struct nnd_panel_job job = {.panel = -1};
-  struct nnd_copies copies = {part.scratch, -1, 0, 0};
-  if (t->copies && count) memset(copies.to, 0, (size_t)nnd_copied_bytes(&s->y, &s->x, planes, pixel_bytes));
-  for (nnd_size i = 0; i < all; i++) {
-    nnd_size panel, unit, from = 0, to = s->x.out_size;
-    if (t->by_panels) {
-      const nnd_size number = (first + i) / t->shares, share = (first + i) % t->shares;
-      panel = number / rows, unit = number % rows;
-      from = s->x.out_size * share / t->shares, to = s->x.out_size * (share + 1) / t->shares;
-    } else if (t->panels_outside) {
-      panel = i / count, unit = first + i % count;
-    } else {
-      panel = i % panels, unit = first + i / panels;
+  const nnd_size count = last - first;
+  if (count == 0) return;
+  nnd_begin_dense(&work, t, part.scratch);
+  if (t->by_panels)
+    for (nnd_size i = first; i < last; i++) {
+      const nnd_size number = i / t->shares, share = i % t->shares;
+      const nnd_size from = width * share / t->shares, to = width * (share + 1) / t->shares;
+      if (from < to) nnd_dense_row(&work, number / rows, number % rows, from, to, at);
     }
-    const nnd_size image = unit / s->y.out_size, row = unit % s->y.out_size;
-    const nnd_size offset = image * blocks * s->out_plane + row * s->x.out_size * NND_LANES;
-    struct nnd_convolution_data d = {at[1], at[2], at[3], at[4], at[5], (nnd_elem *)at[0] + offset};
-    if (s->end.residual) d.residual += offset;
-    if (from >= to) continue;
-    d.in = (const char *)d.in + image * planes * in_pixels * pixel_bytes;
-    if (t->copies) {
-      const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
-      if (end > begin)
-        nnd_copy_window(&copies, s->y, s->x, planes, pixel_bytes, image, top + begin * s->y.dilation,
-                        top + (end - 1) * s->y.dilation + 1, d.in);
-    }
-    const struct nnd_copies *copied = t->copies ? &copies : NULL;
-    if (t->is_planar) nnd_planar_row(s, t->offsets, panel, row, copied, d);
-    else if (t->grouped.span) nnd_grouped_row(t, &grouped, panel, row, from, to, copied, d);
-    else {
-      if (job.panel != panel) job = nnd_convolution_job(s, panel, t->copies, &d);
-      nnd_convolution_row(s, &job, row, from, to, copied, &d);
-    }
-  }
+  else if (t->panels_outside)
+    for (nnd_size i = 0; i < count * panels; i++) nnd_dense_row(&work, i / count, first + i % count, 0, width, at);
+  else
+    for (nnd_size i = 0; i < count * panels; i++) nnd_dense_row(&work, i % panels, first + i / panels, 0, width, at);
 }
 
 static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own *own, const struct nnd_axis *y,
@@ -235,9 +262,11 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
     if (!offsets) return nnd_fail(m->message, "no memory for a convolution");
     nnd_planar_offsets(&t->s, offsets);
     t->offsets = offsets;
-    m->scratch_bytes = nnd_copied_bytes(y, x, c->in_channels, sizeof(float));
+    m->scratch_bytes = nnd_copied_bytes(nnd_copied_rows(*y, *x), c->in_channels, sizeof(float));
   } else if (t->copies) {
-    m->scratch_bytes = nnd_copied_bytes(y, x, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
+    t->edge = t->grouped.span || t->by_panels || in->num_bytes < nnd_l2(m) / 4 ? 0 : nnd_edge_of(&t->s);
+    const struct nnd_copied_rows rows = t->edge ? nnd_copied_edge(*y, *x, t->edge, 0) : nnd_copied_rows(*y, *x);
+    m->scratch_bytes = (t->edge ? 2 : 1) * nnd_copied_bytes(rows, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
   }
   m->instance->run = nnd_run_dense;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%s", t->is_planar ? "from NCHW" : t->grouped.span ? "grouped" : "dense");

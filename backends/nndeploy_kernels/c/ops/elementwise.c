@@ -73,7 +73,6 @@ struct nnd_plain_fields {
   nnd_size count;
   int num_operands;
   struct nnd_plain_operand operands[NND_OPERANDS];
-  vf constants[NND_CONSTANTS];
 };
 
 /* Elements [begin, begin + count) of a broadcast operand, one after the other. */
@@ -122,7 +121,7 @@ static void nnd_run_plain(const void *fields, void *const *at, struct nnd_part p
         for (nnd_size i = count; i < nnd_ceil_div(count, NND_LANES) * NND_LANES; i++) spread[k][i] = 1.0f;
     }
     const int vectors = (int)nnd_ceil_div(count, NND_LANES);
-    const struct nnd_source outcome = nnd_program_run(t->program, operands, vectors, results, t->constants);
+    const struct nnd_source outcome = nnd_program_run(t->program, operands, vectors, results);
     float *to = (float *)at[0] + begin;
     const int whole = (int)(count / NND_LANES);
     for (int i = 0; i < whole; i++) nnd_store_any(to + i * NND_LANES, outcome.at[i * outcome.step]);
@@ -161,7 +160,6 @@ static int nnd_make_plain(struct nnd_maker *m, const struct nnd_elementwise_own 
   if (!t) return 0;
   const struct nnd_shape *out = nnd_shape_of(m, own->out);
   t->program = own->program, t->count = out->count, t->num_operands = own->num_operands;
-  nnd_program_constants(own->program, t->constants);
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
     if (!nnd_plain_operand(m, out, nnd_shape_of(m, own->operands[k]), &t->operands[k])) return 0;
@@ -181,7 +179,6 @@ struct nnd_blocked_fields {
   nnd_size images, blocks, pixels;
   int num_operands;
   struct nnd_blocked_operand operands[NND_OPERANDS];
-  vf constants[NND_CONSTANTS];
 };
 
 static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part part) {
@@ -201,7 +198,7 @@ static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part
       for (int i = 0; i < (one->pixel ? count : 1); i++) read[k][i] = nnd_read(from + i * NND_LANES);
       operands[k] = (struct nnd_source){(const vf_any *)read[k], one->pixel ? 1 : 0};
     }
-    const struct nnd_source outcome = nnd_program_run(t->program, operands, count, results, t->constants);
+    const struct nnd_source outcome = nnd_program_run(t->program, operands, count, results);
     nnd_elem *to = (nnd_elem *)at[0] + (plane * t->pixels + begin) * NND_LANES;
     for (int i = 0; i < count; i++) nnd_write(to + i * NND_LANES, outcome.at[i * outcome.step]);
   }
@@ -213,7 +210,6 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
   const struct nnd_shape *out = nnd_shape_of(m, own->out);
   *t = (struct nnd_blocked_fields){.program = own->program, .images = out->sizes[0], .blocks = nnd_blocks(out->sizes[1]),
                                    .pixels = out->sizes[2] * out->sizes[3], .num_operands = own->num_operands};
-  nnd_program_constants(own->program, t->constants);
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
     const struct nnd_shape *one = nnd_shape_of(m, own->operands[k]);

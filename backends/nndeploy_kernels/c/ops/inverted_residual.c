@@ -101,22 +101,23 @@ static void nnd_inverted_panel(const struct nnd_inverted_fields *t, nnd_size pan
   const nnd_size taps = s->y.kernel * x.kernel, shares = strips * (full + 1);
   struct nnd_pointwise_data expand = nnd_pointwise_from(&t->expand, d->expand, panel);
   expand.out = ring;
-  const struct nnd_cut cut = nnd_cut_of(NND_NEXT, vectors, half, x.size, 0);
+  const int each = nnd_even_tile(NND_NEXT, vectors, half, x.size);
+  const nnd_size tiles = nnd_ceil_div(x.size, each);
   struct nnd_tile_job job = nnd_pointwise_job(&t->expand, NND_WHOLE, vectors, expand);
   nnd_size expanded = 0;
   if (t->is_whole && s->ring == s->y.size) { /* all rows as one */
     nnd_pointwise_panel(&t->expand, NND_WHOLE, s->ring * x.size, vectors, has_half, expand, nnd_no_prefetch);
-    expanded = cut.count;
+    expanded = tiles;
   }
-  const nnd_tile_kernel kernel = nnd_tiles[NND_NEXT][vectors - 1][half][cut.each];
-  struct nnd_prefetch fetch = nnd_next_panel(&t->expand, cut.count, vectors, job.weights);
+  const nnd_tile_kernel kernel = nnd_tiles[NND_NEXT][vectors - 1][half][each];
+  struct nnd_prefetch fetch = nnd_next_panel(&t->expand, tiles, vectors, job.weights);
   for (nnd_size strip = 0; strip < strips; strip++) {
     const nnd_size end = nnd_min(x.out_size, (strip + 1) * pixels), begin = end - nnd_min(pixels, end);
     const nnd_size reach = nnd_min(x.size, (end - 1) * x.stride - x.pad + (x.kernel - 1) * x.dilation + 1);
-    const nnd_size wanted = nnd_min(cut.count, nnd_ceil_div(nnd_max(0, reach), cut.each));
+    const nnd_size wanted = nnd_min(tiles, nnd_ceil_div(nnd_max(0, reach), each));
     while (expanded < wanted) { /* tiles lie side by side, but the last one may overlap the one before */
-      const nnd_size aligned = nnd_min(wanted, x.size / cut.each), count = nnd_max(1, aligned - expanded);
-      const nnd_size pixel = nnd_min(expanded * cut.each, x.size - cut.each);
+      const nnd_size aligned = nnd_min(wanted, x.size / each), count = nnd_max(1, aligned - expanded);
+      const nnd_size pixel = nnd_min(expanded * each, x.size - each);
       nnd_expand_tiles(t, &job, kernel, pixel, count, from, to, fetch, expand.in, ring);
       fetch.from += count * fetch.lines * NND_LINE_BYTES;
       expanded += count;

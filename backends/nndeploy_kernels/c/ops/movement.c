@@ -353,6 +353,12 @@ NND_INLINE vf nnd_permuted(vf x, vi lanes) {
 
 #define NND_MOVED_PIXELS 64 /* a run's sources stay in the first cache while all output blocks are made */
 
+/* The plane that a source is, of an image. */
+static const nnd_elem *nnd_source_of_channels(const struct nnd_parts_fields *t, void *const *at, nnd_size image,
+                                              const struct nnd_channel_source *source, nnd_size plane) {
+  return (const nnd_elem *)at[1 + source->input] + (image * t->in_blocks[source->input] + source->block) * plane;
+}
+
 static void nnd_run_parts(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_parts_fields *t = fields;
   const struct nnd_parts_own *own = t->own;
@@ -364,17 +370,23 @@ static void nnd_run_parts(const void *fields, void *const *at, struct nnd_part p
     const nnd_size last = nnd_min(t->pixels, first + NND_MOVED_PIXELS);
     for (nnd_size block = 0; block < t->blocks; block++) {
       nnd_elem *to = (nnd_elem *)at[0] + (image * t->blocks + block) * plane;
-      for (nnd_size k = own->first_source[block]; k < own->first_source[block + 1]; k++) {
-        const struct nnd_channel_source *one = &own->sources[k];
-        const nnd_elem *from = (const nnd_elem *)at[1 + one->input] + (image * t->in_blocks[one->input] + one->block) * plane;
-        if (one->is_whole) {
-          memcpy(to + first * NND_LANES, from + first * NND_LANES, (size_t)((last - first) * NND_LANES) * sizeof *to);
-          continue;
-        }
-        const vi lanes = one->lanes, takes = one->takes;
+      nnd_size k = own->first_source[block];
+      const nnd_size end_source = own->first_source[block + 1];
+      if (own->sources[k].is_whole) {
+        const nnd_elem *from = nnd_source_of_channels(t, at, image, &own->sources[k], plane);
+        for (nnd_size p = first * NND_LANES; p < last * NND_LANES; p += NND_LANES) nnd_write(to + p, nnd_read(from + p));
+        continue;
+      }
+      for (; k < end_source; k += 2) { /* two sources at once, the second of an odd number being the first again */
+        const struct nnd_channel_source *a = &own->sources[k], *b = k + 1 < end_source ? a + 1 : a;
+        const nnd_elem *from = nnd_source_of_channels(t, at, image, a, plane);
+        const nnd_elem *other = nnd_source_of_channels(t, at, image, b, plane);
+        const vi lanes = a->lanes, other_lanes = b->lanes, takes = a->takes, other_takes = b->takes;
         for (nnd_size p = first * NND_LANES; p < last * NND_LANES; p += NND_LANES) {
-          const vf moved = nnd_permuted(nnd_read(from + p), lanes);
-          nnd_write(to + p, one->is_first ? moved : nnd_select(takes, moved, nnd_read(to + p)));
+          vf moved = nnd_permuted(nnd_read(from + p), lanes);
+          if (b != a) moved = nnd_select(other_takes, nnd_permuted(nnd_read(other + p), other_lanes), moved);
+          if (!a->is_first) moved = nnd_select(takes | other_takes, moved, nnd_read(to + p));
+          nnd_write(to + p, moved);
         }
       }
     }

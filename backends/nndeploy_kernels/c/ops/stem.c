@@ -59,13 +59,14 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
   const nnd_size blocks = nnd_blocks(t->wide.out_channels), image_floats = t->wide.in_channels * t->wide.y.size * t->wide.x.size;
   const struct nnd_convolution_data wide = {.weights = at[2], .bias = at[3], .numbers = at[4]};
   const struct nnd_separable_data pair = {at[5], at[6], at[7], {.out = NULL}};
-  struct nnd_copies copies = {part.scratch, -1, 0, 0};
+  const struct nnd_copied_rows rows_read = nnd_copied_rows(t->wide.y, t->wide.x);
+  struct nnd_copies copies = {part.scratch, rows_read, -1, 0, 0};
   nnd_elem *ring = (nnd_elem *)(part.scratch + t->ring_at), *buffer = (nnd_elem *)(part.scratch + t->first_at);
   const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows);
   nnd_size done = 0, unit, last;
   nnd_share(t->images * down, part, &unit, &last);
   if (unit < last)
-    memset(copies.to, 0, (size_t)nnd_copied_bytes(&t->wide.y, &t->wide.x, t->wide.in_channels, sizeof(float)));
+    memset(copies.to, 0, (size_t)nnd_copied_bytes(rows_read, t->wide.in_channels, sizeof(float)));
   for (nnd_size begin = unit; unit < last; unit++) {
     const nnd_size image = unit / down, row = unit % down * t->window_rows;
     const nnd_size rows = nnd_min(t->window_rows, y.out_size - row);
@@ -111,7 +112,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
   nnd_planar_offsets(&t->wide, offsets);
   t->offsets = offsets;
   t->images = in->sizes[0];
-  t->ring_at = nnd_ceil_div(nnd_copied_bytes(&wide_y, &wide_x, wide->in_channels, sizeof(float)), NND_ALIGNMENT) * NND_ALIGNMENT;
+  t->ring_at = nnd_ceil_div(nnd_copied_bytes(nnd_copied_rows(wide_y, wide_x), wide->in_channels, sizeof(float)), NND_ALIGNMENT) * NND_ALIGNMENT;
   t->first_at = t->ring_at + of_pixel * ring * x.size;
   m->scratch_bytes = t->first_at + of_pixel * t->window_rows * x.out_size;
   m->instance->run = nnd_run_stem;
