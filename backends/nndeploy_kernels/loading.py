@@ -37,6 +37,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_table_arena_bytes": (ctypes.c_int64, (ctypes.c_void_p,)),
     "nnd_table_scratch_bytes": (ctypes.c_int64, (ctypes.c_void_p,)),
     "nnd_table_output": (ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
+    "nnd_table_step_shape": (ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
     "nnd_table_describe": (None, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64)),
     "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
     "nnd_pool_free": (None, (ctypes.c_void_p,)),

@@ -170,11 +170,12 @@ class _Tables:
                 self._kept[shapes] = found
         return found
 
-    def description(self, table: _Table, step: int) -> str:
-        """Returns what a step does, in the words of the library."""
-        text = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        self._model.library.nnd_table_describe(table.address, step, text, len(text))
-        return text.value.decode(errors="replace")
+    def told(self, table: _Table, step: int) -> dict[str, int | str]:
+        """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
+        library, text, numbers = self._model.library, ctypes.create_string_buffer(_MESSAGE_BYTES), _numbers([0] * 10)
+        library.nnd_table_describe(table.address, step, text, len(text))
+        count = library.nnd_table_step_shape(table.address, step, numbers)
+        return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
 
     def _made(self, shapes: _Shapes) -> _Table:
         try:
@@ -282,7 +283,7 @@ class PlanSession:
         self._pool.close()
 
     def steps_here(self) -> list[dict[str, int | str]]:
-        """Returns the steps with the windows that are chosen at the least sizes of the ranges."""
+        """Returns the steps with their sizes and windows at the least sizes of the ranges."""
         shapes = [[1 if size is None else size for size in one.shape] for one in self._document.inputs]
         for one in self._document.symbols:
             shapes[one.number][one.axis] = one.offset + one.factor * one.low
@@ -291,8 +292,7 @@ class PlanSession:
         except OtherSizesError:  # a size that follows from several symbols
             return [dict(step) for step in self._document.steps]
         return [
-            {**step, **_window_of(self._tables.description(table, number))}
-            for number, step in enumerate(self._document.steps)
+            {**step, **self._tables.told(table, number)} for number, step in enumerate(self._document.steps)
         ]
 
     def _taken_slot(self) -> "_Slot":
@@ -362,10 +362,13 @@ class _Slot:
         self._table = table
 
 
-def _window_of(description: str) -> dict[str, int | str]:
-    """Returns the window and the bytes of its buffer that a description tells of."""
-    found = re.match(r"window (\d+x\d+x\d+), buffer (\d+) bytes", description)
-    return {"window": found[1], "buffer_bytes": int(found[2])} if found else {}
+def _choices_of(description: str) -> dict[str, int | str]:
+    """Returns the window and the bytes of its buffer, or the pixels of a window, or else what a description says."""
+    if found := re.fullmatch(r"window (\d+x\d+x\d+), buffer (\d+) bytes", description):
+        return {"window": found[1], "buffer_bytes": int(found[2])}
+    if found := re.fullmatch(r"pointwise, window (\d+)", description):
+        return {"window_pixels": int(found[1])}
+    return {"how": description} if description else {}
 
 
 def _numbers(values: Sequence[int]) -> Any:

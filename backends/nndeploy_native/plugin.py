@@ -116,23 +116,3 @@ class Plugin:
         from nndeploy_native.pace_library import build_pace_library
 
         return build_pace_library(arch, workdir)
-
-    def build_units(self, target: Target, workdir: Path, *, measured: bool) -> Artifact:
-        """Returns the library of static units for the target's widest instruction set.
-
-        Raises:
-            BuildRefusedError: there is no compiler, the target is too old, or this machine cannot measure it.
-        """
-        from nndeploy_native.units.compile_units import units_artifact
-
-        return units_artifact(target, workdir, measured=measured)
-
-    def tables_to_show(self, data: bytes) -> list[tuple[dict[str, Json], str]]:
-        """Returns each table of a file of tables as plain data and as a picture.
-
-        Raises:
-            DataError: it is no such file, or a table in it cannot be run.
-        """
-        from nndeploy_native.units.picture import tables_to_show
-
-        return tables_to_show(data)

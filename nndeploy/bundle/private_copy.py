@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file as memory of this process alone, filled part by part as parts are needed.
 
-Below the readers of bundles and units: a path comes in, a view as large as the file goes out, in which a part is zeros
-until `fetch` was called for it. A part is read once, straight to its place, so nothing is copied twice, and what lies
-at a multiple of 4,096 in the file does so in memory. Law: what was fetched never changes again, whoever writes into
-the file or cuts it, so a hash that was compared stays true; a mapped file would change under the hash, or end the
-process (SIGBUS).
+Below the reader of bundles: a path comes in, a view as large as the file goes out, in which a part is zeros until
+`fetch` was called for it. A part is read once, straight to its place, so nothing is copied twice, and what lies at a
+multiple of 4,096 in the file does so in memory. Law: what was fetched never changes again, whoever writes into the file
+or cuts it, so a hash that was compared stays true; a mapped file would change under the hash, or end the process
+(SIGBUS).
 """
 
 import contextlib

@@ -3,7 +3,9 @@
 
 A backend tells by a file `plan.json` whose `steps` is a list of flat objects, in the order in which they run: texts and
 whole numbers by name. `kernel` and `what` say what a step is; `window` (rows x columns x channels), `buffer_bytes` and
-`layout` say how a fused one works. What is not of this form, from a bundle of anybody, is passed over.
+`layout` say how a fused one works. Of this machine it may tell more: `shape`, the sizes of what a step writes,
+`window_pixels` of a step that takes so many pixels at a time, and `how` in words. What is not of this form, from a
+bundle of anybody, is passed over.
 """
 
 import json
@@ -36,7 +38,7 @@ def steps_of(bundle: Bundle, variant: Variant) -> list[PlanStep]:
     except (ValueError, RecursionError):
         return []
     steps = data.get("steps") if isinstance(data, dict) else None
-    return [step for step in steps if _is_flat(step)] if isinstance(steps, list) else []
+    return [step for step in steps if is_flat(step)] if isinstance(steps, list) else []
 
 
 def is_fused(step: PlanStep) -> bool:
@@ -44,7 +46,8 @@ def is_fused(step: PlanStep) -> bool:
     return "window" in step
 
 
-def _is_flat(step: object) -> bool:
+def is_flat(step: object) -> bool:
+    """Returns whether a step is texts and whole numbers by name."""
     return isinstance(step, dict) and all(_is_plain(value) for value in step.values())
 
 

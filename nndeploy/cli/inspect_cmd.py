@@ -15,12 +15,12 @@ from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
-from nndeploy.cli.inspect_units import is_units_file, show_tables, show_units
+from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
-from nndeploy.cli.value_types import INSPECTED_FILE
+from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.errors import UsageError
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
@@ -35,9 +35,8 @@ Examples:
   nndeploy inspect model.nnd --here                which chain and variants this machine would take, and why
   nndeploy inspect model.nnd --chain rtx4090 -v    who runs each node on that target, and why nobody before took it
   nndeploy inspect model.nnd -v                    every node, check and step, and what each build said
+  nndeploy inspect model.nnd --tables              the sizes and windows of each step on this machine
   nndeploy inspect model.nnd --json
-  nndeploy inspect units.nnu                       the units of a library, what each takes and costs
-  nndeploy inspect --tables tables.nnt             the tiling of each table
 """
 
 _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
@@ -45,24 +44,21 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 
 
 @click.command("inspect", epilog=EXAMPLES)
-@click.argument("bundle", type=INSPECTED_FILE)
+@click.argument("bundle", type=BUNDLE_FILE)
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with the graph to this file.")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
 @click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
-@click.option("--tables", is_flag=True, help="Show each table of units in a .nnt, .nnu or .nnd file, as a picture.")
+@click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as pictures.")
 @click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
 def inspect(
     bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Show what a BUNDLE holds, who runs what, and why.
-
-    Of a library of units (*.nnu): its units, and with --tables the tables in it.
-    """
-    if tables or is_units_file(bundle):
-        if page is not None or here or chain_id is not None:
-            raise UsageError("--html, --here and --chain are for bundles")
-        (show_tables if tables else show_units)(bundle, as_json)
+    """Show what a BUNDLE holds, who runs what, and why."""
+    if tables:
+        if page is not None or chain_id is not None:
+            raise UsageError("--html and --chain do not go with --tables")
+        show_tables(inspect_bundle(bundle, here=True), as_json=as_json)
         return
     found = inspect_bundle(bundle, here=here)
     chains = _chains(found.report)

@@ -39,7 +39,6 @@ COMMANDS = {
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
-    "units": ("nndeploy.cli.units_cmd:units", "Make a library of static units that several bundles share."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
     "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list them."),
     "completion": ("nndeploy.cli.completion_cmd:completion", "Print the script by which a SHELL completes."),
@@ -54,7 +53,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "units", "inspect")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75

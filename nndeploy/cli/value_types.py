@@ -150,8 +150,6 @@ def num_gpus() -> int:
 
 
 BUNDLE_FILE = PathEndingIn(".nnd")
-INSPECTED_FILE = PathEndingIn(".nnd", ".nnu", ".nnt")
-TABLES_FILE = PathEndingIn(".nnt")
 TOML_FILE = PathEndingIn(".toml")
 MODEL_FILE = PathEndingIn(".onnx")
 SHARED_LIBRARY = PathEndingIn(".so")

@@ -282,27 +282,6 @@ class PaceLibraryMaker(Protocol):
         """
 
 
-@runtime_checkable
-class UnitsMaker(Protocol):
-    """What a backend may offer besides: static units that tables put together, in a library that bundles share."""
-
-    def build_units(self, target: "Target", workdir: Path, *, measured: bool) -> Artifact:
-        """Returns the library of units for a target: `units.so`; its metadata are the `units.json` of a .nnu file.
-
-        With `measured` the units' costs are those of this machine. `workdir` is empty and private.
-
-        Raises:
-            BuildRefusedError: nothing can be built for the target, or measured here.
-        """
-
-    def tables_to_show(self, data: bytes) -> list[tuple[dict[str, Json], str]]:
-        """Returns each table of a file of tables, once checked: as plain data, and as a picture in text.
-
-        Raises:
-            DataError: it is no such file, or a table in it cannot be run.
-        """
-
-
 def runs_alone(plugin: Backend) -> bool:
     """Returns whether a box needs nothing but this runtime for a backend's sessions: no library of somebody else.
 

@@ -12,7 +12,7 @@ from nndeploy.bundle.manifest import Manifest, Variant
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.report import Report, report_from_json
-from nndeploy.bundle.steps import PlanStep, steps_of
+from nndeploy.bundle.steps import PlanStep, is_flat, steps_of
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TellsSteps
 from nndeploy.plugin.registry import backend, is_installed
@@ -75,7 +75,7 @@ def _steps(bundle: Bundle, variant: Variant, *, here: bool) -> Sequence[PlanStep
             files = {name: bundle.member(member) for name, member in variant.files.items()}
             found = engine.steps_here(files, variant.metadata) if isinstance(engine, TellsSteps) else None
             if found is not None:
-                return found
+                return [step for step in found if is_flat(step)]
     return steps_of(bundle, variant)
 
 

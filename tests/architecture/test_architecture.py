@@ -130,7 +130,6 @@ def test_no_module_is_there_for_tests_alone() -> None:
     names = [".".join(path.relative_to(package_root(path)).with_suffix("").parts) for path in SOURCES]
     elsewhere = (
         "nndeploy.testing.",
-        "nndeploy_native.units.",  # programs of users load libraries of units
         "nndeploy_kernels.build",  # a command of the Makefile
     )
     ours = [name for name in names if "__" not in name and not name.startswith(elsewhere)]

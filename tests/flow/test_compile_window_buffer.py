@@ -68,6 +68,29 @@ def test_inspect_shows_fused_steps_and_with_verbose_all(model: Path, capsys: pyt
     assert "value y" in whole.partition("steps of")[2].partition("error against")[0]
 
 
+def test_tables_are_the_windows_of_this_machine(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = compiled(model, "--cache-buffer", "1KiB")
+    (step,) = fused_steps(bundle, capsys)
+    assert run_command(["inspect", str(bundle), "--tables", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    (told,) = [one for one in table["steps"] if one.get("buffer_bytes") == 1024]
+    height, width = told["shape"][2:]
+    for size, cut, part in zip((height, width), told["windows"].values(), step["window"].split("x"), strict=False):
+        assert (cut["size"], (cut["parts"] - 1) * cut["size"] + cut["last"]) == (int(part), size)
+        assert 0 < cut["last"] <= cut["size"]
+    assert run_command(["inspect", str(bundle), "--tables"]) == 0
+    text = capsys.readouterr().out
+    assert f"{'x'.join(map(str, told['shape']))} in " in text
+    assert f"windows of {step['window']}, buffer 1 KiB" in text
+    assert "+---" in text
+
+
+@pytest.mark.parametrize("option", [("--html", "page.html"), ("--chain", "portable")], ids=" ".join)
+def test_tables_are_of_this_machine_alone(model: Path, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
+    assert run_command(["inspect", str(compiled(model)), "--tables", *option]) == 2
+    assert "--html and --chain do not go with --tables" in capsys.readouterr().err
+
+
 def test_page_shows_fused_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, "--cache-buffer", "8KiB")
     (step,) = fused_steps(bundle, capsys)

@@ -74,7 +74,6 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
         ("bench", "no.nnd"),
         ("pace", "no.nnd", "--max-latency", "1ms"),
         ("diff", "no.nnd", "no.nnd"),
-        ("units", "--no-such-option"),
         ("backends", "--no-such-option"),
         ("targets", "--no-such-option"),
         ("probe", "--no-such-option"),

@@ -24,7 +24,7 @@ BOXES = list(known_targets())
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of each kind."""
     monkeypatch.chdir(tmp_path)
-    for name in ("a.nnd", "b b.nnd", "u.nnu", "box.toml", "model.onnx", "photo.png", ".hidden.nnd"):
+    for name in ("a.nnd", "b b.nnd", "box.toml", "model.onnx", "photo.png", ".hidden.nnd"):
         (tmp_path / name).touch()
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "c.nnd").touch()
@@ -42,10 +42,9 @@ def test_commands_and_options_are_completed() -> None:
     assert completed("com") == ["compile", "completion"]
     assert completed("--ver") == ["--version"]
     assert completed("inspect", "--h") == ["--html", "--here", "--help"]
-    assert completed("units", "") == ["build"]
 
 
-@pytest.mark.parametrize("command", [("backends",), ("units", "build")])
+@pytest.mark.parametrize("command", [("backends",), ("compile", "m.onnx")])
 def test_boxes_are_known_names_and_target_files(here: Path, command: tuple[str, ...]) -> None:
     assert completed(*command, "--target", "") == [*BOXES, "box.toml", "more/"]
     assert completed(*command, "--target", "rtx4") == ["rtx4090"]
@@ -97,7 +96,7 @@ def test_topics_and_commands_are_completed_for_help() -> None:
         (("verify", "more/"), ["more/c.nnd"]),
         (("bench", "a.nnd", "--scenario", "off"), ["offline"]),
         (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),
-        (("inspect", "u"), ["u.nnu"]),
+        (("inspect", "b"), ["b b.nnd"]),
     ],
 )
 def test_values_of_every_command_are_completed(
@@ -221,7 +220,7 @@ def test_fish_itself_completes(here: Path, program: dict[str, str]) -> None:
     assert done.stdout.split() == ["rtx3090", "rtx4090", "rtx5090"]
 
 
-LIGHT = ("diff", "backends", "targets", "units", "probe", "help", "completion")
+LIGHT = ("diff", "backends", "targets", "probe", "help", "completion")
 """Commands whose options are made of nothing that needs numpy."""
 HEAVY = {"onnx", "onnx_ir", "onnxruntime", "openvino", "rich"}
 

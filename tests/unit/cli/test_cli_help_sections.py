@@ -44,7 +44,5 @@ def test_headings_stand_in_their_order_and_the_rest_comes_last() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_says_what_it_does_in_a_sentence(name: str) -> None:
-    command = command_of(name)
-    commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
-    texts = {one.name: one.help or "" for each in commands for one in each.params if isinstance(one, click.Option)}
+    texts = {one.name: one.help or "" for one in command_of(name).params if isinstance(one, click.Option)}
     assert {name: text for name, text in texts.items() if len(text.split()) < 3 or not text.endswith(".")} == {}

@@ -13,7 +13,7 @@ from nndeploy.cli.main import COMMANDS, cli, run_command
 from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
-PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS), "nndeploy-units-build"]
+PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS)]
 
 
 @pytest.fixture(scope="module")

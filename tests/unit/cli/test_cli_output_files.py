@@ -12,7 +12,6 @@ from nndeploy.files.whole_files import OutputFolder, new_file, write_file
 WRITING = [
     ("compile", "m.onnx", "-o"),
     ("probe", "-o"),
-    ("units", "build", "-o"),
     ("inspect", "m.nnd", "--html"),
     ("pace", "m.nnd", "-o"),
     ("pace", "m.nnd", "--html"),
