@@ -217,9 +217,10 @@ NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, const struct nnd_til
 }
 
 /* Ends the sums and stores them; of halves, the upper lanes hold anything then. */
-NND_INLINE void nnd_store_tile(struct nnd_tile t, const vf *sums, const struct nnd_tile_job *j, const nnd_elem *residual,
+NND_INLINE void nnd_store_tile(int way, struct nnd_tile t, const vf *sums, const struct nnd_tile_job *j, const nnd_elem *residual,
                                nnd_elem *out) {
   const int whole = nnd_tile_whole(t);
+  const nnd_size pixel = nnd_out_pixel(way, j);
   NND_UNROLL for (int v = 0; v < t.vectors; v++) {
     vf run[NND_MOST_PIXELS];
     NND_UNROLL for (int p = 0; p < t.pixels; p++) {
@@ -230,9 +231,9 @@ NND_INLINE void nnd_store_tile(struct nnd_tile t, const vf *sums, const struct n
     if (j->sum & NND_LAST)
       nnd_end_sums(j->end, run, t.pixels, residual + at, nnd_end_number(j->end, j->numbers, v));
     if (j->stream)
-      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_stream(out + at + p * NND_LANES, run[p]);
+      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_stream(out + at + p * pixel, run[p]);
     else
-      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_write(out + at + p * NND_LANES, run[p]);
+      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_write(out + at + p * pixel, run[p]);
   }
 }
 
@@ -240,8 +241,8 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
   const nnd_size of_tile = t.pixels * nnd_pixel_bytes(way, j->pixel_step);
   for (nnd_size tile = 0; tile < j->count; tile++) {
     vf sums[NND_ACCUMULATORS], odd[NND_ACCUMULATORS];
-    nnd_elem *out = j->out + tile * t.pixels * NND_LANES;
-    const nnd_elem *residual = j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out;
+    nnd_elem *out = j->out + tile * t.pixels * nnd_out_pixel(way, j);
+    const nnd_elem *residual = j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out; /* read where it is one */
     const char *in = (const char *)j->in + tile * of_tile;
     nnd_first_sums(t, sums, j, out);
     if (way >= NND_PLANES) nnd_tile_planes(way, t, sums, j, (const float *)in);
@@ -251,7 +252,7 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
       nnd_tile_taps(way, t, sums, odd, j, (const nnd_elem *)in, tile);
       NND_UNROLL for (int i = 0; i < sets; i++) sums[i] += odd[i];
     }
-    nnd_store_tile(t, sums, j, residual, out);
+    nnd_store_tile(way, t, sums, j, residual, out);
   }
 }
 
@@ -303,7 +304,7 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
     nnd_tile_run(NND_WAY, (struct nnd_tile){pixels, vectors, half}, j);                                       \
   }
 NND_TILE_LIST(NND_ONE_TILE)
-#if NND_WAY < 3 /* planes have no vectors to take two pixels from at once */
+#if NND_WAY < 4 /* planes have no vectors to take two pixels from at once */
 NND_HALF_LIST(NND_ONE_TILE)
 #endif
 
@@ -314,7 +315,7 @@ NND_HALF_LIST(NND_ONE_TILE)
 
 static __attribute__((constructor)) void NND_CONSTRUCTOR(NND_WAY)(void) {
   NND_TILE_LIST(NND_REGISTER)
-#if NND_WAY < 3
+#if NND_WAY < 4
   NND_HALF_LIST(NND_REGISTER)
 #endif
   for (int v = 0; v < NND_MOST_VECTORS; v++)

@@ -22,11 +22,12 @@ enum nnd_way {
   NND_NEXT,      /* NCHWc, side by side */
   NND_SECOND,    /* NCHWc, every second one */
   NND_ANYWHERE,  /* NCHWc, `pixel_step` apart */
+  NND_SPREAD,    /* NCHWc, side by side; of the output `out_step` pixels apart, without a residual */
   NND_PLANES,    /* floats of NCHW, side by side */
   NND_PLANES_2,  /* floats of NCHW, every second one */
   NND_PLANES_ANY /* floats of NCHW, `pixel_step` apart */
 };
-#define NND_WAYS 6
+#define NND_WAYS 7
 #define NND_MOST_VECTORS (NND_PANEL == 2 ? 3 : 4)
 
 /* Where a tile is in a sum over channels that is taken in parts. */
@@ -50,6 +51,7 @@ struct nnd_tile_job {
   const struct nnd_end *end;
   int sum;    /* enum nnd_sum */
   int stream; /* store past the caches */
+  nnd_size out_step;   /* NND_SPREAD: pixels of the output from one to the next */
   nnd_size pixel_step; /* NND_ANYWHERE and NND_PLANES_ANY: pixels from one to the next */
   struct nnd_prefetch next_weights, next_input;
 };
@@ -105,10 +107,15 @@ NND_INLINE nnd_size nnd_pixel_bytes(int way, nnd_size pixel_step) {
   return step * (nnd_size)(way >= NND_PLANES ? sizeof(float) : NND_LANES * sizeof(nnd_elem));
 }
 
+/* The elements of the output from one pixel to the next. */
+NND_INLINE nnd_size nnd_out_pixel(int way, const struct nnd_tile_job *job) {
+  return (way == NND_SPREAD ? job->out_step : 1) * NND_LANES;
+}
+
 /* Moves a job so many pixels and tiles further on. */
 NND_INLINE void nnd_move_job(struct nnd_tile_job *job, int way, nnd_size pixels, nnd_size tiles) {
   job->in = (const char *)job->in + pixels * nnd_pixel_bytes(way, job->pixel_step);
-  job->out += pixels * NND_LANES;
+  job->out += pixels * nnd_out_pixel(way, job);
   if (job->residual) job->residual += pixels * NND_LANES;
   job->next_weights.from += tiles * job->next_weights.lines * NND_LINE_BYTES;
   job->next_input.from += tiles * job->next_input.lines * NND_LINE_BYTES;

@@ -59,6 +59,7 @@ static nnd_size nnd_phase_taps(const struct nnd_phases *p, const struct nnd_phas
 /* Numbers [begin, end) of a phase of columns, for a panel and a row; `row` has what does not depend on these. */
 static void nnd_transposed_columns(const struct nnd_transposed_fields *t, const struct nnd_phase *phase, nnd_size begin,
                                    nnd_size end, int vectors, int has_half, const struct nnd_tile_job *row) {
+  const int way = row->out_step > 1 ? NND_SPREAD : NND_NEXT;
   for (nnd_size n = begin, next; n < end; n = next) {
     nnd_size low, high;
     next = nnd_min(end, nnd_phase_taps(&t->x, phase, n, &low, &high));
@@ -70,10 +71,10 @@ static void nnd_transposed_columns(const struct nnd_transposed_fields *t, const 
       job.in = (const nnd_elem *)row->in + (n + phase->reach - low * t->x.back) * NND_LANES;
       job.weights = (const nnd_weight *)row->weights + tap * nnd_grouped_channels(t->in_channels) * vectors * NND_LANES;
     }
-    job.out = row->out + (n - begin) * NND_LANES;
+    job.out = row->out + (n - begin) * nnd_out_pixel(way, row);
     if (job.residual) job.residual = row->residual + (n - begin) * NND_LANES;
     const int half = has_half && (vectors > 1 || next - n >= NND_FEW_FOR_HALVES);
-    nnd_run_cut(nnd_cut_of(NND_NEXT, vectors, half, next - n, 0), NND_NEXT, vectors, half, &job);
+    nnd_run_cut(nnd_cut_of(way, vectors, half, next - n, 0), way, vectors, half, &job);
   }
 }
 
@@ -122,6 +123,14 @@ static void nnd_transposed_row(const struct nnd_transposed_fields *t, nnd_size p
     job.out = d.out, job.out_plane = t->out_plane, job.stream = t->stream;
     if (t->end.residual) job.residual = d.residual;
     nnd_transposed_columns(t, t->x.phases, 0, x.out_size, vectors, has_half, &job);
+    return;
+  }
+  if (!t->end.residual) { /* each phase stores where its pixels stand */
+    job.out_plane = t->out_plane, job.stream = t->stream, job.out_step = x.stride;
+    for (nnd_size phase = 0; phase < nnd_min(x.stride, x.out_size); phase++) {
+      job.out = d.out + phase * NND_LANES;
+      nnd_transposed_columns(t, &t->x.phases[phase], 0, nnd_ceil_div(x.out_size - phase, x.stride), vectors, has_half, &job);
+    }
     return;
   }
   for (nnd_size begin = 0; begin * x.stride < x.out_size; begin += NND_PHASE_PIXELS)
