@@ -24,6 +24,7 @@ import click
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
+from nndeploy.jobs import idle_threads
 from nndeploy.version import __version__
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Runs the command line of this process and ends it."""
     take_over()
+    os.environ.setdefault(idle_threads.VARIABLE, idle_threads.SOON)  # before anything imports NumPy
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminate)

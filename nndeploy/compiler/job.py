@@ -21,6 +21,7 @@ from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
+from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import default_memory_limit, limit_memory
 from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
@@ -140,6 +141,7 @@ def main(folder: Path) -> None:
     from nndeploy.jobs.main import limit_this_process
 
     limit_this_process()
+    defer_imports()
     limit_memory(json.loads((folder / "request.json").read_text(encoding="utf-8"))["memory_limit"])
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:

@@ -20,6 +20,7 @@ from typing import IO
 
 from nndeploy.errors import BuildRefusedError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
+from nndeploy.jobs import idle_threads
 from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
@@ -149,6 +150,7 @@ def child_environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "TMPDIR": str(folder),
         "ORT_DISABLE_TELEMETRY": "1",
+        idle_threads.VARIABLE: idle_threads.SOON,
     }
 
 

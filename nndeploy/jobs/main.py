@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.jobs import messages, tasks
+from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import limit_memory, machine_memory_bytes
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
@@ -92,6 +93,7 @@ def perform_in(folder: Path) -> None:
 def main() -> None:
     """Performs jobs until the input ends; answers each with an empty line."""
     limit_this_process()
+    defer_imports()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
         for line in sys.stdin:
