@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mutants of plans through the kernel library, which is compiled with AddressSanitizer and NND_SEPARATE: every piece of
- * memory lies alone, and so does every value of the arena. A mutant must be refused by a message, or run without touching
- * anything else.
+ * memory lies alone, and so does every value of the arena. A mutant must be refused by a message, or run without
+ * touching anything else.
  *
  *   plan_mutants SEED COUNT PLAN WEIGHTS [PLAN WEIGHTS ...]
  *

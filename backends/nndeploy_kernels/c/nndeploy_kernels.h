@@ -7,8 +7,8 @@
  *   nnd_run(table, &call, pool)                           the steps, one after the other, in memory of the caller
  *
  * A plan is data (model/plan.h has its layout). Whatever it says, nothing outside of the arrays of a call is touched:
- * what does not fit is refused by a message, at opening or when a table is made. Models and tables may be used by several
- * threads at once; a pool by one call at a time. The library prints nothing, and reads no file.
+ * what does not fit is refused by a message, at opening or when a table is made. Models and tables may be used by
+ * several threads at once; a pool by one call at a time. The library prints nothing, and reads no file.
  */
 #ifndef NNDEPLOY_KERNELS_H
 #define NNDEPLOY_KERNELS_H
@@ -55,14 +55,15 @@ int64_t nnd_model_num_outputs(const struct nnd_model *model);
 int64_t nnd_model_packed_bytes(const struct nnd_model *model);
 
 /* Makes the table for `symbols`, the numbers that the sizes of the plan depend on, and checks that the inputs have the
- * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64), its rank, then its sizes, in `shapes`. A
- * message about an input that has another shape begins with "input " and its number. */
+ * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64), its rank, then its sizes, in
+ * `shapes`. A message about an input that has another shape begins with "input " and its number. */
 struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *symbols, int64_t num_symbols,
                                  const int64_t *shapes, int64_t num_shapes, char *message, int64_t message_bytes);
 void nnd_table_free(struct nnd_table *table);
 int64_t nnd_table_arena_bytes(const struct nnd_table *table);
 int64_t nnd_table_scratch_bytes(const struct nnd_table *table); /* of each thread */
-/* Writes the element, the rank and the sizes of an output, at most 10 numbers; returns how many, -1 where it is none. */
+/* Writes the element, the rank and the sizes of an output, at most 10 numbers; returns how many, -1 where it is none.
+ * */
 int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t *numbers);
 /* The same of what step `step` writes. */
 int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_t *numbers);

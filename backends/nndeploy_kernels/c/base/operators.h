@@ -9,7 +9,6 @@
 
 #include "base/vector.h"
 
-
 NND_INLINE vf nnd_op_neg(vf a) { return -a; }
 NND_INLINE vf nnd_op_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 NND_INLINE vf nnd_op_reciprocal(vf a) { return 1.0f / a; }

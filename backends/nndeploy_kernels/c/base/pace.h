@@ -13,8 +13,8 @@
 #define NND_PACE_VERSION 2 /* of these structures: who was compiled with another does not take part */
 
 /* What is planned for one point. `before`, `duration`: baseline nanoseconds of work until its operator, and of it;
- * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: baseline work until the next point;
- * `parts`: how many the operator should be cut in. */
+ * `weight_before`, `weight`: shares of all delays until then, and behind it; `next`: baseline work until the next
+ * point; `parts`: how many the operator should be cut in. */
 struct nnd_pace_point {
   double before, duration, weight_before, weight, next;
   int64_t parts;

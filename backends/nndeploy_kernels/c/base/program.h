@@ -2,8 +2,8 @@
  *
  * Elementwise expressions as data: short programs whose instructions work on some vectors at once.
  *
- * An instruction is one loop over up to NND_AT_ONCE vectors that lie in the first cache, so that finding out which it is
- * costs little. Its sources are operands, results of earlier instructions or constants, by number.
+ * An instruction is one loop over up to NND_AT_ONCE vectors that lie in the first cache, so that finding out which it
+ * is costs little. Its sources are operands, results of earlier instructions or constants, by number.
  */
 #ifndef NND_PROGRAM_H
 #define NND_PROGRAM_H
@@ -17,18 +17,18 @@
 #define NND_AT_ONCE 16 /* vectors */
 
 /* Every operator, and how many sources it has: the names are those of expressions.py in capitals, in this order. */
-#define NND_OPERATORS(X)                                                                                              \
-  X(NEG, neg, 1) X(ABS, abs, 1) X(RECIPROCAL, reciprocal, 1) X(SQRT, sqrt, 1) X(EXP, exp, 1) X(LOG, log, 1)             \
-  X(SIGMOID, sigmoid, 1) X(TANH, tanh, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1)                          \
-  X(HARDSWISH, hardswish, 1) X(SILU, silu, 1) X(SOFTPLUS, softplus, 1) X(ERF, erf, 1)                                   \
-  X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2)            \
-  X(WHERE, where, 3)
+#define NND_OPERATORS(X)                                                                                               \
+  X(NEG, neg, 1)                                                                                                       \
+  X(ABS, abs, 1) X(RECIPROCAL, reciprocal, 1) X(SQRT, sqrt, 1) X(EXP, exp, 1) X(LOG, log, 1) X(SIGMOID, sigmoid, 1)    \
+      X(TANH, tanh, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1) X(HARDSWISH, hardswish, 1)                 \
+          X(SILU, silu, 1) X(SOFTPLUS, softplus, 1) X(ERF, erf, 1) X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2)        \
+              X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2) X(WHERE, where, 3)
 
 enum nnd_operator {
 #define NND_NAME(name, function, sources) NND_OP_##name,
   NND_OPERATORS(NND_NAME)
 #undef NND_NAME
-  NND_NUM_OPERATORS
+      NND_NUM_OPERATORS
 };
 
 /* A source: operand 0 .. NND_OPERANDS - 1, then results, then constants. */

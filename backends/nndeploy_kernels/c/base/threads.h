@@ -36,10 +36,10 @@ struct nnd_worker {
 };
 
 struct nnd_pool {
-  _Alignas(64) atomic_int epoch; /* goes up by one with each call: the futex of workers between calls */
-  atomic_int sleeping;           /* workers that wait there, or are about to */
-  _Alignas(64) atomic_int gate;  /* workers inside a call, and NND_CLOSED between calls: the caller's futex */
-  atomic_int caller_sleeps;      /* until the gate is empty, or is about to */
+  _Alignas(64) atomic_int epoch;   /* goes up by one with each call: the futex of workers between calls */
+  atomic_int sleeping;             /* workers that wait there, or are about to */
+  _Alignas(64) atomic_int gate;    /* workers inside a call, and NND_CLOSED between calls: the caller's futex */
+  atomic_int caller_sleeps;        /* until the gate is empty, or is about to */
   _Alignas(64) atomic_int waiting; /* workers that sleep until a step is finished, or are about to */
   _Alignas(64) nnd_task task;      /* null: end */
   const void *context;

@@ -16,7 +16,7 @@
 
 #if defined(__AVX512F__)
 #define NND_LANES 16
-#define NND_PANEL 2        /* vectors of output channels in one panel of weights */
+#define NND_PANEL 2         /* vectors of output channels in one panel of weights */
 #define NND_ACCUMULATORS 28 /* vectors of sums that stay in registers: 14 pixels x 2 */
 #elif defined(__AVX2__)
 #define NND_LANES 8
@@ -69,16 +69,16 @@ NND_INLINE vf nnd_read(const nnd_elem *from) {
   return (vf)(__builtin_convertvector(*(const nnd_elems *)from, nnd_words) << 16);
 }
 NND_INLINE void nnd_write(nnd_elem *to, vf value) {
-  *(nnd_elems *)to = (nnd_elems)__builtin_convertvector(value, nnd_halves);
+  *(nnd_elems *)to = (nnd_elems) __builtin_convertvector(value, nnd_halves);
 }
 NND_INLINE void nnd_stream(nnd_elem *to, vf value) {
-  __builtin_nontemporal_store((nnd_elems)__builtin_convertvector(value, nnd_halves), (nnd_elems *)to);
+  __builtin_nontemporal_store((nnd_elems) __builtin_convertvector(value, nnd_halves), (nnd_elems *)to);
 }
 /* NND_LANES groups of two, at any element. */
 NND_INLINE void nnd_write_group(nnd_elem *to, vf first, vf second) {
   typedef uint32_t words_any __attribute__((vector_size(4 * NND_LANES), aligned(2)));
-  const nnd_elems low = (nnd_elems)__builtin_convertvector(first, nnd_halves);
-  const nnd_elems high = (nnd_elems)__builtin_convertvector(second, nnd_halves);
+  const nnd_elems low = (nnd_elems) __builtin_convertvector(first, nnd_halves);
+  const nnd_elems high = (nnd_elems) __builtin_convertvector(second, nnd_halves);
   *(words_any *)to = __builtin_convertvector(high, nnd_words) << 16 | __builtin_convertvector(low, nnd_words);
 }
 NND_INLINE float nnd_to_float(nnd_elem value) {
@@ -121,7 +121,7 @@ NND_INLINE vf nnd_at_most(vf high, vf x) { return nnd_select(high < x, high, x);
 
 /* Lanes i, i + 2, i + 4 ... of two vectors side by side. */
 #if NND_LANES == 16
-#define NND_EVERY_SECOND(a, b, i)                                                                                     \
+#define NND_EVERY_SECOND(a, b, i)                                                                                      \
   __builtin_shufflevector(a, b, i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, \
                           i + 24, i + 26, i + 28, i + 30)
 #elif NND_LANES == 8

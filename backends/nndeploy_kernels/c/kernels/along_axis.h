@@ -22,7 +22,8 @@ NND_INLINE vf nnd_spread(const float *from, nnd_size step, nnd_size count) {
 }
 
 NND_INLINE void nnd_store_some(float *to, vf value, nnd_size count) {
-  if (count == NND_LANES) nnd_store_any(to, value);
+  if (count == NND_LANES)
+    nnd_store_any(to, value);
   else
     for (nnd_size lane = 0; lane < count; lane++) to[lane] = value[lane];
 }
@@ -36,10 +37,13 @@ struct nnd_lanes {
   nnd_size at, apart, count;
 };
 
-NND_INLINE vf nnd_take_lanes(const float *from, struct nnd_lanes lanes) { return nnd_spread(from, lanes.apart, lanes.count); }
+NND_INLINE vf nnd_take_lanes(const float *from, struct nnd_lanes lanes) {
+  return nnd_spread(from, lanes.apart, lanes.count);
+}
 
 NND_INLINE void nnd_give_lanes(float *to, struct nnd_lanes lanes, vf value) {
-  if (lanes.apart == 1) nnd_store_some(to, value, lanes.count);
+  if (lanes.apart == 1)
+    nnd_store_some(to, value, lanes.count);
   else
     for (nnd_size lane = 0; lane < lanes.count; lane++) to[lane * lanes.apart] = value[lane];
 }
@@ -54,13 +58,14 @@ NND_INLINE struct nnd_lanes nnd_lanes_at(const struct nnd_along_axis_step *t, nn
 /* Whether the axis itself is taken in vectors. */
 NND_INLINE int nnd_is_long(const struct nnd_along_axis_step *t) { return t->inner == 1 && t->size >= 2 * NND_LANES; }
 
-#define NND_JOINED(name, operator)                                                        \
-  NND_INLINE float name(vf x) {                                                           \
-    float lanes[NND_LANES];                                                               \
-    nnd_store_any(lanes, x);                                                              \
-    NND_UNROLL for (int half = NND_LANES / 2; half > 0; half /= 2)                        \
-      NND_UNROLL for (int i = 0; i < half; i++) lanes[i] = operator(lanes[i], lanes[i + half]); \
-    return lanes[0];                                                                      \
+#define NND_JOINED(name, operator)                                                                                     \
+  NND_INLINE float name(vf x) {                                                                                        \
+    float lanes[NND_LANES];                                                                                            \
+    nnd_store_any(lanes, x);                                                                                           \
+    NND_UNROLL                                                                                                         \
+    for (int half = NND_LANES / 2; half > 0; half /= 2) NND_UNROLL                                                     \
+    for (int i = 0; i < half; i++) lanes[i] = operator(lanes[i], lanes[i + half]);                                     \
+    return lanes[0];                                                                                                   \
   }
 NND_INLINE float nnd_larger(float a, float b) { return a > b || a != a ? a : b; }
 NND_INLINE float nnd_added(float a, float b) { return a + b; }
@@ -80,7 +85,8 @@ NND_INLINE void nnd_softmax_lanes(const struct nnd_along_axis_step *t, int is_lo
   const vf log_sum = is_log ? nnd_op_log(sum) : sum;
   for (nnd_size k = 0; k < t->size; k++) {
     const nnd_size at = k * t->inner;
-    nnd_give_lanes(out + at, lanes, is_log ? nnd_take_lanes(in + at, lanes) - most - log_sum : nnd_take_lanes(out + at, lanes) / sum);
+    nnd_give_lanes(out + at, lanes,
+                   is_log ? nnd_take_lanes(in + at, lanes) - most - log_sum : nnd_take_lanes(out + at, lanes) / sum);
   }
 }
 
@@ -116,8 +122,10 @@ NND_INLINE void nnd_softmax_any(const struct nnd_along_axis_step *t, int is_log,
   nnd_share(t->outer * t->inner, part, &unit, &last);
   while (unit < last) {
     const struct nnd_lanes lanes = nnd_lanes_at(t, unit, last);
-    if (nnd_is_long(t)) nnd_softmax_long(t->size, is_log, out + unit * t->size, in + unit * t->size);
-    else nnd_softmax_lanes(t, is_log, out + lanes.at, in + lanes.at, lanes);
+    if (nnd_is_long(t))
+      nnd_softmax_long(t->size, is_log, out + unit * t->size, in + unit * t->size);
+    else
+      nnd_softmax_lanes(t, is_log, out + lanes.at, in + lanes.at, lanes);
     unit += nnd_is_long(t) ? 1 : lanes.count;
   }
 }
@@ -139,8 +147,10 @@ NND_INLINE vf nnd_reduce_lanes(int is_max, nnd_size steps, nnd_size step, const 
     vf some = nnd_splat(0.0f);
     for (nnd_size k = begin; k < nnd_min(begin + 64, steps); k++) {
       const vf value = nnd_take_lanes(in + k * step, lanes);
-      if (is_max) most = nnd_op_max(value, most);
-      else some += value;
+      if (is_max)
+        most = nnd_op_max(value, most);
+      else
+        some += value;
     }
     sum += some;
   }
@@ -151,8 +161,7 @@ NND_INLINE float nnd_reduce_long(nnd_size size, int is_max, const float *in) {
   const nnd_size whole = size / NND_LANES;
   const vf found = nnd_reduce_lanes(is_max, whole, NND_LANES, in, (struct nnd_lanes){0, 1, NND_LANES});
   float result = is_max ? nnd_joined_max(found) : nnd_joined_sum(found);
-  for (nnd_size k = whole * NND_LANES; k < size; k++)
-    result = is_max ? nnd_larger(in[k], result) : result + in[k];
+  for (nnd_size k = whole * NND_LANES; k < size; k++) result = is_max ? nnd_larger(in[k], result) : result + in[k];
   return result;
 }
 

@@ -38,7 +38,8 @@ struct nnd_copied_rows {
   nnd_size begin, count, left, pitch, capacity;
 };
 
-#define NND_COPIED_WINDOWS 2 /* of rows that fit the copies: then those that the next window reads again move to the front */
+#define NND_COPIED_WINDOWS                                                                                             \
+  2 /* of rows that fit the copies: then those that the next window reads again move to the front */
 
 NND_INLINE nnd_size nnd_copied_capacity(struct nnd_axis y) {
   return NND_COPIED_WINDOWS * nnd_min(y.size, (y.kernel - 1) * y.dilation + 1);
@@ -64,9 +65,7 @@ NND_INLINE struct nnd_copied_rows nnd_copied_edge(struct nnd_axis y, struct nnd_
 }
 
 /* Whether windows may read columns beside the image. */
-NND_INLINE int nnd_reads_beside(struct nnd_axis x) {
-  return x.pad > 0 || nnd_reach(x, x.out_size) - x.pad > x.size;
-}
+NND_INLINE int nnd_reads_beside(struct nnd_axis x) { return x.pad > 0 || nnd_reach(x, x.out_size) - x.pad > x.size; }
 
 /* What a worker's copies hold: rows [low, high) of image `image`, from the front on. */
 struct nnd_copies {
@@ -80,7 +79,8 @@ NND_INLINE nnd_size nnd_copied_bytes(struct nnd_copied_rows rows, nnd_size plane
   return planes * rows.capacity * rows.pitch * pixel_bytes;
 }
 
-/* Makes the copies hold rows [begin, end) of an image whose planes begin at `in`; zeros stand beside them from before. */
+/* Makes the copies hold rows [begin, end) of an image whose planes begin at `in`; zeros stand beside them from
+ * before. */
 NND_INLINE void nnd_copy_window(struct nnd_copies *c, struct nnd_axis y, struct nnd_axis x, nnd_size planes,
                                 nnd_size pixel_bytes, nnd_size image, nnd_size begin, nnd_size end, const void *in) {
   const struct nnd_copied_rows rows = c->rows;
@@ -117,18 +117,26 @@ NND_INLINE struct nnd_panel_job nnd_convolution_job(const struct nnd_convolution
   const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
   const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
   const nnd_size of_tap = nnd_tap_weights(s, 0, vectors), taps = s->y.kernel * s->x.kernel;
-  const struct nnd_tile_job job = {
-      .channels = s->in_channels, .columns = s->x.kernel, .column_step = s->x.dilation * NND_LANES,
-      .row_weights = s->x.kernel * of_tap, .tap_weights = of_tap, .bias = d->bias + block * NND_LANES,
-      .numbers = s->end.number ? d->numbers + block * NND_LANES : 0, .out_plane = s->out_plane, .end = &s->end,
-      .sum = NND_WHOLE, .stream = s->stream, .pixel_step = s->x.stride};
+  const struct nnd_tile_job job = {.channels = s->in_channels,
+                                   .columns = s->x.kernel,
+                                   .column_step = s->x.dilation * NND_LANES,
+                                   .row_weights = s->x.kernel * of_tap,
+                                   .tap_weights = of_tap,
+                                   .bias = d->bias + block * NND_LANES,
+                                   .numbers = s->end.number ? d->numbers + block * NND_LANES : 0,
+                                   .out_plane = s->out_plane,
+                                   .end = &s->end,
+                                   .sum = NND_WHOLE,
+                                   .stream = s->stream,
+                                   .pixel_step = s->x.stride};
   const nnd_weight *weights =
       (const nnd_weight *)d->weights + block * NND_LANES * taps * nnd_grouped_channels(s->in_channels);
-  return (struct nnd_panel_job){job, panel, weights, nnd_convolution_way(s->x), vectors,
-                                panel == full && nnd_has_half(s->out_channels)};
+  return (struct nnd_panel_job){
+      job, panel, weights, nnd_convolution_way(s->x), vectors, panel == full && nnd_has_half(s->out_channels)};
 }
 
-/* Puts a job at output column `column` of row `row`, whose input is read from copies, or where there are none as it is. */
+/* Puts a job at output column `column` of row `row`, whose input is read from copies, or where there are none as it
+ * is. */
 NND_INLINE void nnd_place_job(const struct nnd_convolution *s, struct nnd_panel_job *p, nnd_size row, nnd_size column,
                               const struct nnd_copies *copies, const struct nnd_convolution_data *d) {
   const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
@@ -171,7 +179,8 @@ NND_INLINE nnd_size nnd_edge_of(const struct nnd_convolution *s) {
   const nnd_size blocks = nnd_blocks(s->out_channels), behind = nnd_reach(s->x, s->x.out_size) - s->x.pad - s->x.size;
   nnd_size edge = 0;
   for (int last = nnd_full_panels(blocks) == 0; last < 2; last++) {
-    const struct nnd_cut cut = nnd_long_cut(s, last ? nnd_last_panel(blocks) : NND_PANEL, last && nnd_has_half(s->out_channels));
+    const struct nnd_cut cut =
+        nnd_long_cut(s, last ? nnd_last_panel(blocks) : NND_PANEL, last && nnd_has_half(s->out_channels));
     if (cut.count < NND_LONG_ROW || cut.each * s->x.stride < nnd_max(s->x.pad, behind)) return 0;
     edge = nnd_max(edge, cut.each + (cut.large > 0));
   }
@@ -214,10 +223,18 @@ NND_INLINE void nnd_planar_row(const struct nnd_convolution *s, const nnd_size *
   const nnd_size of_tap = nnd_tap_weights(s, 1, vectors), taps = s->y.kernel * s->x.kernel;
   const int way = s->x.stride == 1 ? NND_PLANES : s->x.stride == 2 ? NND_PLANES_2 : NND_PLANES_ANY;
   struct nnd_tile_job job = {
-      .channels = s->in_channels, .rows = nnd_max(0, end - begin), .columns = s->x.kernel, .offsets = offsets,
+      .channels = s->in_channels,
+      .rows = nnd_max(0, end - begin),
+      .columns = s->x.kernel,
+      .offsets = offsets,
       .weights = (const float *)d.weights + block * NND_LANES * taps * s->in_channels + begin * s->x.kernel * of_tap,
-      .bias = d.bias + block * NND_LANES, .numbers = s->end.number ? d.numbers + block * NND_LANES : 0,
-      .out_plane = s->out_plane, .end = &s->end, .sum = NND_WHOLE, .stream = s->stream, .pixel_step = s->x.stride};
+      .bias = d.bias + block * NND_LANES,
+      .numbers = s->end.number ? d.numbers + block * NND_LANES : 0,
+      .out_plane = s->out_plane,
+      .end = &s->end,
+      .sum = NND_WHOLE,
+      .stream = s->stream,
+      .pixel_step = s->x.stride};
   const float *in = (const float *)copies->to + (top + begin * s->y.dilation - copies->low) * copied.pitch;
   job.in = in;
   job.out = d.out + block * s->out_plane;

@@ -50,33 +50,37 @@ NND_INLINE void nnd_depthwise_tile(const struct nnd_depthwise *s, int kernel, in
                                    const float *weights, const float *bias, vf number, nnd_elem *out) {
   vf sums[NND_DEPTHWISE_TILE];
   const vf begin = nnd_load(bias);
-  NND_UNROLL for (int p = 0; p < pixels; p++) sums[p] = begin;
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++) sums[p] = begin;
   const nnd_size first = column * stride - s->x.pad, low = -first, high = s->x.size - first;
   const nnd_size span = (pixels - 1) * stride + kernel;
   nnd_size slot = taps->slot;
   for (nnd_size ky = taps->begin; ky < taps->end; ky++, slot = nnd_next_slot(taps, slot)) {
     const nnd_elem *row = in + (slot * s->x.size + first) * NND_LANES;
     vf w[NND_DEPTHWISE_TAPS];
-    NND_UNROLL for (int kx = 0; kx < kernel; kx++) w[kx] = nnd_load(weights + (ky * kernel + kx) * NND_LANES);
-    NND_UNROLL for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
+    NND_UNROLL
+    for (int kx = 0; kx < kernel; kx++) w[kx] = nnd_load(weights + (ky * kernel + kx) * NND_LANES);
+    NND_UNROLL
+    for (nnd_size at = 0; at < span; at++) { /* each pixel is loaded once */
       if ((edge == NND_ONE_LEFT || edge == NND_ONE_EACH) && at == 0) continue;
       if ((edge == NND_ONE_RIGHT || edge == NND_ONE_EACH) && at == span - 1) continue;
       const int may_be_beside = at < kernel - 1 || at > span - kernel; /* fewer zeros than the kernel is wide */
       if (edge == NND_ANY_EDGE && may_be_beside && (at < low || at >= high)) continue;
       if (!nnd_is_read(kernel, stride, at, pixels)) continue;
       const vf x = nnd_read(row + at * NND_LANES);
-      NND_UNROLL for (int kx = 0; kx < kernel; kx++) {
+      NND_UNROLL
+      for (int kx = 0; kx < kernel; kx++) {
         const nnd_size ahead = at - kx;
         if (ahead >= 0 && ahead % stride == 0 && ahead / stride < pixels) sums[ahead / stride] += w[kx] * x;
       }
     }
   }
   nnd_end_sums(&s->end, sums, pixels, 0, number);
-  NND_UNROLL for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
 }
 
-#define NND_TILE(edge) \
-  nnd_depthwise_tile(s, kernel, stride, pixels, edge, column, &taps, in, weights, bias, number, to)
+#define NND_TILE(edge) nnd_depthwise_tile(s, kernel, stride, pixels, edge, column, &taps, in, weights, bias, number, to)
 
 /* Tiles from `begin` to `end`, all of `pixels`; the last overlaps the one before. */
 NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, int stride, int pixels, nnd_size row,
@@ -87,35 +91,38 @@ NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, i
     const nnd_size column = nnd_min(at, end - pixels), first = column * stride - s->x.pad;
     nnd_elem *to = out + (column - begin) * NND_LANES;
     const nnd_size left = -first, right = first + (pixels - 1) * stride + kernel - s->x.size; /* columns beside */
-    if (left <= 0 && right <= 0) NND_TILE(NND_INSIDE);
-    else if (kernel == 3 && left == 1 && right <= 0) NND_TILE(NND_ONE_LEFT);
-    else if (kernel == 3 && left <= 0 && right == 1) NND_TILE(NND_ONE_RIGHT);
-    else if (kernel == 3 && left == 1 && right == 1) NND_TILE(NND_ONE_EACH);
-    else NND_TILE(NND_ANY_EDGE);
+    if (left <= 0 && right <= 0)
+      NND_TILE(NND_INSIDE);
+    else if (kernel == 3 && left == 1 && right <= 0)
+      NND_TILE(NND_ONE_LEFT);
+    else if (kernel == 3 && left <= 0 && right == 1)
+      NND_TILE(NND_ONE_RIGHT);
+    else if (kernel == 3 && left == 1 && right == 1)
+      NND_TILE(NND_ONE_EACH);
+    else
+      NND_TILE(NND_ANY_EDGE);
   }
 }
 
 /* Kernels of a width and stride that are compiled in. */
-#define NND_DEPTHWISE_CASE(K, S, P)                                                                      \
-  case P:                                                                                                \
-    for (nnd_size r = 0; r < rows; r++)                                                                  \
-      nnd_depthwise_tiles(s, K, S, P, row + r, begin, end, in, weights, bias, number,                    \
-                          out + r * pitch * NND_LANES);                                                  \
+#define NND_DEPTHWISE_CASE(K, S, P)                                                                                    \
+  case P:                                                                                                              \
+    for (nnd_size r = 0; r < rows; r++)                                                                                \
+      nnd_depthwise_tiles(s, K, S, P, row + r, begin, end, in, weights, bias, number, out + r * pitch * NND_LANES);    \
     return;
-#define NND_DEPTHWISE(K, S)                                                                                     \
-  static void nnd_depthwise_##K##_##S(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin, \
-                                      nnd_size end, const nnd_elem *in, const float *weights, const float *bias,  \
-                                      vf number, nnd_size pitch, nnd_elem *out) {                                 \
-    switch (nnd_depthwise_pixels(end - begin)) {                                                                  \
-      NND_DEPTHWISE_CASE(K, S, 1) NND_DEPTHWISE_CASE(K, S, 2) NND_DEPTHWISE_CASE(K, S, 3)                         \
-      NND_DEPTHWISE_CASE(K, S, 4) NND_DEPTHWISE_CASE(K, S, 5) NND_DEPTHWISE_CASE(K, S, 6)                         \
-      NND_DEPTHWISE_CASE(K, S, 7) NND_DEPTHWISE_CASE(K, S, 8) NND_WIDE_CASES(K, S)                                \
-    }                                                                                                             \
+#define NND_DEPTHWISE(K, S)                                                                                            \
+  static void nnd_depthwise_##K##_##S(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin,      \
+                                      nnd_size end, const nnd_elem *in, const float *weights, const float *bias,       \
+                                      vf number, nnd_size pitch, nnd_elem *out) {                                      \
+    switch (nnd_depthwise_pixels(end - begin)) {                                                                       \
+      NND_DEPTHWISE_CASE(K, S, 1)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 2) NND_DEPTHWISE_CASE(K, S, 3) NND_DEPTHWISE_CASE(K, S, 4) NND_DEPTHWISE_CASE(K, S, 5)  \
+          NND_DEPTHWISE_CASE(K, S, 6) NND_DEPTHWISE_CASE(K, S, 7) NND_DEPTHWISE_CASE(K, S, 8) NND_WIDE_CASES(K, S)     \
+    }                                                                                                                  \
   }
 
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
-#define NND_WIDE_CASES(K, S) \
-  NND_DEPTHWISE_CASE(K, S, 10) NND_DEPTHWISE_CASE(K, S, 12) NND_DEPTHWISE_CASE(K, S, 14)
+#define NND_WIDE_CASES(K, S) NND_DEPTHWISE_CASE(K, S, 10) NND_DEPTHWISE_CASE(K, S, 12) NND_DEPTHWISE_CASE(K, S, 14)
 #else
 #define NND_WIDE_CASES(K, S)
 #endif

@@ -3,14 +3,14 @@
 
 #include "kernels/layout.h"
 
-#define NND_GEMM_K 16          /* of a packed row that lie side by side */
-#define NND_GEMM_PART 1024     /* k of a part of the sums, about: a panel of it stays in the second cache */
+#define NND_GEMM_K 16              /* of a packed row that lie side by side */
+#define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
 #define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels: its rows lie in as many pages */
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
-#define NND_GEMM_AHEAD 1024    /* floats: what few rows read of `b` is fetched so far ahead of them */
-#define NND_PACKED_ROWS 16     /* of `b` that are packed at once, for all panels: few pages are open at a time */
+#define NND_GEMM_AHEAD 1024 /* floats: what few rows read of `b` is fetched so far ahead of them */
+#define NND_PACKED_ROWS 16  /* of `b` that are packed at once, for all panels: few pages are open at a time */
 
 #define NND_LINE_FLOATS (NND_LINE_BYTES / (int)sizeof(float))
 #define NND_LAST_OF_LINE (NND_LINE_FLOATS - 1) /* of rows anywhere the first line came with the columns before */
@@ -20,7 +20,8 @@ typedef float nnd_ext_vf __attribute__((ext_vector_type(NND_LANES)));
 
 NND_INLINE nnd_lane_mask nnd_first_lanes(nnd_size count) {
   vi lane;
-  NND_UNROLL for (int i = 0; i < NND_LANES; i++) lane[i] = i;
+  NND_UNROLL
+  for (int i = 0; i < NND_LANES; i++) lane[i] = i;
   return __builtin_convertvector(lane < (int32_t)count, nnd_lane_mask);
 }
 
@@ -30,8 +31,10 @@ NND_INLINE vf nnd_load_first(const float *from, nnd_size count) {
 }
 
 NND_INLINE void nnd_store_first(float *to, vf value, nnd_size count) {
-  if (count >= NND_LANES) nnd_store_any(to, value);
-  else __builtin_masked_store(nnd_first_lanes(count), (nnd_ext_vf)value, to);
+  if (count >= NND_LANES)
+    nnd_store_any(to, value);
+  else
+    __builtin_masked_store(nnd_first_lanes(count), (nnd_ext_vf)value, to);
 }
 
 /* One tile. Of a packed row r the k from b * NND_GEMM_K on lie at in + (b * rows + r) * NND_GEMM_K. */
@@ -96,24 +99,28 @@ NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int v
 /* Fetches what sums are stored to while they are made; where they go on from it, what the tile below goes on from. */
 NND_INLINE void nnd_gemm_fetch_out(const struct nnd_gemm_tile *t, int rows, int vectors) {
   const float *out = t->out + (t->adds ? rows * t->out_row : 0);
-  NND_UNROLL for (int r = 0; r < rows; r++)
-    NND_UNROLL for (int i = 0; i < vectors * NND_LANES; i += NND_LINE_FLOATS)
-      __builtin_prefetch(out + r * t->out_row + i + NND_LAST_OF_LINE, 1, 3);
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) NND_UNROLL
+  for (int i = 0; i < vectors * NND_LANES; i += NND_LINE_FLOATS)
+    __builtin_prefetch(out + r * t->out_row + i + NND_LAST_OF_LINE, 1, 3);
 }
 
 NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
   if (t->adds) {
-    NND_UNROLL for (int r = 0; r < rows; r++)
-      NND_UNROLL for (int v = 0; v < vectors; v++) {
-        const float *from = t->out + r * t->out_row + v * NND_LANES;
-        const nnd_size left = t->columns - v * NND_LANES;
-        sums[r * vectors + v] = left >= NND_LANES ? nnd_load_any(from) : nnd_load_first(from, nnd_max(0, left));
-      }
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) NND_UNROLL
+    for (int v = 0; v < vectors; v++) {
+      const float *from = t->out + r * t->out_row + v * NND_LANES;
+      const nnd_size left = t->columns - v * NND_LANES;
+      sums[r * vectors + v] = left >= NND_LANES ? nnd_load_any(from) : nnd_load_first(from, nnd_max(0, left));
+    }
     return;
   }
-  NND_UNROLL for (int v = 0; v < vectors; v++) {
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
     const vf first = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
-    NND_UNROLL for (int r = 0; r < rows; r++) sums[r * vectors + v] = first;
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) sums[r * vectors + v] = first;
   }
 }
 
@@ -124,22 +131,25 @@ NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vector
     const float infinity = __builtin_inff();
     const vf low = nnd_splat(kind == NND_END_PLAIN ? -infinity : t->end->low);
     const vf high = nnd_splat(kind == NND_END_PLAIN ? infinity : t->end->high);
-    NND_UNROLL for (int r = 0; r < rows; r++)
-      NND_UNROLL for (int v = 0; v < vectors; v++)
-        nnd_store_any(t->out + r * t->out_row + v * NND_LANES,
-                      nnd_at_most(high, nnd_at_least(low, sums[r * vectors + v])));
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) NND_UNROLL
+    for (int v = 0; v < vectors; v++)
+      nnd_store_any(t->out + r * t->out_row + v * NND_LANES,
+                    nnd_at_most(high, nnd_at_least(low, sums[r * vectors + v])));
     return;
   }
   vf kept[NND_ACCUMULATORS];
-  NND_UNROLL for (int i = 0; i < rows * vectors; i++) kept[i] = sums[i];
+  NND_UNROLL
+  for (int i = 0; i < rows * vectors; i++) kept[i] = sums[i];
   nnd_gemm_finish(t, rows, vectors, kept);
 }
 
 /* Fetches what few rows will read of each panel. */
 NND_INLINE void nnd_gemm_fetch(const struct nnd_gemm_tile *t, const float *weights, int panels, nnd_size panel) {
-  NND_UNROLL for (int p = 0; p < panels; p++)
-    NND_UNROLL for (int i = 0; i < NND_GEMM_COLUMNS; i += NND_LINE_FLOATS)
-      __builtin_prefetch(weights + p * panel + t->ahead + i, 0, 2);
+  NND_UNROLL
+  for (int p = 0; p < panels; p++) NND_UNROLL
+  for (int i = 0; i < NND_GEMM_COLUMNS; i += NND_LINE_FLOATS)
+    __builtin_prefetch(weights + p * panel + t->ahead + i, 0, 2);
 }
 
 /* `panels` of `vectors`; with `packs` the only panel is packed on the way. */
@@ -156,38 +166,47 @@ NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, int packs, cons
     const nnd_size count = nnd_min(left, NND_GEMM_K);
     nnd_size i = 0;
 #if defined(__aarch64__) /* multiplies by one lane of a vector: four k of a row are loaded at once */
-    if (panels == 1 && !packs)
-      NND_NO_UNROLL for (; i + NND_LANES <= count; i += NND_LANES) {
-        vf x[NND_GEMM_ROWS];
-        NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load(in + r * NND_GEMM_K + i);
-        NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) {
-          __builtin_prefetch(next, 0, 2);
-          next += t->next_step;
-          NND_UNROLL for (int v = 0; v < vectors; v++) {
-            const vf w = nnd_load_any(weights + v * NND_LANES);
-            NND_UNROLL for (int r = 0; r < rows; r++) sums[r * all + v] += w * x[r][lane];
-          }
-          weights += step;
+    if (panels == 1 && !packs) NND_NO_UNROLL
+    for (; i + NND_LANES <= count; i += NND_LANES) {
+      vf x[NND_GEMM_ROWS];
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) x[r] = nnd_load(in + r * NND_GEMM_K + i);
+      NND_UNROLL
+      for (int lane = 0; lane < NND_LANES; lane++) {
+        __builtin_prefetch(next, 0, 2);
+        next += t->next_step;
+        NND_UNROLL
+        for (int v = 0; v < vectors; v++) {
+          const vf w = nnd_load_any(weights + v * NND_LANES);
+          NND_UNROLL
+          for (int r = 0; r < rows; r++) sums[r * all + v] += w * x[r][lane];
         }
+        weights += step;
       }
+    }
 #endif
-    NND_NO_UNROLL for (; i < count; i++) {
+    NND_NO_UNROLL
+    for (; i < count; i++) {
       if (panels == 1) {
         __builtin_prefetch(next, 0, 2);
         if (NND_GEMM_COLUMNS > NND_LINE_FLOATS) __builtin_prefetch(next + NND_LINE_BYTES, 0, 2);
-      } else nnd_gemm_fetch(t, weights, panels, panel);
+      } else
+        nnd_gemm_fetch(t, weights, panels, panel);
       next += t->next_step;
       vf w[4 * NND_PANEL];
-      NND_UNROLL for (int p = 0; p < panels; p++)
-        NND_UNROLL for (int v = 0; v < vectors; v++)
-          w[p * vectors + v] = nnd_load_any(weights + p * panel + v * NND_LANES);
+      NND_UNROLL
+      for (int p = 0; p < panels; p++) NND_UNROLL
+      for (int v = 0; v < vectors; v++) w[p * vectors + v] = nnd_load_any(weights + p * panel + v * NND_LANES);
       if (packs) {
-        NND_UNROLL for (int v = 0; v < vectors; v++) nnd_store(packed + v * NND_LANES, w[v]);
+        NND_UNROLL
+        for (int v = 0; v < vectors; v++) nnd_store(packed + v * NND_LANES, w[v]);
         packed += vectors * NND_LANES;
       }
-      NND_UNROLL for (int r = 0; r < rows; r++) {
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) {
         const vf x = nnd_splat(in[r * NND_GEMM_K + i]);
-        NND_UNROLL for (int v = 0; v < all; v++) sums[r * all + v] += w[v] * x;
+        NND_UNROLL
+        for (int v = 0; v < all; v++) sums[r * all + v] += w[v] * x;
       }
       weights += step;
     }
@@ -201,23 +220,29 @@ NND_INLINE void nnd_gemm_row(int vectors, const struct nnd_gemm_tile *t) {
   const int split = NND_GEMM_SPLIT;
   vf sums[NND_GEMM_SPLIT * NND_PANEL];
   nnd_gemm_begin(t, 1, vectors, sums);
-  NND_UNROLL for (int v = vectors; v < split * vectors; v++) sums[v] = nnd_splat(0.0f);
+  NND_UNROLL
+  for (int v = vectors; v < split * vectors; v++) sums[v] = nnd_splat(0.0f);
   const float *weights = t->weights, *in = t->in;
   nnd_size i = 0;
-  NND_NO_UNROLL for (; i + split <= t->k; i += split) {
-    NND_UNROLL for (int s = 0; s < split; s++) {
+  NND_NO_UNROLL
+  for (; i + split <= t->k; i += split) {
+    NND_UNROLL
+    for (int s = 0; s < split; s++) {
       const vf x = nnd_splat(in[i + s]);
-      NND_UNROLL for (int v = 0; v < vectors; v++)
+      NND_UNROLL
+      for (int v = 0; v < vectors; v++)
         sums[s * vectors + v] += nnd_load_any(weights + (s * vectors + v) * NND_LANES) * x;
     }
-    NND_UNROLL for (int f = 0; f < split * vectors * NND_LANES; f += NND_LINE_FLOATS)
+    NND_UNROLL
+    for (int f = 0; f < split * vectors * NND_LANES; f += NND_LINE_FLOATS)
       __builtin_prefetch(weights + NND_GEMM_AHEAD + f, 0, 3);
     weights += split * vectors * NND_LANES;
   }
-  for (; i < t->k; i++, weights += vectors * NND_LANES)
-    NND_UNROLL for (int v = 0; v < vectors; v++) sums[v] += nnd_load_any(weights + v * NND_LANES) * in[i];
-  NND_UNROLL for (int s = 1; s < split; s++)
-    NND_UNROLL for (int v = 0; v < vectors; v++) sums[v] += sums[s * vectors + v];
+  for (; i < t->k; i++, weights += vectors * NND_LANES) NND_UNROLL
+  for (int v = 0; v < vectors; v++) sums[v] += nnd_load_any(weights + v * NND_LANES) * in[i];
+  NND_UNROLL
+  for (int s = 1; s < split; s++) NND_UNROLL
+  for (int v = 0; v < vectors; v++) sums[v] += sums[s * vectors + v];
   nnd_gemm_end(t, 1, vectors, sums);
 }
 
@@ -228,11 +253,14 @@ NND_INLINE void nnd_gemm_row(int vectors, const struct nnd_gemm_tile *t) {
 NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, const float *b, nnd_size step,
                                  nnd_size columns, float *out) {
   vf x[NND_STREAMED];
-  NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_splat(in[r * in_step]);
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) x[r] = nnd_splat(in[r * in_step]);
   nnd_size c = 0;
-  NND_NO_UNROLL for (; c + 2 * NND_LANES <= columns; c += 2 * NND_LANES) {
+  NND_NO_UNROLL
+  for (; c + 2 * NND_LANES <= columns; c += 2 * NND_LANES) {
     vf first = nnd_load_any(out + c), second = nnd_load_any(out + c + NND_LANES);
-    NND_UNROLL for (int r = 0; r < rows; r++) {
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) {
       first += x[r] * nnd_load_any(b + r * step + c);
       second += x[r] * nnd_load_any(b + r * step + c + NND_LANES);
     }
@@ -242,7 +270,8 @@ NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, co
   for (; c < columns; c += NND_LANES) {
     const nnd_size count = nnd_min(NND_LANES, columns - c);
     vf sum = nnd_load_first(out + c, count);
-    NND_UNROLL for (int r = 0; r < rows; r++) sum += x[r] * nnd_load_first(b + r * step + c, count);
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) sum += x[r] * nnd_load_first(b + r * step + c, count);
     nnd_store_first(out + c, sum, count);
   }
 }
@@ -260,16 +289,17 @@ NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, co
 
 NND_INLINE vi nnd_lanes_with(int bit) {
   vi mask;
-  NND_UNROLL for (int i = 0; i < NND_LANES; i++) mask[i] = i & bit ? -1 : 0;
+  NND_UNROLL
+  for (int i = 0; i < NND_LANES; i++) mask[i] = i & bit ? -1 : 0;
   return mask;
 }
 
 /* Lanes whose number has the bit `with` hold sums of pairs of y's lanes, the others of x's. */
-#define NND_DEFINE_FOLD(with)                                    \
-  NND_INLINE vf nnd_fold_##with(vf x, vf y) {                    \
-    const vi has = nnd_lanes_with(with);                         \
-    const vf other = nnd_select(has, x, y);                      \
-    return nnd_select(has, y, x) + NND_CROSS(other, with);       \
+#define NND_DEFINE_FOLD(with)                                                                                          \
+  NND_INLINE vf nnd_fold_##with(vf x, vf y) {                                                                          \
+    const vi has = nnd_lanes_with(with);                                                                               \
+    const vf other = nnd_select(has, x, y);                                                                            \
+    return nnd_select(has, y, x) + NND_CROSS(other, with);                                                             \
   }
 NND_DEFINE_FOLD(1)
 NND_DEFINE_FOLD(2)
@@ -297,40 +327,52 @@ NND_INLINE vf nnd_sums_of_lanes(const vf *x, int count) {
 /* Rows lie apart, and so do columns of the weights, both contiguous along k. */
 NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile *t) {
   vf sums[NND_DOT_ROWS][NND_DOT_COLUMNS], x[NND_DOT_ROWS], ended[NND_DOT_ROWS];
-  NND_UNROLL for (int r = 0; r < rows; r++)
-    NND_UNROLL for (int c = 0; c < columns; c++) sums[r][c] = nnd_splat(0.0f);
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) NND_UNROLL
+  for (int c = 0; c < columns; c++) sums[r][c] = nnd_splat(0.0f);
   nnd_size i = 0;
-  NND_NO_UNROLL for (; i + NND_LANES <= t->k; i += NND_LANES) {
-    NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load_any(t->in + r * t->in_row + i);
-    NND_UNROLL for (int c = 0; c < columns; c++) {
+  NND_NO_UNROLL
+  for (; i + NND_LANES <= t->k; i += NND_LANES) {
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) x[r] = nnd_load_any(t->in + r * t->in_row + i);
+    NND_UNROLL
+    for (int c = 0; c < columns; c++) {
       const vf w = nnd_load_any(t->weights + c * t->panel + i);
-      NND_UNROLL for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
     }
   }
   if (i < t->k) {
-    NND_UNROLL for (int r = 0; r < rows; r++) x[r] = nnd_load_first(t->in + r * t->in_row + i, t->k - i);
-    NND_UNROLL for (int c = 0; c < columns; c++) {
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) x[r] = nnd_load_first(t->in + r * t->in_row + i, t->k - i);
+    NND_UNROLL
+    for (int c = 0; c < columns; c++) {
       const vf w = nnd_load_first(t->weights + c * t->panel + i, t->k - i);
-      NND_UNROLL for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
     }
   }
   const vf bias = t->bias ? nnd_load_any(t->bias) : nnd_splat(0.0f);
-  NND_UNROLL for (int r = 0; r < rows; r++) ended[r] = nnd_sums_of_lanes(sums[r], columns) + bias;
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) ended[r] = nnd_sums_of_lanes(sums[r], columns) + bias;
   nnd_gemm_finish(t, rows, 1, ended);
 }
 
 #define NND_FITS(rows, vectors) ((rows) * (vectors) <= NND_ACCUMULATORS && (rows) <= NND_GEMM_ROWS)
 #define NND_EACH_ROW(X, ...)                                                                                           \
-  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)          \
-  X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)       \
-  X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(1, __VA_ARGS__)                                                                                                    \
+  X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)          \
+      X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__)  \
+          X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
-#define NND_DEFINE_WIDE(rows, name, panels, vectors)                                                 \
-  static void nnd_gemm_##name##_##rows(const struct nnd_gemm_tile *t) {                              \
-    if ((rows) == 1 && (panels) == 1) nnd_gemm_row(vectors, t);                                      \
-    else if (NND_FITS(rows, (panels) * (vectors))) nnd_gemm_wide(rows, panels, vectors, 0, t);       \
+#define NND_DEFINE_WIDE(rows, name, panels, vectors)                                                                   \
+  static void nnd_gemm_##name##_##rows(const struct nnd_gemm_tile *t) {                                                \
+    if ((rows) == 1 && (panels) == 1)                                                                                  \
+      nnd_gemm_row(vectors, t);                                                                                        \
+    else if (NND_FITS(rows, (panels) * (vectors)))                                                                     \
+      nnd_gemm_wide(rows, panels, vectors, 0, t);                                                                      \
   }
 #define NND_LISTED(rows, name, vectors) NND_FITS(rows, vectors) ? nnd_gemm_##name##_##rows : 0,
 
@@ -360,15 +402,15 @@ static const nnd_gemm_kernel nnd_gemm_two[15] = {0, NND_EACH_ROW(NND_LISTED, two
 static const nnd_gemm_kernel nnd_gemm_four[15] = {0, NND_EACH_ROW(NND_LISTED, four, 4 * NND_PANEL)};
 
 /* The same of one panel, which is packed on the way. */
-#define NND_DEFINE_PACKING(rows, vectors)                                                                    \
-  static void nnd_gemm_packing_##rows(const struct nnd_gemm_tile *t) {                                       \
-    if (NND_FITS(rows, vectors)) nnd_gemm_wide(rows, 1, vectors, 1, t);                                      \
+#define NND_DEFINE_PACKING(rows, vectors)                                                                              \
+  static void nnd_gemm_packing_##rows(const struct nnd_gemm_tile *t) {                                                 \
+    if (NND_FITS(rows, vectors)) nnd_gemm_wide(rows, 1, vectors, 1, t);                                                \
   }
 #define NND_LISTED_PACKING(rows, vectors) NND_FITS(rows, vectors) ? nnd_gemm_packing_##rows : 0,
 NND_EACH_ROW(NND_DEFINE_PACKING, NND_PANEL)
 static const nnd_gemm_kernel nnd_gemm_packing[15] = {0, NND_EACH_ROW(NND_LISTED_PACKING, NND_PANEL)};
 
-#define NND_DEFINE_DOTS(rows, columns) \
+#define NND_DEFINE_DOTS(rows, columns)                                                                                 \
   static void nnd_gemm_dots_##columns##_##rows(const struct nnd_gemm_tile *t) { nnd_gemm_dots(rows, columns, t); }
 #define NND_EACH_DOTS(X, columns) X(1, columns) X(2, columns) X(3, columns) X(4, columns)
 #define NND_LISTED_DOTS(rows, columns) nnd_gemm_dots_##columns##_##rows,
@@ -410,10 +452,12 @@ static void nnd_gemm_pack_panel(nnd_size k, nnd_size columns, const float *b, nn
     for (; k - done >= NND_LANES; done += NND_LANES)
       for (nnd_size c = 0; c < wide; c += NND_LANES) {
         vf rows[NND_LANES];
-        NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+        NND_UNROLL
+        for (int i = 0; i < NND_LANES; i++)
           rows[i] = c + i < columns ? nnd_load_any(b + (c + i) * b_column + done) : nnd_splat(0.0f);
         nnd_transpose(rows);
-        NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_store(to + (done + i) * wide + c, rows[i]);
+        NND_UNROLL
+        for (int i = 0; i < NND_LANES; i++) nnd_store(to + (done + i) * wide + c, rows[i]);
       }
   for (; done < k; done++) {
     for (nnd_size c = 0; c < columns; c++) to[done * wide + c] = b[done * b_step + c * b_column];
@@ -436,7 +480,8 @@ static void nnd_gemm_pack_tile(nnd_size rows, nnd_size k, const float *a, nnd_si
     const nnd_size count = nnd_min(NND_GEMM_K, k - i);
     const float *from = a;
     for (nnd_size r = 0; r < rows; r++, from += a_row, to += NND_GEMM_K) {
-      if (a_step == 1 && count == NND_GEMM_K) memcpy(to, from, NND_GEMM_K * sizeof(float));
+      if (a_step == 1 && count == NND_GEMM_K)
+        memcpy(to, from, NND_GEMM_K * sizeof(float));
       else
         for (nnd_size j = 0; j < count; j++) to[j] = from[j * a_step];
     }
@@ -496,11 +541,18 @@ static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_da
     const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row;
     const nnd_size columns = nnd_min(NND_DOT_COLUMNS, g->columns - column);
     const nnd_size at = row * g->columns + column;
-    const struct nnd_gemm_tile t = {.in = d->a + row * g->a_row, .in_row = g->a_row,
-                                    .weights = d->b + column * g->b_column, .panel = g->b_column, .k = g->inner,
-                                    .columns = columns, .bias = d->bias, .numbers = d->numbers,
-                                    .residual = d->residual ? d->residual + at : NULL, .out = d->out + at,
-                                    .out_row = g->columns, .end = &g->end};
+    const struct nnd_gemm_tile t = {.in = d->a + row * g->a_row,
+                                    .in_row = g->a_row,
+                                    .weights = d->b + column * g->b_column,
+                                    .panel = g->b_column,
+                                    .k = g->inner,
+                                    .columns = columns,
+                                    .bias = d->bias,
+                                    .numbers = d->numbers,
+                                    .residual = d->residual ? d->residual + at : NULL,
+                                    .out = d->out + at,
+                                    .out_row = g->columns,
+                                    .end = &g->end};
     nnd_gemm_some_dots[columns][rows](&t);
   }
 }
@@ -541,14 +593,22 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
     const int vectors = nnd_gemm_vectors(g->columns, panel);
     int wide = 1, packs = 0;
     if (g->b_kind != NND_B_TO_PACK && tiles == 1 && g->rows > 1) {
-      if (panel + 4 <= nnd_min(end, full) && nnd_gemm_four[most]) wide = 4;
-      else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most]) wide = 2;
+      if (panel + 4 <= nnd_min(end, full) && nnd_gemm_four[most])
+        wide = 4;
+      else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most])
+        wide = 2;
     }
-    struct nnd_gemm_tile t = {.in = in, .k = k, .columns = nnd_min(wide * NND_GEMM_COLUMNS, g->columns - column),
-                              .step = vectors * NND_LANES, .panel = g->inner * NND_GEMM_COLUMNS,
+    struct nnd_gemm_tile t = {.in = in,
+                              .k = k,
+                              .columns = nnd_min(wide * NND_GEMM_COLUMNS, g->columns - column),
+                              .step = vectors * NND_LANES,
+                              .panel = g->inner * NND_GEMM_COLUMNS,
                               .bias = d->bias ? d->bias + column : NULL,
-                              .numbers = d->numbers ? d->numbers + column : NULL, .out_row = g->columns,
-                              .adds = part > 0, .end = part + 1 < g->parts ? NULL : &g->end, .ahead = NND_GEMM_AHEAD};
+                              .numbers = d->numbers ? d->numbers + column : NULL,
+                              .out_row = g->columns,
+                              .adds = part > 0,
+                              .end = part + 1 < g->parts ? NULL : &g->end,
+                              .ahead = NND_GEMM_AHEAD};
     if (g->b_kind == NND_B_PANELS) {
       t.weights = d->b + column * g->inner + begin * t.step;
       t.next = (const char *)(t.weights + t.panel);

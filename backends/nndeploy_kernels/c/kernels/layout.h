@@ -20,17 +20,20 @@
 
 NND_INLINE void nnd_transpose(vf *rows) {
   vf a[16], b[16];
-  NND_UNROLL for (int i = 0; i < 16; i += 2) {
+  NND_UNROLL
+  for (int i = 0; i < 16; i += 2) {
     a[i] = NND_LOW(rows[i], rows[i + 1]);
     a[i + 1] = NND_HIGH(rows[i], rows[i + 1]);
   }
-  NND_UNROLL for (int i = 0; i < 16; i += 4) { /* quarter k of b[i + j]: column 4 * k + j of rows i to i + 3 */
+  NND_UNROLL
+  for (int i = 0; i < 16; i += 4) { /* quarter k of b[i + j]: column 4 * k + j of rows i to i + 3 */
     b[i] = NND_LOW_PAIRS(a[i], a[i + 2]);
     b[i + 1] = NND_HIGH_PAIRS(a[i], a[i + 2]);
     b[i + 2] = NND_LOW_PAIRS(a[i + 1], a[i + 3]);
     b[i + 3] = NND_HIGH_PAIRS(a[i + 1], a[i + 3]);
   }
-  NND_UNROLL for (int j = 0; j < 4; j++) {
+  NND_UNROLL
+  for (int j = 0; j < 4; j++) {
     const vf even = NND_EVEN_QUARTERS(b[j], b[4 + j]), even_below = NND_EVEN_QUARTERS(b[8 + j], b[12 + j]);
     const vf odd = NND_ODD_QUARTERS(b[j], b[4 + j]), odd_below = NND_ODD_QUARTERS(b[8 + j], b[12 + j]);
     rows[j] = NND_EVEN_QUARTERS(even, even_below);
@@ -49,13 +52,16 @@ NND_INLINE void nnd_transpose(vf *rows) {
 #endif
 
 NND_INLINE void nnd_transpose(vf *rows) {
-  NND_UNROLL for (int step = 1; step < NND_LANES; step *= 2) {
+  NND_UNROLL
+  for (int step = 1; step < NND_LANES; step *= 2) {
     vf next[NND_LANES];
-    NND_UNROLL for (int i = 0; i < NND_LANES / 2; i++) {
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES / 2; i++) {
       next[2 * i] = NND_INTERLEAVE_LOW(rows[i], rows[i + NND_LANES / 2]);
       next[2 * i + 1] = NND_INTERLEAVE_HIGH(rows[i], rows[i + NND_LANES / 2]);
     }
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = next[i];
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) rows[i] = next[i];
   }
 }
 #endif
@@ -65,10 +71,11 @@ NND_INLINE void nnd_blocked_run(nnd_size held, nnd_size pixels, nnd_size plane, 
   for (nnd_size begin = 0; pixels >= NND_LANES && begin < pixels; begin += NND_LANES) {
     const nnd_size pixel = nnd_min(begin, pixels - NND_LANES); /* the last vector may overlap the one before */
     vf rows[NND_LANES];
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
-      rows[i] = i < held ? nnd_load_any(from + i * plane + pixel) : nnd_splat(0.0f);
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) rows[i] = i < held ? nnd_load_any(from + i * plane + pixel) : nnd_splat(0.0f);
     nnd_transpose(rows);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) nnd_write(to + (pixel + i) * NND_LANES, rows[i]);
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) nnd_write(to + (pixel + i) * NND_LANES, rows[i]);
   }
   for (nnd_size pixel = 0; pixels < NND_LANES && pixel < pixels; pixel++)
     for (nnd_size i = 0; i < NND_LANES; i++)
@@ -81,12 +88,16 @@ NND_INLINE void nnd_plain_run(nnd_size held, nnd_size pixels, nnd_size plane, in
   for (nnd_size begin = 0; pixels >= NND_LANES && begin < pixels; begin += NND_LANES) {
     const nnd_size pixel = nnd_min(begin, pixels - NND_LANES);
     vf rows[NND_LANES];
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
     nnd_transpose(rows);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) {
       if (i >= held) continue;
-      if (stream) __builtin_nontemporal_store(rows[i], (vf *)(to + i * plane + pixel));
-      else nnd_store_any(to + i * plane + pixel, rows[i]);
+      if (stream)
+        __builtin_nontemporal_store(rows[i], (vf *)(to + i * plane + pixel));
+      else
+        nnd_store_any(to + i * plane + pixel, rows[i]);
     }
   }
   for (nnd_size pixel = 0; pixels < NND_LANES && pixel < pixels; pixel++)
@@ -109,8 +120,7 @@ NND_INLINE struct nnd_layout_run nnd_layout_run(const struct nnd_layout_step *t,
   const nnd_size blocks = nnd_blocks(t->channels), runs = nnd_ceil_div(t->pixels, NND_RUN);
   const nnd_size block = unit / runs, channel = block % blocks * NND_LANES, begin = unit % runs * NND_RUN;
   return (struct nnd_layout_run){block, nnd_min(NND_LANES, t->channels - channel),
-                                 block / blocks * t->channels + channel, begin,
-                                 nnd_min(t->pixels, begin + NND_RUN)};
+                                 block / blocks * t->channels + channel, begin, nnd_min(t->pixels, begin + NND_RUN)};
 }
 
 NND_INLINE void nnd_blocked_from_plain_step(const struct nnd_layout_step *t, nnd_elem *out, const float *in,

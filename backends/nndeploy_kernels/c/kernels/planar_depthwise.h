@@ -45,7 +45,8 @@ NND_INLINE void nnd_planar_row_of(struct nnd_planar_depthwise *s) {
 /* Zeros from lane `count` on. */
 NND_INLINE vf nnd_first_lanes(vf x, nnd_size count) {
   vi mask = {0};
-  NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) mask[lane] = lane < count ? -1 : 0;
+  NND_UNROLL
+  for (int lane = 0; lane < NND_LANES; lane++) mask[lane] = lane < count ? -1 : 0;
   NND_OPAQUE(mask);
   return (vf)((vi)x & mask);
 }
@@ -55,8 +56,10 @@ NND_INLINE vf nnd_first_lanes(vf x, nnd_size count) {
 NND_INLINE void nnd_planar_copy_columns(const struct nnd_planar_depthwise *s, int stride, nnd_size column,
                                         const float *row, const nnd_size *place, float *to) {
   vf loaded[2];
-  NND_UNROLL for (int i = 0; i < stride; i++) loaded[i] = nnd_load_any(row + column + i * NND_LANES);
-  NND_UNROLL for (int e = 0; e < stride; e++) {
+  NND_UNROLL
+  for (int i = 0; i < stride; i++) loaded[i] = nnd_load_any(row + column + i * NND_LANES);
+  NND_UNROLL
+  for (int e = 0; e < stride; e++) {
     const vf of_phase = stride == 1 ? loaded[0]
                         : e == 0    ? NND_EVERY_SECOND(loaded[0], loaded[1], 0)
                                     : NND_EVERY_SECOND(loaded[0], loaded[1], 1);
@@ -76,7 +79,8 @@ NND_INLINE void nnd_planar_copy(const struct nnd_planar_depthwise *s, int stride
   for (nnd_size y = from; y < to; y++, row += x.size, rows += x.stride * s->phase) {
     nnd_size column = 0;
     for (; column < whole; column += at_once) nnd_planar_copy_columns(s, stride, column, row, place, rows);
-    if (whole < x.size && behind - row >= whole + at_once) nnd_planar_copy_columns(s, stride, whole, row, place, rows);
+    if (whole < x.size && behind - row >= whole + at_once)
+      nnd_planar_copy_columns(s, stride, whole, row, place, rows);
     else
       for (; column < x.size; column++) rows[place[column % stride] + column / stride] = row[column];
   }
@@ -84,8 +88,10 @@ NND_INLINE void nnd_planar_copy(const struct nnd_planar_depthwise *s, int stride
 
 NND_INLINE void nnd_planar_copy_channel(const struct nnd_planar_depthwise *s, nnd_size from, nnd_size to,
                                         const float *plane, const float *behind, float *rows) {
-  if (s->x.stride == 1) nnd_planar_copy(s, 1, from, to, plane, behind, rows);
-  else if (s->x.stride == 2) nnd_planar_copy(s, 2, from, to, plane, behind, rows);
+  if (s->x.stride == 1)
+    nnd_planar_copy(s, 1, from, to, plane, behind, rows);
+  else if (s->x.stride == 2)
+    nnd_planar_copy(s, 2, from, to, plane, behind, rows);
   else
     for (nnd_size y = from; y < to; y++, rows += s->x.stride * s->phase)
       for (nnd_size column = 0; column < s->x.size; column++)
@@ -99,25 +105,32 @@ NND_INLINE void nnd_planar_tiles(const struct nnd_planar_depthwise *s, int kerne
   const nnd_size width = s->x.out_size, pitch = stride * s->phase, top = row * stride - s->y.pad;
   vf w[NND_PLANAR_TAPS * NND_PLANAR_TAPS]; /* stores could be to memory that is read */
   nnd_size places[NND_PLANAR_TAPS];
-  NND_UNROLL for (int tap = 0; tap < kernel * kernel; tap++) w[tap] = nnd_splat(weights[tap]);
-  NND_UNROLL for (int kx = 0; kx < kernel; kx++) places[kx] = s->places[kx];
+  NND_UNROLL
+  for (int tap = 0; tap < kernel * kernel; tap++) w[tap] = nnd_splat(weights[tap]);
+  NND_UNROLL
+  for (int kx = 0; kx < kernel; kx++) places[kx] = s->places[kx];
   for (nnd_size begin = 0; begin < width; begin += NND_LANES) {
     const nnd_size column = nnd_max(0, nnd_min(begin, width - NND_LANES));
     vf sums[NND_PLANAR_TILE];
-    NND_UNROLL for (int r = 0; r < count; r++) sums[r] = nnd_splat(bias);
-    NND_UNROLL for (int below = 0; below < (count - 1) * stride + kernel; below++) {
+    NND_UNROLL
+    for (int r = 0; r < count; r++) sums[r] = nnd_splat(bias);
+    NND_UNROLL
+    for (int below = 0; below < (count - 1) * stride + kernel; below++) {
       if (top + below < 0 || top + below >= s->y.size) continue;
       const float *from = rows + (top + below - held) * pitch + column;
-      NND_UNROLL for (int kx = 0; kx < kernel; kx++) {
+      NND_UNROLL
+      for (int kx = 0; kx < kernel; kx++) {
         const vf pixels = nnd_load_any(from + places[kx]);
-        NND_UNROLL for (int r = 0; r < count; r++) {
+        NND_UNROLL
+        for (int r = 0; r < count; r++) {
           const int ky = below - r * stride;
           if (ky >= 0 && ky < kernel) sums[r] += w[ky * kernel + kx] * pixels;
         }
       }
     }
     nnd_end_sums(&s->end, sums, count, 0, nnd_splat(number));
-    NND_UNROLL for (int r = 0; r < count; r++) nnd_store_any(out + r * width + column, sums[r]);
+    NND_UNROLL
+    for (int r = 0; r < count; r++) nnd_store_any(out + r * width + column, sums[r]);
   }
 }
 
@@ -158,10 +171,10 @@ static void nnd_planar_channel(const struct nnd_planar_depthwise *s, nnd_size co
                                const float *rows, const float *weights, float bias, float number, float *out) {
   const struct nnd_axis y = s->y, x = s->x;
   const int is_even = y.kernel == x.kernel && y.stride == x.stride && y.dilation == 1 && x.dilation == 1;
-#define NND_PLANAR_CASE(K, S)                                                                  \
-  if (is_even && x.kernel == K && x.stride == S) {                                             \
-    nnd_planar_rows(s, K, S, count, row, held, rows, weights, bias, number, out);              \
-    return;                                                                                    \
+#define NND_PLANAR_CASE(K, S)                                                                                          \
+  if (is_even && x.kernel == K && x.stride == S) {                                                                     \
+    nnd_planar_rows(s, K, S, count, row, held, rows, weights, bias, number, out);                                      \
+    return;                                                                                                            \
   }
   NND_PLANAR_CASE(3, 1)
   NND_PLANAR_CASE(3, 2)
@@ -184,8 +197,7 @@ static void nnd_planar_depthwise(const struct nnd_planar_depthwise *s, nnd_size 
   float *next = rows + s->copied;
   nnd_planar_copy_channel(s, from, to, in, behind, rows);
   for (nnd_size channel = 0; channel < s->channels; channel++) {
-    if (channel + 1 < s->channels)
-      nnd_planar_copy_channel(s, from, to, in + (channel + 1) * plane, behind, next);
+    if (channel + 1 < s->channels) nnd_planar_copy_channel(s, from, to, in + (channel + 1) * plane, behind, next);
     nnd_planar_channel(s, count, row, from, rows, weights + channel * taps, bias[channel],
                        s->end.number ? numbers[channel] : 0.0f, out + channel * s->out_plane);
     float *done = rows;

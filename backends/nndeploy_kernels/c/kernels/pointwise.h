@@ -2,8 +2,8 @@
  *
  * Pointwise (1 x 1) convolution on NCHWc: out[o][p] = end(bias[o] + sum_i weights[o][i] * in[i][p], residual[o][p]).
  *
- * Order: panel of weights by panel (a panel stays close), pixel tile by pixel tile inside. While a tile is computed, its
- * share of the next panel of weights and of the next window's input is prefetched.
+ * Order: panel of weights by panel (a panel stays close), pixel tile by pixel tile inside. While a tile is computed,
+ * its share of the next panel of weights and of the next window's input is prefetched.
  */
 #ifndef NND_POINTWISE_H
 #define NND_POINTWISE_H
@@ -39,10 +39,20 @@ NND_INLINE struct nnd_pointwise_data nnd_pointwise_at(const struct nnd_pointwise
 /* What the tiles of a panel have in common. */
 NND_INLINE struct nnd_tile_job nnd_pointwise_job(const struct nnd_pointwise *s, int sum, int vectors,
                                                  struct nnd_pointwise_data d) {
-  return (struct nnd_tile_job){.in = d.in, .in_plane = s->in_plane, .channels = s->in_channels, .rows = 1, .columns = 1,
-                               .weights = d.weights + s->channel * vectors * NND_LANES, .bias = d.bias,
-                               .numbers = d.numbers, .residual = d.residual, .out = d.out, .out_plane = s->out_plane,
-                               .end = &s->end, .sum = sum, .stream = s->stream && sum == NND_WHOLE};
+  return (struct nnd_tile_job){.in = d.in,
+                               .in_plane = s->in_plane,
+                               .channels = s->in_channels,
+                               .rows = 1,
+                               .columns = 1,
+                               .weights = d.weights + s->channel * vectors * NND_LANES,
+                               .bias = d.bias,
+                               .numbers = d.numbers,
+                               .residual = d.residual,
+                               .out = d.out,
+                               .out_plane = s->out_plane,
+                               .end = &s->end,
+                               .sum = sum,
+                               .stream = s->stream && sum == NND_WHOLE};
 }
 
 /* What each of `tiles` tiles of a panel fetches of the panel after it. */

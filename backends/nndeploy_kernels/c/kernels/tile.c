@@ -22,7 +22,8 @@ NND_INLINE vf nnd_joined_halves(vf low, vf high) {
 /* -1 in the upper lanes. The compiler must not know it: it would permute what a blend, or a load, does for nothing. */
 NND_INLINE vi nnd_upper_lanes(void) {
   vi mask = {0};
-  NND_UNROLL for (int lane = NND_LANES / 2; lane < NND_LANES; lane++) mask[lane] = -1;
+  NND_UNROLL
+  for (int lane = NND_LANES / 2; lane < NND_LANES; lane++) mask[lane] = -1;
   NND_OPAQUE(mask);
   return mask;
 }
@@ -45,8 +46,10 @@ NND_INLINE nnd_weights nnd_load_weights(const nnd_weight *from) { return *(const
 /* The channels from `in` on; the last one may have no neighbour, whose lane may hold anything. */
 NND_INLINE vf nnd_broadcast(const nnd_elem *in, int has_neighbour) {
   uint32_t pair;
-  if (has_neighbour) memcpy(&pair, in, sizeof pair);
-  else pair = *in;
+  if (has_neighbour)
+    memcpy(&pair, in, sizeof pair);
+  else
+    pair = *in;
   return (vf)(pair - (nnd_words){0});
 }
 NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) {
@@ -67,14 +70,18 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
 #define NND_MULTIPLY_TILE(t, sums, w, upper, X)                                                                        \
   {                                                                                                                    \
     const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t);                                                    \
-    NND_UNROLL for (int p = 0; !t.half && p < t.pixels; p++) {                                                         \
+    NND_UNROLL                                                                                                         \
+    for (int p = 0; !t.half && p < t.pixels; p++) {                                                                    \
       const vf x = X(p);                                                                                               \
-      NND_UNROLL for (int v = 0; v < whole; v++) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x); \
+      NND_UNROLL                                                                                                       \
+      for (int v = 0; v < whole; v++) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);            \
     }                                                                                                                  \
-    NND_UNROLL for (int pair = 0; pair < pairs; pair++) {                                                              \
+    NND_UNROLL                                                                                                         \
+    for (int pair = 0; pair < pairs; pair++) {                                                                         \
       const int p = 2 * pair, q = p + 1 < t.pixels ? p + 1 : p;                                                        \
       const vf x = X(p), y = q == p ? x : X(q);                                                                        \
-      NND_UNROLL for (int v = 0; v < whole; v++) {                                                                     \
+      NND_UNROLL                                                                                                       \
+      for (int v = 0; v < whole; v++) {                                                                                \
         sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);                                          \
         if (q != p) sums[q * whole + v] = nnd_multiply_add(sums[q * whole + v], w[v], y);                              \
       }                                                                                                                \
@@ -95,11 +102,15 @@ NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nn
 #if defined(__aarch64__) /* multiplies by one lane of a vector: the pixels are loaded once for four channels */
   if (count == NND_LANES && !t.half && way != NND_ANYWHERE) {
     vf x[NND_ACCUMULATORS];
-    NND_UNROLL for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * step);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) {
-      NND_UNROLL for (int v = 0; v < t.vectors; v++) {
+    NND_UNROLL
+    for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * step);
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) {
+      NND_UNROLL
+      for (int v = 0; v < t.vectors; v++) {
         const vf w = nnd_load(weights + (i * t.vectors + v) * NND_LANES);
-        NND_UNROLL for (int p = 0; p < t.pixels; p++) sums[p * t.vectors + v] += w * x[p][i];
+        NND_UNROLL
+        for (int p = 0; p < t.pixels; p++) sums[p * t.vectors + v] += w * x[p][i];
       }
     }
     return;
@@ -107,36 +118,44 @@ NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nn
 #endif
 #define NND_X(p) nnd_broadcast((way == NND_ANYWHERE ? at[p] : in + (p) * step) + i, i + 1 < count)
   nnd_size i = 0;
-  if (nnd_tile_is_small(t))
-    NND_NO_UNROLL for (; i + 1 < count; i++) {
-      nnd_weights w[4];
-      NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
-      NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
-      i++;
-      NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
-      NND_MULTIPLY_TILE(t, odd, w, upper, NND_X)
-    }
-  NND_NO_UNROLL for (; i < count; i += NND_GROUP) {
+  if (nnd_tile_is_small(t)) NND_NO_UNROLL
+  for (; i + 1 < count; i++) {
     nnd_weights w[4];
-    NND_UNROLL for (int v = 0; v < t.vectors; v++)
-      w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
+    NND_UNROLL
+    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
+    NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
+    i++;
+    NND_UNROLL
+    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
+    NND_MULTIPLY_TILE(t, odd, w, upper, NND_X)
+  }
+  NND_NO_UNROLL
+  for (; i < count; i += NND_GROUP) {
+    nnd_weights w[4];
+    NND_UNROLL
+    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
     NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
   }
 #undef NND_X
 }
 
 /* All taps and channels of planes, in floats. */
-NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const float *begin) {
+NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j,
+                                const float *begin) {
   const nnd_size step = way == NND_PLANES ? 1 : way == NND_PLANES_2 ? 2 : j->pixel_step;
   const nnd_size count = j->rows * j->columns * j->channels, *offsets = j->offsets;
   const float *weights = j->weights;
-  NND_NO_UNROLL for (nnd_size i = 0; i < count; i++, weights += t.vectors * NND_LANES) {
+  NND_NO_UNROLL
+  for (nnd_size i = 0; i < count; i++, weights += t.vectors * NND_LANES) {
     const float *in = begin + offsets[i];
     vf w[4];
-    NND_UNROLL for (int v = 0; v < t.vectors; v++) w[v] = nnd_load(weights + v * NND_LANES);
-    NND_UNROLL for (int p = 0; p < t.pixels; p++) {
+    NND_UNROLL
+    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load(weights + v * NND_LANES);
+    NND_UNROLL
+    for (int p = 0; p < t.pixels; p++) {
       const float x = in[p * step];
-      NND_UNROLL for (int v = 0; v < t.vectors; v++) sums[p * t.vectors + v] += w[v] * x;
+      NND_UNROLL
+      for (int v = 0; v < t.vectors; v++) sums[p * t.vectors + v] += w[v] * x;
     }
   }
 }
@@ -144,14 +163,16 @@ NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const stru
 /* What tile `tile` fetches of channel block `block`. */
 NND_INLINE void nnd_prefetch_block(const struct nnd_prefetch *fetch, nnd_size block, nnd_size tile) {
   const char *from = fetch->from + block * fetch->plane + tile * fetch->lines * NND_LINE_BYTES;
-  NND_NO_UNROLL for (int i = 0; i < fetch->lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
+  NND_NO_UNROLL
+  for (int i = 0; i < fetch->lines; i++) __builtin_prefetch(from + i * NND_LINE_BYTES, 0, 2);
 }
 
 /* All channels of one tap of NCHWc, where nothing is prefetched. */
 NND_INLINE void nnd_tile_channels(int way, struct nnd_tile t, vf *sums, vf *odd, const nnd_elem *in, nnd_size in_plane,
                                   const nnd_weight *weights, nnd_size channels) {
   const nnd_size of_block = NND_LANES * t.vectors * NND_LANES;
-  NND_NO_UNROLL for (; channels >= NND_LANES; channels -= NND_LANES, in += in_plane, weights += of_block)
+  NND_NO_UNROLL
+  for (; channels >= NND_LANES; channels -= NND_LANES, in += in_plane, weights += of_block)
     nnd_tile_block(way, t, sums, odd, NND_LANES, in, 0, weights);
   if (channels > 0) nnd_tile_block(way, t, sums, odd, channels, in, 0, weights);
 }
@@ -161,7 +182,8 @@ NND_INLINE void nnd_tile_fetching(struct nnd_tile t, vf *sums, vf *odd, const st
                                   const nnd_elem *in, nnd_size tile) {
   const nnd_weight *weights = j->weights;
   nnd_size left = j->channels;
-  NND_NO_UNROLL for (nnd_size block = 0; left > 0; block++, left -= NND_LANES) {
+  NND_NO_UNROLL
+  for (nnd_size block = 0; left > 0; block++, left -= NND_LANES) {
     nnd_prefetch_block(&j->next_weights, block, tile);
     nnd_prefetch_block(&j->next_input, block, tile);
     nnd_tile_block(NND_NEXT, t, sums, odd, nnd_min(left, NND_LANES), in, 0, weights);
@@ -184,17 +206,20 @@ NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, con
   }
   const nnd_elem *of_row = begin;
   const nnd_weight *row_weights = j->weights;
-  NND_NO_UNROLL for (nnd_size row = j->rows; row > 0; row--, of_row += j->row_step, row_weights += j->row_weights) {
+  NND_NO_UNROLL
+  for (nnd_size row = j->rows; row > 0; row--, of_row += j->row_step, row_weights += j->row_weights) {
     const nnd_elem *in = of_row;
     const nnd_weight *weights = row_weights;
-    NND_NO_UNROLL for (nnd_size left = j->channels; left > 0; left -= NND_LANES, in += j->in_plane, weights += of_block) {
+    NND_NO_UNROLL
+    for (nnd_size left = j->channels; left > 0; left -= NND_LANES, in += j->in_plane, weights += of_block) {
       const nnd_size count = nnd_min(left, NND_LANES), column_step = j->column_step, tap_weights = j->tap_weights;
       const nnd_elem *from = in;
       const nnd_weight *of_tap = weights;
-      NND_NO_UNROLL for (nnd_size column = j->columns; column > 0; column--, from += column_step, of_tap += tap_weights) {
+      NND_NO_UNROLL
+      for (nnd_size column = j->columns; column > 0; column--, from += column_step, of_tap += tap_weights) {
         const nnd_elem *at[NND_MOST_PIXELS];
-        if (way == NND_ANYWHERE)
-          NND_UNROLL for (int p = 0; p < t.pixels; p++) at[p] = from + p * j->pixel_step * NND_LANES;
+        if (way == NND_ANYWHERE) NND_UNROLL
+        for (int p = 0; p < t.pixels; p++) at[p] = from + p * j->pixel_step * NND_LANES;
         nnd_tile_block(way, t, sums, odd, count, from, at, of_tap);
       }
     }
@@ -204,36 +229,42 @@ NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, con
 /* What a tile's sums begin with: the bias, or what earlier parts have left in the output. */
 NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const nnd_elem *out) {
   const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t), from_bias = j->sum & NND_FIRST;
-  NND_UNROLL for (int v = 0; v < whole; v++)
-    NND_UNROLL for (int p = 0; p < t.pixels; p++)
-      sums[p * whole + v] =
-          from_bias ? nnd_load(j->bias + v * NND_LANES) : nnd_read(out + v * j->out_plane + p * NND_LANES);
-  NND_UNROLL for (int pair = 0; pair < pairs; pair++) {
+  NND_UNROLL
+  for (int v = 0; v < whole; v++) NND_UNROLL
+  for (int p = 0; p < t.pixels; p++)
+    sums[p * whole + v] =
+        from_bias ? nnd_load(j->bias + v * NND_LANES) : nnd_read(out + v * j->out_plane + p * NND_LANES);
+  NND_UNROLL
+  for (int pair = 0; pair < pairs; pair++) {
     const int p = 2 * pair, second = p + 1 < t.pixels ? p + 1 : p;
-    const vf x = from_bias ? nnd_load(j->bias + whole * NND_LANES) : nnd_read(out + whole * j->out_plane + p * NND_LANES);
+    const vf x =
+        from_bias ? nnd_load(j->bias + whole * NND_LANES) : nnd_read(out + whole * j->out_plane + p * NND_LANES);
     const vf y = from_bias ? x : nnd_read(out + whole * j->out_plane + second * NND_LANES);
     sums[t.pixels * whole + pair] = nnd_joined_halves(x, y);
   }
 }
 
 /* Ends the sums and stores them; of halves, the upper lanes hold anything then. */
-NND_INLINE void nnd_store_tile(int way, struct nnd_tile t, const vf *sums, const struct nnd_tile_job *j, const nnd_elem *residual,
-                               nnd_elem *out) {
+NND_INLINE void nnd_store_tile(int way, struct nnd_tile t, const vf *sums, const struct nnd_tile_job *j,
+                               const nnd_elem *residual, nnd_elem *out) {
   const int whole = nnd_tile_whole(t);
   const nnd_size pixel = nnd_out_pixel(way, j);
-  NND_UNROLL for (int v = 0; v < t.vectors; v++) {
+  NND_UNROLL
+  for (int v = 0; v < t.vectors; v++) {
     vf run[NND_MOST_PIXELS];
-    NND_UNROLL for (int p = 0; p < t.pixels; p++) {
-      if (v < whole) run[p] = sums[p * whole + v];
-      else run[p] = p % 2 ? nnd_upper_half(sums[t.pixels * whole + p / 2]) : sums[t.pixels * whole + p / 2];
+    NND_UNROLL
+    for (int p = 0; p < t.pixels; p++) {
+      if (v < whole)
+        run[p] = sums[p * whole + v];
+      else
+        run[p] = p % 2 ? nnd_upper_half(sums[t.pixels * whole + p / 2]) : sums[t.pixels * whole + p / 2];
     }
     const nnd_size at = v * j->out_plane;
-    if (j->sum & NND_LAST)
-      nnd_end_sums(j->end, run, t.pixels, residual + at, nnd_end_number(j->end, j->numbers, v));
-    if (j->stream)
-      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_stream(out + at + p * pixel, run[p]);
-    else
-      NND_UNROLL for (int p = 0; p < t.pixels; p++) nnd_write(out + at + p * pixel, run[p]);
+    if (j->sum & NND_LAST) nnd_end_sums(j->end, run, t.pixels, residual + at, nnd_end_number(j->end, j->numbers, v));
+    if (j->stream) NND_UNROLL
+    for (int p = 0; p < t.pixels; p++) nnd_stream(out + at + p * pixel, run[p]);
+    else NND_UNROLL
+    for (int p = 0; p < t.pixels; p++) nnd_write(out + at + p * pixel, run[p]);
   }
 }
 
@@ -242,15 +273,19 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
   for (nnd_size tile = 0; tile < j->count; tile++) {
     vf sums[NND_ACCUMULATORS], odd[NND_ACCUMULATORS];
     nnd_elem *out = j->out + tile * t.pixels * nnd_out_pixel(way, j);
-    const nnd_elem *residual = j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out; /* read where it is one */
+    const nnd_elem *residual =
+        j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out; /* read where it is one */
     const char *in = (const char *)j->in + tile * of_tile;
     nnd_first_sums(t, sums, j, out);
-    if (way >= NND_PLANES) nnd_tile_planes(way, t, sums, j, (const float *)in);
+    if (way >= NND_PLANES)
+      nnd_tile_planes(way, t, sums, j, (const float *)in);
     else {
       const int sets = nnd_tile_is_small(t) ? t.pixels * t.vectors : 0;
-      NND_UNROLL for (int i = 0; i < sets; i++) odd[i] = nnd_splat(0.0f);
+      NND_UNROLL
+      for (int i = 0; i < sets; i++) odd[i] = nnd_splat(0.0f);
       nnd_tile_taps(way, t, sums, odd, j, (const nnd_elem *)in, tile);
-      NND_UNROLL for (int i = 0; i < sets; i++) sums[i] += odd[i];
+      NND_UNROLL
+      for (int i = 0; i < sets; i++) sums[i] += odd[i];
     }
     nnd_store_tile(way, t, sums, j, residual, out);
   }
@@ -258,57 +293,59 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
 
 /* The list: X(pixels, vectors, half). */
 #if NND_LANES == 16
-#define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0)      \
-  X(11, 1, 0) X(12, 1, 0) X(13, 1, 0) X(14, 1, 0) X(15, 1, 0) X(16, 1, 0) X(17, 1, 0) X(18, 1, 0) X(19, 1, 0)         \
-  X(20, 1, 0) X(21, 1, 0) X(22, 1, 0) X(23, 1, 0) X(24, 1, 0) X(25, 1, 0) X(26, 1, 0) X(27, 1, 0) X(28, 1, 0)         \
-  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0)      \
-  X(11, 2, 0) X(12, 2, 0) X(13, 2, 0) X(14, 2, 0)                                                                     \
-  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
-#define NND_HALF_LIST(X)                                                                                              \
-  X(1, 1, 1) X(2, 1, 1) X(4, 1, 1) X(6, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(28, 1, 1)  \
-  X(32, 1, 1) X(36, 1, 1) X(40, 1, 1) X(44, 1, 1) X(48, 1, 1) X(54, 1, 1)                                             \
-  X(1, 2, 1) X(2, 2, 1) X(3, 2, 1) X(4, 2, 1) X(5, 2, 1) X(6, 2, 1) X(7, 2, 1) X(8, 2, 1) X(9, 2, 1) X(10, 2, 1)      \
-  X(11, 2, 1) X(12, 2, 1) X(13, 2, 1) X(14, 2, 1) X(15, 2, 1) X(16, 2, 1) X(17, 2, 1) X(18, 2, 1)                     \
-  X(1, 3, 1) X(2, 3, 1) X(3, 3, 1) X(4, 3, 1) X(5, 3, 1) X(6, 3, 1) X(7, 3, 1) X(8, 3, 1) X(9, 3, 1) X(10, 3, 1)
+#define NND_TILE_LIST(X)                                                                                               \
+  X(1, 1, 0)                                                                                                           \
+  X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0)      \
+      X(12, 1, 0) X(13, 1, 0) X(14, 1, 0) X(15, 1, 0) X(16, 1, 0) X(17, 1, 0) X(18, 1, 0) X(19, 1, 0) X(20, 1, 0)      \
+          X(21, 1, 0) X(22, 1, 0) X(23, 1, 0) X(24, 1, 0) X(25, 1, 0) X(26, 1, 0) X(27, 1, 0) X(28, 1, 0) X(1, 2, 0)   \
+              X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0)      \
+                  X(11, 2, 0) X(12, 2, 0) X(13, 2, 0) X(14, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)          \
+                      X(5, 3, 0) X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
+#define NND_HALF_LIST(X)                                                                                               \
+  X(1, 1, 1)                                                                                                           \
+  X(2, 1, 1) X(4, 1, 1) X(6, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(28, 1, 1) X(32, 1, 1)  \
+      X(36, 1, 1) X(40, 1, 1) X(44, 1, 1) X(48, 1, 1) X(54, 1, 1) X(1, 2, 1) X(2, 2, 1) X(3, 2, 1) X(4, 2, 1)          \
+          X(5, 2, 1) X(6, 2, 1) X(7, 2, 1) X(8, 2, 1) X(9, 2, 1) X(10, 2, 1) X(11, 2, 1) X(12, 2, 1) X(13, 2, 1)       \
+              X(14, 2, 1) X(15, 2, 1) X(16, 2, 1) X(17, 2, 1) X(18, 2, 1) X(1, 3, 1) X(2, 3, 1) X(3, 3, 1) X(4, 3, 1)  \
+                  X(5, 3, 1) X(6, 3, 1) X(7, 3, 1) X(8, 3, 1) X(9, 3, 1) X(10, 3, 1)
 #elif NND_LANES == 8
-#define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0)      \
-  X(11, 1, 0) X(12, 1, 0)                                                                                             \
-  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)                                                   \
-  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
-#define NND_HALF_LIST(X)                                                                                              \
-  X(1, 1, 1) X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(22, 1, 1)                                                \
-  X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1)                                                                         \
-  X(1, 3, 1) X(2, 3, 1) X(4, 3, 1)
+#define NND_TILE_LIST(X)                                                                                               \
+  X(1, 1, 0)                                                                                                           \
+  X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0)      \
+      X(12, 1, 0) X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0)   \
+          X(4, 3, 0)
+#define NND_HALF_LIST(X)                                                                                               \
+  X(1, 1, 1)                                                                                                           \
+  X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(22, 1, 1) X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1) X(1, 3, 1)     \
+      X(2, 3, 1) X(4, 3, 1)
 #elif NND_PANEL == 2
-#define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(12, 1, 0)                                                  \
-  X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)                                                   \
-  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
+#define NND_TILE_LIST(X)                                                                                               \
+  X(1, 1, 0)                                                                                                           \
+  X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(12, 1, 0) X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0)       \
+      X(6, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
 #define NND_HALF_LIST(X)
 #else
-#define NND_TILE_LIST(X)                                                                                              \
-  X(1, 1, 0) X(2, 1, 0) X(4, 1, 0) X(8, 1, 0) X(12, 1, 0) X(16, 1, 0) X(20, 1, 0)                                     \
-  X(1, 2, 0) X(2, 2, 0) X(4, 2, 0) X(6, 2, 0) X(8, 2, 0) X(10, 2, 0)                                                  \
-  X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0)                                                   \
-  X(1, 4, 0) X(2, 4, 0) X(3, 4, 0) X(4, 4, 0) X(5, 4, 0)
+#define NND_TILE_LIST(X)                                                                                               \
+  X(1, 1, 0)                                                                                                           \
+  X(2, 1, 0) X(4, 1, 0) X(8, 1, 0) X(12, 1, 0) X(16, 1, 0) X(20, 1, 0) X(1, 2, 0) X(2, 2, 0) X(4, 2, 0) X(6, 2, 0)     \
+      X(8, 2, 0) X(10, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(1, 4, 0) X(2, 4, 0)   \
+          X(3, 4, 0) X(4, 4, 0) X(5, 4, 0)
 #define NND_HALF_LIST(X)
 #endif
 
 /* This file is compiled once for each way. */
 #define NND_JOINED_(a, b, c, d) nnd_tile_##a##_##b##_##c##_##d
 #define NND_TILE_NAME(way, pixels, vectors, half) NND_JOINED_(way, pixels, vectors, half)
-#define NND_ONE_TILE(pixels, vectors, half)                                                                   \
-  static __attribute__((noinline)) void NND_TILE_NAME(NND_WAY, pixels, vectors, half)(const struct nnd_tile_job *j) { \
-    nnd_tile_run(NND_WAY, (struct nnd_tile){pixels, vectors, half}, j);                                       \
+#define NND_ONE_TILE(pixels, vectors, half)                                                                            \
+  static __attribute__((noinline)) void NND_TILE_NAME(NND_WAY, pixels, vectors, half)(const struct nnd_tile_job *j) {  \
+    nnd_tile_run(NND_WAY, (struct nnd_tile){pixels, vectors, half}, j);                                                \
   }
 NND_TILE_LIST(NND_ONE_TILE)
 #if NND_WAY < 4 /* planes have no vectors to take two pixels from at once */
 NND_HALF_LIST(NND_ONE_TILE)
 #endif
 
-#define NND_REGISTER(pixels, vectors, half) \
+#define NND_REGISTER(pixels, vectors, half)                                                                            \
   nnd_tiles[NND_WAY][vectors - 1][half][pixels] = NND_TILE_NAME(NND_WAY, pixels, vectors, half);
 #define NND_CONSTRUCTOR_(way) nnd_tiles_of_way_##way
 #define NND_CONSTRUCTOR(way) NND_CONSTRUCTOR_(way)

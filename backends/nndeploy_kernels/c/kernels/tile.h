@@ -6,8 +6,8 @@
  *
  * P pixels x V vectors, P * V <= NND_ACCUMULATORS: every input channel costs V loads of weights and P broadcasts for
  * P * V multiply-adds, so with 14 x 2 the multipliers are the limit. P, V and the way from pixel to pixel are compiled
- * in; sizes, strides, taps and ends are arguments. Where at most half of the last vector are output channels (24 of 32),
- * two pixels share a vector of sums there: its weights are there twice, and halves of two broadcasts meet them.
+ * in; sizes, strides, taps and ends are arguments. Where at most half of the last vector are output channels (24 of
+ * 32), two pixels share a vector of sums there: its weights are there twice, and halves of two broadcasts meet them.
  *
  * Weights: panels of NND_PANEL vectors, one after the other, each [rows of taps][columns][channels / NND_GROUP][vectors
  * of the panel][c][NND_GROUP].
@@ -35,22 +35,22 @@ enum nnd_sum { NND_WHOLE = 3, NND_FIRST = 1, NND_MIDDLE = 0, NND_LAST = 2 };
 
 /* Some tiles, side by side. */
 struct nnd_tile_job {
-  nnd_size count;                     /* of tiles */
-  const void *in;                     /* the first pixel's first tap */
-  nnd_size in_plane;                  /* elements from one channel block to the next */
-  nnd_size channels;                  /* to sum over */
-  nnd_size rows, columns;             /* taps */
-  nnd_size row_step, column_step;     /* elements of the input from one to the next */
-  const nnd_size *offsets;            /* of planes: where each channel of each tap lies, from `in` on */
-  const void *weights;                /* of the first tap */
-  nnd_size row_weights, tap_weights;  /* elements from row to row of taps, and from tap to tap */
-  const float *bias, *numbers;        /* of the first vector */
-  const nnd_elem *residual;           /* laid out like the output */
+  nnd_size count;                    /* of tiles */
+  const void *in;                    /* the first pixel's first tap */
+  nnd_size in_plane;                 /* elements from one channel block to the next */
+  nnd_size channels;                 /* to sum over */
+  nnd_size rows, columns;            /* taps */
+  nnd_size row_step, column_step;    /* elements of the input from one to the next */
+  const nnd_size *offsets;           /* of planes: where each channel of each tap lies, from `in` on */
+  const void *weights;               /* of the first tap */
+  nnd_size row_weights, tap_weights; /* elements from row to row of taps, and from tap to tap */
+  const float *bias, *numbers;       /* of the first vector */
+  const nnd_elem *residual;          /* laid out like the output */
   nnd_elem *out;
   nnd_size out_plane;
   const struct nnd_end *end;
-  int sum;    /* enum nnd_sum */
-  int stream; /* store past the caches */
+  int sum;             /* enum nnd_sum */
+  int stream;          /* store past the caches */
   nnd_size out_step;   /* NND_SPREAD: pixels of the output from one to the next */
   nnd_size pixel_step; /* NND_ANYWHERE and NND_PLANES_ANY: pixels from one to the next */
   struct nnd_prefetch next_weights, next_input;
@@ -75,8 +75,8 @@ extern uint8_t nnd_larger_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 
 extern uint8_t nnd_smaller_tile[NND_WAYS][NND_MOST_VECTORS][2][NND_MOST_PIXELS + 1];
 
 /* How `pixels` pixels in a row are cut into `count` tiles: `large` of `each` + 1 pixels and the others of `each` where
- * there are kernels of both; else all of `each`, and what is left goes to smaller ones, of which the last overlaps the one
- * before. `exact`: no pixel may be met twice, for sums are taken in parts. */
+ * there are kernels of both; else all of `each`, and what is left goes to smaller ones, of which the last overlaps
+ * the one before. `exact`: no pixel may be met twice, for sums are taken in parts. */
 struct nnd_cut {
   nnd_size pixels, count, large;
   int each, exact;
@@ -84,8 +84,10 @@ struct nnd_cut {
 
 NND_INLINE struct nnd_cut nnd_cut_of(int way, int vectors, int half, nnd_size pixels, int exact) {
   const nnd_tile_kernel *kernels = nnd_tiles[way][vectors - 1][half];
-  const nnd_size count = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half)), small = pixels / count, large = pixels % count;
-  if (kernels[small] && (large == 0 || kernels[small + 1])) return (struct nnd_cut){pixels, count, large, (int)small, exact};
+  const nnd_size count = nnd_ceil_div(pixels, nnd_tile_pixels(vectors, half)), small = pixels / count,
+                 large = pixels % count;
+  if (kernels[small] && (large == 0 || kernels[small + 1]))
+    return (struct nnd_cut){pixels, count, large, (int)small, exact};
   const uint8_t *smaller = nnd_smaller_tile[way][vectors - 1][half], *larger = nnd_larger_tile[way][vectors - 1][half];
   const int each = exact || larger[small + (large > 0)] > pixels ? smaller[nnd_min(pixels, NND_MOST_PIXELS)]
                                                                  : larger[small + (large > 0)];
@@ -122,7 +124,8 @@ NND_INLINE void nnd_move_job(struct nnd_tile_job *job, int way, nnd_size pixels,
 }
 
 /* Runs `count` tiles of `each` pixels and moves the job behind them. */
-NND_INLINE void nnd_run_tiles(const nnd_tile_kernel *kernels, int way, nnd_size count, int each, struct nnd_tile_job *job) {
+NND_INLINE void nnd_run_tiles(const nnd_tile_kernel *kernels, int way, nnd_size count, int each,
+                              struct nnd_tile_job *job) {
   if (count == 0) return;
   job->count = count;
   kernels[each](job);

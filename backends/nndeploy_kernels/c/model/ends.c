@@ -34,9 +34,12 @@ static struct nnd_form nnd_shifted(struct nnd_form form, float by) {
 }
 
 static struct nnd_form nnd_scaled(struct nnd_form form, float by) {
-  if (form.kind == NND_FORM_GATED) form.factor *= by;
-  else if (form.kind == NND_FORM_LINE && by > 0.0f) form.scale *= by, form.shift *= by, form.low *= by, form.high *= by;
-  else return (struct nnd_form){0};
+  if (form.kind == NND_FORM_GATED)
+    form.factor *= by;
+  else if (form.kind == NND_FORM_LINE && by > 0.0f)
+    form.scale *= by, form.shift *= by, form.low *= by, form.high *= by;
+  else
+    return (struct nnd_form){0};
   return form;
 }
 
@@ -75,11 +78,15 @@ static struct nnd_form nnd_form_after(const struct nnd_instruction *one, const s
   switch (one->operator_) {
     case NND_OP_RELU: return nnd_bounded(*a, 0.0f, nnd_infinity);
     case NND_OP_HARDSWISH: return nnd_gated(a, nnd_bounded(nnd_shifted(nnd_scaled(*a, 1.0f / 6.0f), 0.5f), 0.0f, 1.0f));
-    case NND_OP_ADD: case NND_OP_MUL: case NND_OP_MAX: case NND_OP_MIN: {
+    case NND_OP_ADD:
+    case NND_OP_MUL:
+    case NND_OP_MAX:
+    case NND_OP_MIN: {
       const int is_swapped = a->kind == NND_FORM_CONSTANT || a->kind == NND_FORM_RESIDUAL;
       return is_swapped ? nnd_joined(one->operator_, b, a) : nnd_joined(one->operator_, a, b);
     }
-    case NND_OP_SUB: case NND_OP_DIV: return nnd_joined(one->operator_, a, b);
+    case NND_OP_SUB:
+    case NND_OP_DIV: return nnd_joined(one->operator_, a, b);
     default: return (struct nnd_form){0};
   }
 }
@@ -98,9 +105,16 @@ struct nnd_end nnd_end_of_program(const struct nnd_program *program) {
   struct nnd_end end = {.kind = NND_END_PROGRAM, .program = program};
   if (!is_number || (found->kind != NND_FORM_LINE && found->kind != NND_FORM_GATED)) return end;
   const int is_line = found->scale != 1.0f || found->shift != 0.0f;
-  end = (struct nnd_end){.kind = NND_END_LINE, .adds = found->adds, .low = found->low, .high = found->high,
-                         .scale = found->scale, .shift = found->shift, .factor = found->factor};
-  if (found->kind == NND_FORM_GATED) end.kind = NND_END_GATED;
-  else if (!is_line) end.kind = nnd_is_sum(found) ? NND_END_PLAIN : NND_END_BOUNDED;
+  end = (struct nnd_end){.kind = NND_END_LINE,
+                         .adds = found->adds,
+                         .low = found->low,
+                         .high = found->high,
+                         .scale = found->scale,
+                         .shift = found->shift,
+                         .factor = found->factor};
+  if (found->kind == NND_FORM_GATED)
+    end.kind = NND_END_GATED;
+  else if (!is_line)
+    end.kind = nnd_is_sum(found) ? NND_END_PLAIN : NND_END_BOUNDED;
   return end;
 }

@@ -39,8 +39,16 @@ struct nnd_message {
 /* Keeps a message; returns 0. */
 int nnd_fail(struct nnd_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-enum nnd_size_kind { NND_SIZE_CONSTANT, NND_SIZE_SYMBOL, NND_SIZE_ADD, NND_SIZE_MULTIPLY, NND_SIZE_DIVIDE, NND_SIZE_MIN,
-                     NND_SIZE_MAX, NND_NUM_SIZE_KINDS };
+enum nnd_size_kind {
+  NND_SIZE_CONSTANT,
+  NND_SIZE_SYMBOL,
+  NND_SIZE_ADD,
+  NND_SIZE_MULTIPLY,
+  NND_SIZE_DIVIDE,
+  NND_SIZE_MIN,
+  NND_SIZE_MAX,
+  NND_NUM_SIZE_KINDS
+};
 
 /* A size: of numbers of earlier sizes `a` and `b`; of a constant or a symbol `a` is the number itself. */
 struct nnd_size_rule {
@@ -85,7 +93,8 @@ struct nnd_model {
   struct nnd_memory memory, packed;
   struct nnd_options options;
   int64_t *words;
-  nnd_size num_symbols, num_rules, num_values, num_tensors, num_inputs, num_outputs, num_weights, num_programs, num_steps;
+  nnd_size num_symbols, num_rules, num_values, num_tensors, num_inputs, num_outputs, num_weights, num_programs,
+      num_steps;
   struct nnd_size_rule *rules;
   struct nnd_value *values;
   struct nnd_tensor *tensors;
@@ -119,7 +128,7 @@ struct nnd_shape {
 struct nnd_table {
   const struct nnd_model *model;
   struct nnd_memory memory;
-  struct nnd_shape *shapes; /* of the model's tensors */
+  struct nnd_shape *shapes;  /* of the model's tensors */
   nnd_size *sizes, *offsets; /* of the model's rules; of its values in the arena */
   nnd_size arena_bytes, scratch_bytes;
   struct nnd_instance *instances;
@@ -154,18 +163,20 @@ struct nnd_op {
 
 extern const struct nnd_op *const nnd_ops[];
 
-/* What operators ask for while they are opened; each keeps a message and returns what does no harm where it is not there. */
+/* What operators ask for while they are opened; each keeps a message and returns what does no harm where it is not
+ * there. */
 int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);   /* the next word, between two bounds */
-int nnd_read_tensor(struct nnd_opener *o);                          /* a tensor that the step reads */
-int nnd_write_tensor(struct nnd_opener *o);                         /* the tensor that it writes */
-int nnd_seen_tensor(struct nnd_opener *o);                          /* one that has no memory, or is told elsewhere */
+int nnd_read_tensor(struct nnd_opener *o);                           /* a tensor that the step reads */
+int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor that it writes */
+int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */
-const struct nnd_program *nnd_read_program(struct nnd_opener *o);    /* null where the word is -1 */
+const struct nnd_program *nnd_read_program(struct nnd_opener *o);                    /* null where the word is -1 */
 nnd_size nnd_read_rule(struct nnd_opener *o);
 void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
 void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);
-struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *program, int has_residual, int has_number);
+struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *program, int has_residual,
+                          int has_number);
 
 /* What they ask for while an instance is made. */
 const struct nnd_shape *nnd_shape_of(const struct nnd_maker *m, int tensor);

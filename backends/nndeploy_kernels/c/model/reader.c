@@ -67,8 +67,10 @@ static void nnd_read_weights(struct nnd_reader *r, struct nnd_model *model, cons
     one->count = 1;
     for (int axis = 0; axis < one->rank; axis++) {
       one->sizes[axis] = nnd_next(r, 1, num_bytes, "the size of a weight");
-      if (one->count > num_bytes / one->sizes[axis]) nnd_fail(r->message, "weight %lld is too large", (long long)i);
-      else one->count *= one->sizes[axis];
+      if (one->count > num_bytes / one->sizes[axis])
+        nnd_fail(r->message, "weight %lld is too large", (long long)i);
+      else
+        one->count *= one->sizes[axis];
     }
     const nnd_size each = nnd_element_bytes[one->element];
     if (offset % each || one->count > (num_bytes - offset) / each)
@@ -158,8 +160,10 @@ static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
     one->operator_ = (uint8_t)nnd_next(r, 0, NND_NUM_OPERATORS - 1, "an operator");
     one->to = (uint8_t)nnd_next(r, NND_FIRST_RESULT, NND_FIRST_CONSTANT - 1, "the result of an instruction");
     for (int k = 0; k < 3; k++) {
-      if (k < nnd_num_sources[one->operator_]) one->source[k] = (uint8_t)nnd_read_source(r, p, made, num_constants);
-      else one->source[k] = (uint8_t)nnd_next(r, 0, 0, "a source that is not read");
+      if (k < nnd_num_sources[one->operator_])
+        one->source[k] = (uint8_t)nnd_read_source(r, p, made, num_constants);
+      else
+        one->source[k] = (uint8_t)nnd_next(r, 0, 0, "a source that is not read");
     }
     made |= (uint32_t)1 << one->to;
   }
@@ -186,8 +190,10 @@ static const char **nnd_read_texts(struct nnd_reader *r, struct nnd_model *model
       break;
     }
     char *text = nnd_memory_take(&model->memory, num_bytes + 1);
-    if (!text) nnd_fail(r->message, "no memory for a text");
-    else memcpy(text, r->words + r->at, (size_t)num_bytes);
+    if (!text)
+      nnd_fail(r->message, "no memory for a text");
+    else
+      memcpy(text, r->words + r->at, (size_t)num_bytes);
     texts[i] = text;
     r->at += num_words;
   }
@@ -204,7 +210,8 @@ static void nnd_read_steps(struct nnd_reader *r, struct nnd_model *model, const 
   model->steps = nnd_table_of(r, model, &model->num_steps, sizeof *model->steps, "steps");
   for (nnd_size i = 0; i < model->num_steps && !r->message->failed; i++) {
     struct nnd_step *step = &model->steps[i];
-    const nnd_size name = nnd_next(r, 0, num_texts - 1, "an operator's name"), label = nnd_next(r, 0, num_texts - 1, "a label");
+    const nnd_size name = nnd_next(r, 0, num_texts - 1, "an operator's name"),
+                   label = nnd_next(r, 0, num_texts - 1, "a label");
     step->num_words = nnd_next(r, 0, NND_MOST_COUNT, "the words of a step");
     if (r->message->failed) return;
     if (step->num_words > r->count - r->at) {
@@ -274,8 +281,10 @@ struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const voi
   }
   model->options = *options;
   model->words = nnd_memory_take(&model->memory, plan_bytes); /* a copy: what was checked must not change */
-  if (!model->words) nnd_fail(&message, "no memory for a plan of %lld bytes", (long long)plan_bytes);
-  else memcpy(model->words, plan, (size_t)plan_bytes);
+  if (!model->words)
+    nnd_fail(&message, "no memory for a plan of %lld bytes", (long long)plan_bytes);
+  else
+    memcpy(model->words, plan, (size_t)plan_bytes);
   struct nnd_reader reader = {model->words, plan_bytes / 8, 0, &message};
   if (!message.failed) nnd_read_plan(&reader, model, weights, weights_bytes);
   if (!message.failed) return model;
@@ -303,7 +312,8 @@ int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high) {
   const int64_t word = step->words[o->at++];
   if (word < low || word > high)
     return nnd_fail(o->message, "step %lld (%.60s) has %lld as word %lld", number, step->op->name, (long long)word,
-                    (long long)o->at - 1) + low;
+                    (long long)o->at - 1) +
+           low;
   return word;
 }
 
@@ -316,9 +326,12 @@ int nnd_read_tensor(struct nnd_opener *o) {
   if (o->message->failed) return tensor;
   const nnd_size at = o->model->tensors[tensor].value;
   struct nnd_value *value = at < 0 ? NULL : &o->model->values[at];
-  const int is_there = value && (value->kind == NND_VALUE_INPUT || value->kind == NND_VALUE_WEIGHT || value->writer >= 0);
-  if (!is_there) nnd_fail(o->message, "step %d reads a value that is not there yet", number);
-  else if (step->num_reads >= NND_MOST_READS) nnd_fail(o->message, "step %d reads too much", number);
+  const int is_there =
+      value && (value->kind == NND_VALUE_INPUT || value->kind == NND_VALUE_WEIGHT || value->writer >= 0);
+  if (!is_there)
+    nnd_fail(o->message, "step %d reads a value that is not there yet", number);
+  else if (step->num_reads >= NND_MOST_READS)
+    nnd_fail(o->message, "step %d reads too much", number);
   else {
     step->reads[step->num_reads++] = tensor;
     value->last_reader = number;
@@ -334,7 +347,8 @@ int nnd_write_tensor(struct nnd_opener *o) {
   const nnd_size at = o->model->tensors[tensor].value;
   struct nnd_value *value = at < 0 ? NULL : &o->model->values[at];
   const int may = value && (value->kind == NND_VALUE_ARENA || value->kind == NND_VALUE_OUTPUT) && value->writer < 0;
-  if (!may || step->writes >= 0) nnd_fail(o->message, "step %d writes what it must not", number);
+  if (!may || step->writes >= 0)
+    nnd_fail(o->message, "step %d writes what it must not", number);
   else {
     step->writes = tensor;
     value->writer = value->last_reader = number;

@@ -49,12 +49,14 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
   for (nnd_size number = 0; number < count; number++) {
     const struct nnd_instance *instance = &table->instances[number];
     for (int k = 0; k < instance->num_operands; k++)
-      step.at[k] = (void *)((uintptr_t)running->bases[instance->operands[k].base] + (uintptr_t)instance->operands[k].offset);
+      step.at[k] =
+          (void *)((uintptr_t)running->bases[instance->operands[k].base] + (uintptr_t)instance->operands[k].offset);
     step.instance = instance;
     step.point = number;
     step.each = pool ? instance->chunks : 1;
     if (pace) step.each = nnd_paced_chunks(pace, number, pool ? pool->workers : 1, step.each);
-    if (pool) nnd_pool_step(pool, (int)number, worker, step.each, nnd_chunk, &step, scratch);
+    if (pool)
+      nnd_pool_step(pool, (int)number, worker, step.each, nnd_chunk, &step, scratch);
     else
       for (int i = 0; i < step.each; i++) nnd_chunk(&step, (struct nnd_part){i, step.each, scratch});
     if (pace) pace->pass(pace, worker, number, 1, 1);
@@ -72,8 +74,10 @@ void nnd_run(const struct nnd_table *table, const struct nnd_call *call, struct 
   for (nnd_size i = 0; i < num_inputs; i++) bases[2 + i] = (char *)call->inputs[i];
   for (nnd_size i = 0; i < num_outputs; i++) bases[2 + num_inputs + i] = call->outputs[i];
   const struct nnd_running running = {table, call, bases};
-  if (pool) nnd_pool_run(pool, nnd_all_steps, &running);
-  else nnd_all_steps(&running, NULL, 0);
+  if (pool)
+    nnd_pool_run(pool, nnd_all_steps, &running);
+  else
+    nnd_all_steps(&running, NULL, 0);
   if (bases != few) free(bases);
 }
 

@@ -28,7 +28,10 @@ static int nnd_evaluate(struct nnd_table *table, const int64_t *symbols, struct 
       case NND_SIZE_SYMBOL: *size = symbols[rule->a]; break;
       case NND_SIZE_ADD: *size = a + b; break;
       case NND_SIZE_MULTIPLY: fits = nnd_multiply(a, b, size); break;
-      case NND_SIZE_DIVIDE: fits = b != 0; *size = fits ? nnd_floor_div(a, b) : 0; break;
+      case NND_SIZE_DIVIDE:
+        fits = b != 0;
+        *size = fits ? nnd_floor_div(a, b) : 0;
+        break;
       case NND_SIZE_MIN: *size = nnd_min(a, b); break;
       default: *size = nnd_max(a, b);
     }
@@ -96,11 +99,13 @@ static int nnd_check_reads(const struct nnd_table *table, struct nnd_message *me
         const struct nnd_weight_data *weight = &model->weights[value->number];
         is_same = !shape->is_blocked && shape->element == weight->element && shape->count == weight->count;
       } else {
-        const nnd_size from = value->kind == NND_VALUE_INPUT ? model->inputs[value->number] : model->steps[value->writer].writes;
+        const nnd_size from =
+            value->kind == NND_VALUE_INPUT ? model->inputs[value->number] : model->steps[value->writer].writes;
         written = &table->shapes[from];
         is_same = shape->is_blocked == written->is_blocked && shape->element == written->element &&
                   shape->num_bytes == written->num_bytes;
-        if (is_same && shape->is_blocked) is_same = shape->sizes[0] == written->sizes[0] && shape->sizes[1] == written->sizes[1];
+        if (is_same && shape->is_blocked)
+          is_same = shape->sizes[0] == written->sizes[0] && shape->sizes[1] == written->sizes[1];
       }
       if (!is_same) return nnd_fail(message, "step %lld reads a value of another size", (long long)i);
     }
@@ -207,7 +212,8 @@ static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) 
     struct nnd_instance *instance = &table->instances[i];
     instance->chunks = 4;
     struct nnd_maker maker = {table, &model->steps[i], instance, 0, message};
-    if (!model->steps[i].op->make(&maker)) nnd_fail(message, "step %lld (%.60s) cannot be done", (long long)i, model->steps[i].op->name);
+    if (!model->steps[i].op->make(&maker))
+      nnd_fail(message, "step %lld (%.60s) cannot be done", (long long)i, model->steps[i].op->name);
     if (message->failed) return 0;
     if (maker.scratch_bytes < 0 || maker.scratch_bytes > NND_MOST_BYTES)
       return nnd_fail(message, "step %lld needs too much scratch", (long long)i);
@@ -231,7 +237,8 @@ struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *s
   table->sizes = nnd_memory_take(&table->memory, (model->num_rules + 1) * (nnd_size)sizeof *table->sizes);
   table->offsets = nnd_memory_take(&table->memory, (model->num_values + 1) * (nnd_size)sizeof *table->offsets);
   table->instances = nnd_memory_take(&table->memory, (model->num_steps + 1) * (nnd_size)sizeof *table->instances);
-  if (!table->shapes || !table->sizes || !table->offsets || !table->instances) nnd_fail(&message, "no memory for a table");
+  if (!table->shapes || !table->sizes || !table->offsets || !table->instances)
+    nnd_fail(&message, "no memory for a table");
   int is_made = !message.failed && nnd_evaluate(table, symbols, &message);
   for (nnd_size i = 0; is_made && i < model->num_tensors; i++) is_made = nnd_shape_tensor(table, i, &message);
   is_made = is_made && nnd_check_inputs(table, shapes, num_shapes, &message) && nnd_check_reads(table, &message) &&

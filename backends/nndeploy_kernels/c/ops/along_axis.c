@@ -31,7 +31,8 @@ static int nnd_make_along(struct nnd_maker *m, int is_reduction,
   const struct nnd_along_own *own = m->step->own;
   struct nnd_along_axis_step *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  *t = (struct nnd_along_axis_step){nnd_size_of(m, own->rules[0]), nnd_size_of(m, own->rules[1]), nnd_size_of(m, own->rules[2])};
+  *t = (struct nnd_along_axis_step){nnd_size_of(m, own->rules[0]), nnd_size_of(m, own->rules[1]),
+                                    nnd_size_of(m, own->rules[2])};
   const nnd_size in = nnd_shape_of(m, own->in)->count, out = nnd_shape_of(m, own->out)->count;
   if (t->outer < 1 || t->size < 1 || t->inner < 1 || in % t->outer || in / t->outer % t->size ||
       in / t->outer / t->size != t->inner || out != (is_reduction ? in / t->size : in))
@@ -42,11 +43,11 @@ static int nnd_make_along(struct nnd_maker *m, int is_reduction,
   return 1;
 }
 
-#define NND_ALONG(name, is_reduction)                                                                  \
-  static void nnd_run_##name(const void *fields, void *const *at, struct nnd_part part) {              \
-    nnd_##name##_step(fields, at[0], at[1], part);                                                     \
-  }                                                                                                    \
-  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_along(m, is_reduction, nnd_run_##name); } \
+#define NND_ALONG(name, is_reduction)                                                                                  \
+  static void nnd_run_##name(const void *fields, void *const *at, struct nnd_part part) {                              \
+    nnd_##name##_step(fields, at[0], at[1], part);                                                                     \
+  }                                                                                                                    \
+  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_along(m, is_reduction, nnd_run_##name); }          \
   const struct nnd_op nnd_op_##name##_ = {#name, nnd_open_along, nnd_make_##name};
 NND_ALONG(softmax, 0)
 NND_ALONG(log_softmax, 0)

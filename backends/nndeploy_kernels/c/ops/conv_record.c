@@ -22,8 +22,10 @@ int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int write
   const struct nnd_program *program = nnd_read_program(o);
   const struct nnd_weight_data *numbers = nnd_read_weight(o);
   c->residual = -1;
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) c->residual = nnd_read_tensor(o);
-  else nnd_word(o, -1, -1);
+  if (o->at < o->step->num_words && o->step->words[o->at] >= 0)
+    c->residual = nnd_read_tensor(o);
+  else
+    nnd_word(o, -1, -1);
   for (int i = 0; i < 2; i++) c->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) c->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) c->pad[i] = nnd_read_rule(o);
@@ -46,9 +48,7 @@ int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int write
   return !o->message->failed;
 }
 
-int nnd_is_depthwise(const struct nnd_conv *c) {
-  return c->groups == c->in_channels && c->groups == c->out_channels;
-}
+int nnd_is_depthwise(const struct nnd_conv *c) { return c->groups == c->in_channels && c->groups == c->out_channels; }
 
 NND_INLINE nnd_weight nnd_weight_of(float value) {
 #ifdef NND_BF16
@@ -141,7 +141,8 @@ int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis
   for (int i = 0; i < 2; i++) {
     const nnd_size pad = nnd_size_of(m, c->pad[i]);
     *axes[i] = (struct nnd_axis){in->sizes[2 + i], out->sizes[2 + i], c->kernel[i], c->stride[i], c->dilation[i], pad};
-    if (pad < 0 || pad > NND_MOST_STEP) return nnd_fail(m->message, "a convolution has %lld zeros before it", (long long)pad);
+    if (pad < 0 || pad > NND_MOST_STEP)
+      return nnd_fail(m->message, "a convolution has %lld zeros before it", (long long)pad);
   }
   if (c->residual >= 0) {
     const struct nnd_shape *residual = nnd_shape_of(m, c->residual);

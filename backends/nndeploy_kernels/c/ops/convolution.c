@@ -95,8 +95,10 @@ static void nnd_run_pointwise(const void *fields, void *const *at, struct nnd_pa
   const nnd_size windows = nnd_ceil_div(t->pixels, t->window), rest = t->pixels - (windows - 1) * t->window;
   const nnd_size panels = nnd_full_panels(nnd_blocks(s->out_channels)) + 1;
   nnd_size first = 0, last = t->images * windows, first_panel = 0, last_panel = panels;
-  if (t->by_panels) nnd_share(panels, part, &first_panel, &last_panel);
-  else nnd_share(last, part, &first, &last);
+  if (t->by_panels)
+    nnd_share(panels, part, &first_panel, &last_panel);
+  else
+    nnd_share(last, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
     struct nnd_pointwise_data image = d;
     const nnd_size number = unit / windows, out_image = number * nnd_blocks(s->out_channels) * s->out_plane;
@@ -113,12 +115,16 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
   struct nnd_pointwise_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
-  if (y->size != y->out_size || x->size != x->out_size) return nnd_fail(m->message, "a pointwise convolution of other sizes");
+  if (y->size != y->out_size || x->size != x->out_size)
+    return nnd_fail(m->message, "a pointwise convolution of other sizes");
   const nnd_size pixels = y->size * x->size;
   const nnd_size weights = c->in_channels * c->out_channels * (nnd_size)sizeof(nnd_weight);
-  t->s = (struct nnd_pointwise){.in_channels = c->in_channels, .out_channels = c->out_channels,
-                                .panel_channels = c->in_channels, .in_plane = pixels * NND_LANES,
-                                .out_plane = pixels * NND_LANES, .end = c->end,
+  t->s = (struct nnd_pointwise){.in_channels = c->in_channels,
+                                .out_channels = c->out_channels,
+                                .panel_channels = c->in_channels,
+                                .in_plane = pixels * NND_LANES,
+                                .out_plane = pixels * NND_LANES,
+                                .end = c->end,
                                 .stream = out->num_bytes > NND_STREAM_FROM,
                                 .prefetch_weights = weights > NND_PREFETCH_FROM};
   t->pixels = pixels, t->images = in->sizes[0];
@@ -155,7 +161,8 @@ static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_c
   if (copies) {
     moved = *copies;
     moved.to += nnd_copied_bytes(copies->rows, t->grouped.begins[block], NND_LANES * sizeof(nnd_elem));
-  } else d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
+  } else
+    d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
   d.weights = (const nnd_weight *)d.weights + block * padded * taps * NND_LANES;
   d.bias += block * NND_LANES;
   if (s->end.number) d.numbers += block * NND_LANES;
@@ -208,12 +215,16 @@ static void nnd_dense_row(struct nnd_dense_work *w, nnd_size panel, nnd_size uni
     nnd_copy_window(&w->copies[k], s->y, s->x, w->planes, w->pixel_bytes, image, top + begin * s->y.dilation,
                     top + (end - 1) * s->y.dilation + 1, d.in);
   const struct nnd_copies *copies = w->num_copies ? w->copies : NULL;
-  if (t->is_planar) nnd_planar_row(s, t->offsets, panel, row, copies, d);
-  else if (t->grouped.span) nnd_grouped_row(t, &w->grouped, panel, row, from, to, copies, d);
+  if (t->is_planar)
+    nnd_planar_row(s, t->offsets, panel, row, copies, d);
+  else if (t->grouped.span)
+    nnd_grouped_row(t, &w->grouped, panel, row, from, to, copies, d);
   else {
     if (w->job.panel != panel) w->job = nnd_convolution_job(s, panel, &d);
-    if (t->edge) nnd_long_row(s, &w->job, row, &w->copies[0], &w->copies[1], &d);
-    else nnd_convolution_row(s, &w->job, row, from, to, copies, &d);
+    if (t->edge)
+      nnd_long_row(s, &w->job, row, &w->copies[0], &w->copies[1], &d);
+    else
+      nnd_convolution_row(s, &w->job, row, from, to, copies, &d);
   }
 }
 
@@ -247,13 +258,18 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   const nnd_size taps = c->kernel[0] * c->kernel[1];
-  t->s = (struct nnd_convolution){.y = *y, .x = *x, .in_channels = c->in_channels, .out_channels = c->out_channels,
+  t->s = (struct nnd_convolution){.y = *y,
+                                  .x = *x,
+                                  .in_channels = c->in_channels,
+                                  .out_channels = c->out_channels,
                                   .out_plane = y->out_size * x->out_size * NND_LANES,
-                                  .stream = out->num_bytes > NND_STREAM_FROM, .end = c->end};
+                                  .stream = out->num_bytes > NND_STREAM_FROM,
+                                  .end = c->end};
   t->grouped = own->grouped;
   t->images = in->sizes[0];
   t->is_planar = !in->is_blocked;
-  t->panels_outside = c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
+  t->panels_outside =
+      c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
   t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->is_planar;
   t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
   t->copies = t->is_planar || nnd_reads_beside(*x);
@@ -266,10 +282,14 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   } else if (t->copies) {
     t->edge = t->grouped.span || t->by_panels || in->num_bytes < nnd_l2(m) / 4 ? 0 : nnd_edge_of(&t->s);
     const struct nnd_copied_rows rows = t->edge ? nnd_copied_edge(*y, *x, t->edge, 0) : nnd_copied_rows(*y, *x);
-    m->scratch_bytes = (t->edge ? 2 : 1) * nnd_copied_bytes(rows, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
+    m->scratch_bytes =
+        (t->edge ? 2 : 1) * nnd_copied_bytes(rows, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
   }
   m->instance->run = nnd_run_dense;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%s", t->is_planar ? "from NCHW" : t->grouped.span ? "grouped" : "dense");
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%s",
+           t->is_planar      ? "from NCHW"
+           : t->grouped.span ? "grouped"
+                             : "dense");
   return 1;
 }
 

@@ -4,8 +4,8 @@
  *
  *   output (tensor), program, number of operands, each: tensor (a constant where its value is a weight)
  *
- * Blocked outputs take blocked operands (N or 1, C, H, W) and (N or 1, C, 1, 1), and constants of these shapes, which are
- * put in blocks when the step is opened.
+ * Blocked outputs take blocked operands (N or 1, C, H, W) and (N or 1, C, 1, 1), and constants of these shapes, which
+ * are put in blocks when the step is opened.
  */
 #include <stdio.h>
 
@@ -24,7 +24,8 @@ static const nnd_elem *nnd_blocked_constant(struct nnd_opener *o, const struct n
     nnd_fail(o->message, "a constant operand of an image has %d axes", weight->rank);
     return NULL;
   }
-  const nnd_size channels = weight->sizes[1], pixels = weight->sizes[2] * weight->sizes[3], blocks = nnd_blocks(channels);
+  const nnd_size channels = weight->sizes[1], pixels = weight->sizes[2] * weight->sizes[3],
+                 blocks = nnd_blocks(channels);
   nnd_elem *to = nnd_packed(o, weight->sizes[0] * blocks * pixels * NND_LANES * (nnd_size)sizeof *to);
   const float *from = weight->data;
   if (!to) return NULL;
@@ -49,7 +50,8 @@ static int nnd_open_elementwise(struct nnd_opener *o) {
     const int is_blocked = o->model->tensors[own->out].is_blocked;
     if (value->kind == NND_VALUE_WEIGHT && is_blocked)
       own->blocks[k] = nnd_blocked_constant(o, &o->model->weights[value->number]);
-    else if (tensor->is_blocked != is_blocked) return nnd_fail(o->message, "an operand lies in another layout");
+    else if (tensor->is_blocked != is_blocked)
+      return nnd_fail(o->message, "an operand lies in another layout");
     if (tensor->element != NND_FLOAT32) return nnd_fail(o->message, "an operand is not float32");
   }
   if (o->message->failed || !own->program || own->program->num_operands > own->num_operands ||
@@ -65,7 +67,8 @@ static int nnd_open_elementwise(struct nnd_opener *o) {
 /* How an operand of a plain output lies: `kind` 0: as the output, 1: one number, 2: by steps along `rank` axes. */
 struct nnd_plain_operand {
   int kind, rank;
-  nnd_size sizes[NND_MOST_RANK], steps[NND_MOST_RANK]; /* from the last axis to the first, axes that go on alike joined */
+  nnd_size sizes[NND_MOST_RANK],
+      steps[NND_MOST_RANK]; /* from the last axis to the first, axes that go on alike joined */
 };
 
 struct nnd_plain_fields {
@@ -76,8 +79,8 @@ struct nnd_plain_fields {
 };
 
 /* Elements [begin, begin + count) of a broadcast operand, one after the other. */
-static void nnd_spread_operand(const struct nnd_plain_operand *operand, const float *from, nnd_size begin, nnd_size count,
-                               float *to) {
+static void nnd_spread_operand(const struct nnd_plain_operand *operand, const float *from, nnd_size begin,
+                               nnd_size count, float *to) {
   nnd_size at[NND_MOST_RANK], offset = 0, rest = begin;
   for (int axis = 0; axis < operand->rank; axis++) {
     at[axis] = rest % operand->sizes[axis];
@@ -111,12 +114,15 @@ static void nnd_run_plain(const void *fields, void *const *at, struct nnd_part p
     for (int k = 0; k < t->num_operands; k++) {
       const float *from = at[1 + k];
       operands[k] = (struct nnd_source){(const vf_any *)spread[k], 1};
-      if (t->operands[k].kind == 0 && count == NND_CHUNK) operands[k].at = (const vf_any *)(from + begin);
-      else if (t->operands[k].kind == 0) memcpy(spread[k], from + begin, (size_t)count * sizeof(float));
+      if (t->operands[k].kind == 0 && count == NND_CHUNK)
+        operands[k].at = (const vf_any *)(from + begin);
+      else if (t->operands[k].kind == 0)
+        memcpy(spread[k], from + begin, (size_t)count * sizeof(float));
       else if (t->operands[k].kind == 1) {
         for (int i = 0; i < NND_LANES; i++) spread[k][i] = *from;
         operands[k].step = 0;
-      } else nnd_spread_operand(&t->operands[k], from, begin, count, spread[k]);
+      } else
+        nnd_spread_operand(&t->operands[k], from, begin, count, spread[k]);
       if (operands[k].step && count < NND_CHUNK) /* lanes behind the end hold numbers, not what lay there */
         for (nnd_size i = count; i < nnd_ceil_div(count, NND_LANES) * NND_LANES; i++) spread[k][i] = 1.0f;
     }
@@ -146,12 +152,16 @@ static int nnd_plain_operand(struct nnd_maker *m, const struct nnd_shape *out, c
     step *= own;
     if (size == 1) continue;
     const int last = operand->rank - 1;
-    if (last >= 0 && here == operand->steps[last] * operand->sizes[last]) operand->sizes[last] *= size;
-    else operand->sizes[operand->rank] = size, operand->steps[operand->rank++] = here;
+    if (last >= 0 && here == operand->steps[last] * operand->sizes[last])
+      operand->sizes[last] *= size;
+    else
+      operand->sizes[operand->rank] = size, operand->steps[operand->rank++] = here;
   }
   operand->kind = 2;
-  if (shape->count == out->count) operand->kind = 0;
-  else if (shape->count == 1) operand->kind = 1;
+  if (shape->count == out->count)
+    operand->kind = 0;
+  else if (shape->count == 1)
+    operand->kind = 1;
   return 1;
 }
 
@@ -193,8 +203,9 @@ static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part
     struct nnd_source operands[NND_OPERANDS] = {{0}};
     for (int k = 0; k < t->num_operands; k++) {
       const struct nnd_blocked_operand *one = &t->operands[k];
-      const nnd_elem *from = (const nnd_elem *)at[1 + k] + (plane / t->blocks * one->image + plane % t->blocks * one->block +
-                                                            begin * one->pixel) * NND_LANES;
+      const nnd_elem *from =
+          (const nnd_elem *)at[1 + k] +
+          (plane / t->blocks * one->image + plane % t->blocks * one->block + begin * one->pixel) * NND_LANES;
       for (int i = 0; i < (one->pixel ? count : 1); i++) read[k][i] = nnd_read(from + i * NND_LANES);
       operands[k] = (struct nnd_source){(const vf_any *)read[k], one->pixel ? 1 : 0};
     }
@@ -208,25 +219,33 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
   struct nnd_blocked_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *out = nnd_shape_of(m, own->out);
-  *t = (struct nnd_blocked_fields){.program = own->program, .images = out->sizes[0], .blocks = nnd_blocks(out->sizes[1]),
-                                   .pixels = out->sizes[2] * out->sizes[3], .num_operands = own->num_operands};
+  *t = (struct nnd_blocked_fields){.program = own->program,
+                                   .images = out->sizes[0],
+                                   .blocks = nnd_blocks(out->sizes[1]),
+                                   .pixels = out->sizes[2] * out->sizes[3],
+                                   .num_operands = own->num_operands};
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
     const struct nnd_shape *one = nnd_shape_of(m, own->operands[k]);
     if (one->rank != 4) return nnd_fail(m->message, "an operand of an image has %d axes", one->rank);
     const nnd_size pixels = one->sizes[2] * one->sizes[3];
     const int is_whole = one->sizes[2] == out->sizes[2] && one->sizes[3] == out->sizes[3];
-    if ((one->sizes[0] != 1 && one->sizes[0] != out->sizes[0]) || one->sizes[1] != out->sizes[1] || (!is_whole && pixels != 1))
+    if ((one->sizes[0] != 1 && one->sizes[0] != out->sizes[0]) || one->sizes[1] != out->sizes[1] ||
+        (!is_whole && pixels != 1))
       return nnd_fail(m->message, "an operand of an image cannot be broadcast");
     const struct nnd_value *value = &m->table->model->values[m->table->model->tensors[own->operands[k]].value];
     if (value->kind == NND_VALUE_WEIGHT) { /* was put in blocks by its own sizes */
       const struct nnd_weight_data *weight = &m->table->model->weights[value->number];
       for (int axis = 0; axis < 4; axis++)
-        if (weight->sizes[axis] != one->sizes[axis]) return nnd_fail(m->message, "a constant operand has another shape");
+        if (weight->sizes[axis] != one->sizes[axis])
+          return nnd_fail(m->message, "a constant operand has another shape");
     }
-    t->operands[k] = (struct nnd_blocked_operand){one->sizes[0] == 1 ? 0 : t->blocks * pixels, pixels, pixels == 1 ? 0 : 1};
-    if (own->blocks[k]) nnd_give(m, own->blocks[k]);
-    else nnd_give_tensor(m, own->operands[k]);
+    t->operands[k] =
+        (struct nnd_blocked_operand){one->sizes[0] == 1 ? 0 : t->blocks * pixels, pixels, pixels == 1 ? 0 : 1};
+    if (own->blocks[k])
+      nnd_give(m, own->blocks[k]);
+    else
+      nnd_give_tensor(m, own->operands[k]);
   }
   m->instance->run = nnd_run_blocked;
   return 1;

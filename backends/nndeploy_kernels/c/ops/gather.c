@@ -148,8 +148,10 @@ static int nnd_nest_add(struct nnd_nest *nest, const int32_t *places, nnd_size s
   while (run < size && (nnd_size)places[run * inner] - places[(run - 1) * inner] == step) run++;
   if (size % run || nest->rank + 2 > NND_NEST_AXES) return 0;
   struct nnd_nest_axis *before = nest->rank ? &nest->axes[nest->rank - 1] : NULL;
-  if (before && before->in * before->size == step && before->out * before->size == inner) before->size *= run;
-  else nest->axes[nest->rank++] = (struct nnd_nest_axis){run, step, inner};
+  if (before && before->in * before->size == step && before->out * before->size == inner)
+    before->size *= run;
+  else
+    nest->axes[nest->rank++] = (struct nnd_nest_axis){run, step, inner};
   if (run < size)
     nest->axes[nest->rank++] =
         (struct nnd_nest_axis){size / run, (nnd_size)places[run * inner] - places[0], run * inner};
@@ -210,18 +212,20 @@ static int nnd_nest_of(const int32_t *places, const struct nnd_shape *out, struc
 NND_INLINE void nnd_nest_rows(nnd_size count, nnd_size rows, struct nnd_nest_axis row, struct nnd_nest_axis next,
                               const nnd_elem *from, float *to) {
   for (nnd_size k = 0; k < rows; k++)
-    for (nnd_size i = 0; i < count; i++)
-      to[k * next.out + i * row.out] = nnd_to_float(from[k * next.in + i * row.in]);
+    for (nnd_size i = 0; i < count; i++) to[k * next.out + i * row.out] = nnd_to_float(from[k * next.in + i * row.in]);
 }
 
 /* Short rows: `count` is a compile-time constant; mostly they are neighbouring lanes of neighbouring pixels. */
 NND_INLINE void nnd_nest_short(nnd_size count, nnd_size rows, struct nnd_nest_axis row, struct nnd_nest_axis next,
                                const nnd_elem *from, float *to) {
-  if (row.in != 1 || row.out != 1 || next.in != NND_LANES) nnd_nest_rows(count, rows, row, next, from, to);
+  if (row.in != 1 || row.out != 1 || next.in != NND_LANES)
+    nnd_nest_rows(count, rows, row, next, from, to);
   else {
     const struct nnd_nest_axis lanes = {count, 1, 1};
-    if (next.out == count) nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, count}, from, to);
-    else nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, next.out}, from, to);
+    if (next.out == count)
+      nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, count}, from, to);
+    else
+      nnd_nest_rows(count, rows, lanes, (struct nnd_nest_axis){rows, NND_LANES, next.out}, from, to);
   }
 }
 
@@ -232,9 +236,11 @@ NND_INLINE void nnd_nest_lanes(nnd_size lane, nnd_size held, nnd_size pixels, nn
   for (nnd_size next = 0; next < pixels; next += NND_LANES) {
     const nnd_size pixel = nnd_min(next, pixels - NND_LANES); /* the last vector may overlap the one before */
     vf rows[NND_LANES];
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++) rows[i] = nnd_read(from + (pixel + i) * NND_LANES);
     nnd_transpose(rows);
-    NND_UNROLL for (int i = 0; i < NND_LANES; i++)
+    NND_UNROLL
+    for (int i = 0; i < NND_LANES; i++)
       if (i >= lane && i < lane + held) nnd_store_any(to + (i - lane) * plane + pixel, rows[i]);
   }
 }
@@ -262,10 +268,12 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
       case 3: nnd_nest_short(3, rows, row, next, from, to); break;
       case 4: nnd_nest_short(4, rows, row, next, from, to); break;
       default:
-        if (is_lanes && lane + rows <= NND_LANES) nnd_nest_lanes(lane, rows, row.size, next.out, from - lane, to);
+        if (is_lanes && lane + rows <= NND_LANES)
+          nnd_nest_lanes(lane, rows, row.size, next.out, from - lane, to);
         else if (row.out == 1)
           nnd_nest_rows(row.size, rows, (struct nnd_nest_axis){row.size, row.in, 1}, next, from, to);
-        else nnd_nest_rows(row.size, rows, row, next, from, to);
+        else
+          nnd_nest_rows(row.size, rows, row, next, from, to);
     }
     first += rows, index[1] += rows, from += rows * next.in, to += rows * next.out;
     for (int axis = 1; axis < t->rank && index[axis] == t->axes[axis].size; axis++) {
@@ -278,45 +286,48 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
   }
 }
 
-#define NND_GATHER_RUNS(name, type, of)                                                                         \
-  static void name(const void *fields, void *const *at, struct nnd_part part) {                                 \
-    const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                           \
-    const type *in = at[1];                                                                                     \
-    float *out = at[0];                                                                                         \
-    nnd_size first, last, low = 0, high = t->num_runs;                                                          \
-    nnd_share(t->count, part, &first, &last);                                                                   \
-    while (high - low > 1) { /* the run that `first` is in */                                                   \
-      const nnd_size middle = (low + high) / 2;                                                                 \
-      if (t->runs[middle].begin <= first) low = middle;                                                         \
-      else high = middle;                                                                                       \
-    }                                                                                                           \
-    for (const struct nnd_run_of_places *run = t->runs + low; first < last; run++) {                            \
-      const nnd_size end = nnd_min(last, run[1].begin), count = end - first, step = run->step;                  \
-      const type *from = in + (run->place < 0 ? 0 : run->place + (first - run->begin) * step);                  \
-      float *to = out + first;                                                                                  \
-      if (run->place < 0) memset(to, 0, (size_t)count * sizeof *to);                                            \
-      else if (step == 1)                                                                                       \
-        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i]);                                               \
-      else if (step == NND_LANES) /* along the pixels of a channel in blocks */                                 \
-        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i * NND_LANES]);                                   \
-      else                                                                                                      \
-        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i * step]);                                        \
-      first = end;                                                                                              \
-    }                                                                                                           \
+#define NND_GATHER_RUNS(name, type, of)                                                                                \
+  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
+    const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                                  \
+    const type *in = at[1];                                                                                            \
+    float *out = at[0];                                                                                                \
+    nnd_size first, last, low = 0, high = t->num_runs;                                                                 \
+    nnd_share(t->count, part, &first, &last);                                                                          \
+    while (high - low > 1) { /* the run that `first` is in */                                                          \
+      const nnd_size middle = (low + high) / 2;                                                                        \
+      if (t->runs[middle].begin <= first)                                                                              \
+        low = middle;                                                                                                  \
+      else                                                                                                             \
+        high = middle;                                                                                                 \
+    }                                                                                                                  \
+    for (const struct nnd_run_of_places *run = t->runs + low; first < last; run++) {                                   \
+      const nnd_size end = nnd_min(last, run[1].begin), count = end - first, step = run->step;                         \
+      const type *from = in + (run->place < 0 ? 0 : run->place + (first - run->begin) * step);                         \
+      float *to = out + first;                                                                                         \
+      if (run->place < 0)                                                                                              \
+        memset(to, 0, (size_t)count * sizeof *to);                                                                     \
+      else if (step == 1)                                                                                              \
+        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i]);                                                      \
+      else if (step == NND_LANES) /* along the pixels of a channel in blocks */                                        \
+        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i * NND_LANES]);                                          \
+      else                                                                                                             \
+        for (nnd_size i = 0; i < count; i++) to[i] = of(from[i * step]);                                               \
+      first = end;                                                                                                     \
+    }                                                                                                                  \
   }
 
-#define NND_GATHER(name, type, of)                                                                              \
-  static void name(const void *fields, void *const *at, struct nnd_part part) {                                 \
-    const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                           \
-    const int32_t *restrict places = t->places;                                                                 \
-    const type *restrict in = at[1];                                                                            \
-    float *restrict out = at[0];                                                                                \
-    nnd_size first, last;                                                                                       \
-    nnd_share(t->count, part, &first, &last);                                                                   \
-    if (t->has_zeros)                                                                                           \
-      for (nnd_size i = first; i < last; i++) out[i] = places[i] < 0 ? 0.0f : of(in[places[i]]);                \
-    else                                                                                                        \
-      for (nnd_size i = first; i < last; i++) out[i] = of(in[places[i]]);                                       \
+#define NND_GATHER(name, type, of)                                                                                     \
+  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
+    const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                                  \
+    const int32_t *restrict places = t->places;                                                                        \
+    const type *restrict in = at[1];                                                                                   \
+    float *restrict out = at[0];                                                                                       \
+    nnd_size first, last;                                                                                              \
+    nnd_share(t->count, part, &first, &last);                                                                          \
+    if (t->has_zeros)                                                                                                  \
+      for (nnd_size i = first; i < last; i++) out[i] = places[i] < 0 ? 0.0f : of(in[places[i]]);                       \
+    else                                                                                                               \
+      for (nnd_size i = first; i < last; i++) out[i] = of(in[places[i]]);                                              \
   }
 
 NND_GATHER_RUNS(nnd_run_gather_runs, float, )
@@ -392,20 +403,20 @@ static int nnd_open_rows(struct nnd_opener *o) {
   return 1;
 }
 
-#define NND_GATHER_ROWS(name, type)                                                                             \
-  static void name(const void *fields, void *const *at, struct nnd_part part) {                                 \
-    const struct nnd_rows_fields *t = fields;                                                                   \
-    const type *numbers = at[2];                                                                                \
-    nnd_size first, last;                                                                                       \
-    nnd_share(t->count, part, &first, &last);                                                                   \
-    for (nnd_size i = first; i < last; i++) {                                                                   \
-      const int64_t number = numbers[i], row = number < 0 ? number + t->rows : number;                          \
-      float *to = (float *)at[0] + i * t->width;                                                                \
-      if (row >= 0 && row < t->rows)                                                                            \
-        memcpy(to, (const float *)at[1] + row * t->width, (size_t)t->width * sizeof *to);                       \
-      else                                                                                                      \
-        for (nnd_size k = 0; k < t->width; k++) to[k] = __builtin_nanf("");                                     \
-    }                                                                                                           \
+#define NND_GATHER_ROWS(name, type)                                                                                    \
+  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
+    const struct nnd_rows_fields *t = fields;                                                                          \
+    const type *numbers = at[2];                                                                                       \
+    nnd_size first, last;                                                                                              \
+    nnd_share(t->count, part, &first, &last);                                                                          \
+    for (nnd_size i = first; i < last; i++) {                                                                          \
+      const int64_t number = numbers[i], row = number < 0 ? number + t->rows : number;                                 \
+      float *to = (float *)at[0] + i * t->width;                                                                       \
+      if (row >= 0 && row < t->rows)                                                                                   \
+        memcpy(to, (const float *)at[1] + row * t->width, (size_t)t->width * sizeof *to);                              \
+      else                                                                                                             \
+        for (nnd_size k = 0; k < t->width; k++) to[k] = __builtin_nanf("");                                            \
+    }                                                                                                                  \
   }
 NND_GATHER_ROWS(nnd_run_rows_int32, int32_t)
 NND_GATHER_ROWS(nnd_run_rows_int64, int64_t)

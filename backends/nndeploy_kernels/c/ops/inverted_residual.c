@@ -169,9 +169,14 @@ static void nnd_run_inverted(const void *fields, void *const *at, struct nnd_par
     if (row == 0) done = 0;
     struct nnd_inverted_data d = {
         {.in = (const nnd_elem *)at[1] + image * in_image, .weights = at[2], .bias = at[3], .numbers = at[4]},
-        {.weights = at[8], .bias = at[9], .residual = at[10], .numbers = at[11],
+        {.weights = at[8],
+         .bias = at[9],
+         .residual = at[10],
+         .numbers = at[11],
          .out = (nnd_elem *)at[0] + image * out_image},
-        at[5], at[6], at[7]};
+        at[5],
+        at[6],
+        at[7]};
     if (t->project.end.residual) d.project.residual += image * out_image;
     nnd_inverted_rows(t, nnd_min(t->window.rows, y.out_size - row), row, done, d, ring, result);
     done = nnd_end_row(y, row + t->window.rows);
@@ -209,7 +214,8 @@ static struct nnd_inverted_window nnd_inverted_window_for(nnd_size capacity, con
     const nnd_size rows = low + (high - low) / 2;
     if (nnd_inverted_bytes((struct nnd_inverted_window){rows, panels}, y, x, channels, &place) <= capacity)
       fits = rows, low = rows + 1;
-    else high = rows - 1;
+    else
+      high = rows - 1;
   }
   return (struct nnd_inverted_window){nnd_evened(y->out_size, fits), panels};
 }
@@ -236,13 +242,19 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   t->depthwise = (struct nnd_depthwise){y, x, first->end, nnd_window_rows(y, t->window.rows), nnd_depthwise_for(&x)};
   const nnd_size large = NND_PREFETCH_FROM / (nnd_size)sizeof(nnd_weight);
   const int prefetch = expand->in_channels * channels > large || channels * second->out_channels > large;
-  t->expand = (struct nnd_pointwise){.in_channels = expand->in_channels, .out_channels = channels,
-                                     .panel_channels = expand->in_channels, .in_plane = y.size * x.size * NND_LANES,
-                                     .out_plane = t->depthwise.ring * x.size * NND_LANES, .end = expand->end,
+  t->expand = (struct nnd_pointwise){.in_channels = expand->in_channels,
+                                     .out_channels = channels,
+                                     .panel_channels = expand->in_channels,
+                                     .in_plane = y.size * x.size * NND_LANES,
+                                     .out_plane = t->depthwise.ring * x.size * NND_LANES,
+                                     .end = expand->end,
                                      .prefetch_weights = prefetch};
-  t->project = (struct nnd_pointwise){.in_channels = channels, .out_channels = second->out_channels,
-                                      .panel_channels = channels, .out_plane = y.out_size * x.out_size * NND_LANES,
-                                      .end = second->end, .prefetch_weights = prefetch};
+  t->project = (struct nnd_pointwise){.in_channels = channels,
+                                      .out_channels = second->out_channels,
+                                      .panel_channels = channels,
+                                      .out_plane = y.out_size * x.out_size * NND_LANES,
+                                      .end = second->end,
+                                      .prefetch_weights = prefetch};
   t->channels = channels, t->images = in->sizes[0];
   t->prefetch_input = in->num_bytes > nnd_l2(m);
   m->instance->run = nnd_run_inverted;

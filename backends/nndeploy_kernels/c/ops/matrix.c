@@ -55,8 +55,10 @@ static int nnd_open_connected(struct nnd_opener *o) {
   const struct nnd_program *program = nnd_read_program(o);
   const struct nnd_weight_data *numbers = nnd_read_weight(o);
   own->residual = -1;
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) own->residual = nnd_read_tensor(o);
-  else nnd_word(o, -1, -1);
+  if (o->at < o->step->num_words && o->step->words[o->at] >= 0)
+    own->residual = nnd_read_tensor(o);
+  else
+    nnd_word(o, -1, -1);
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
   if (!nnd_is_plain(o, own->in) || !nnd_is_plain(o, own->out) ||
@@ -94,8 +96,14 @@ static int nnd_make_connected(struct nnd_maker *m) {
     return nnd_fail(m->message, "rows do not fit the weights of a fully connected layer");
   if (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out)
     return nnd_fail(m->message, "a residual has another size than what it is added to");
-  *g = (struct nnd_gemm){.rows = out / own->outputs, .inner = own->inputs, .columns = own->outputs,
-                         .a_row = own->inputs, .a_step = 1, .b_step = 1, .b_column = own->inputs, .end = own->end};
+  *g = (struct nnd_gemm){.rows = out / own->outputs,
+                         .inner = own->inputs,
+                         .columns = own->outputs,
+                         .a_row = own->inputs,
+                         .a_step = 1,
+                         .b_step = 1,
+                         .b_column = own->inputs,
+                         .end = own->end};
   m->scratch_bytes = nnd_gemm_plan(g, 1, nnd_l2(m), nnd_threads(m), 1);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
@@ -125,8 +133,8 @@ static int nnd_open_product(struct nnd_opener *o) {
   if (!own) return 0;
   own->a = nnd_read_tensor(o);
   own->b = nnd_read_tensor(o);
-  nnd_size *const rules[] = {&own->rows, &own->inner, &own->columns, &own->a_offset, &own->a_row,
-                             &own->a_step, &own->b_offset, &own->b_step, &own->b_column};
+  nnd_size *const rules[] = {&own->rows,   &own->inner,    &own->columns, &own->a_offset, &own->a_row,
+                             &own->a_step, &own->b_offset, &own->b_step,  &own->b_column};
   for (int i = 0; i < 9; i++) *rules[i] = nnd_read_rule(o);
   own->num_axes = (int)nnd_word(o, 0, NND_MOST_BATCH_AXES);
   for (int axis = 0; axis < own->num_axes; axis++)
@@ -152,7 +160,8 @@ static void nnd_run_product(const void *fields, void *const *at, struct nnd_part
   nnd_share(t->products * units, part, &unit, &last);
   while (unit < last) {
     const nnd_size number = unit / units, first = unit % units, end = nnd_min(units, first + last - unit);
-    struct nnd_gemm_data d = {.a = (const float *)at[1] + t->a_offset, .b = (const float *)at[2] + t->b_offset,
+    struct nnd_gemm_data d = {.a = (const float *)at[1] + t->a_offset,
+                              .b = (const float *)at[2] + t->b_offset,
                               .out = (float *)at[0] + number * t->g.rows * t->g.columns};
     nnd_size rest = number;
     for (int axis = t->num_axes - 1; axis >= 0; axis--) {
@@ -178,10 +187,14 @@ static int nnd_make_product(struct nnd_maker *m) {
   struct nnd_product_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size a = nnd_shape_of(m, own->a)->count, b = nnd_shape_of(m, own->b)->count;
-  t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows), .inner = nnd_size_of(m, own->inner),
-                           .columns = nnd_size_of(m, own->columns), .a_row = nnd_size_of(m, own->a_row),
-                           .a_step = nnd_size_of(m, own->a_step), .b_step = nnd_size_of(m, own->b_step),
-                           .b_column = nnd_size_of(m, own->b_column), .end = {.kind = NND_END_PLAIN}};
+  t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows),
+                           .inner = nnd_size_of(m, own->inner),
+                           .columns = nnd_size_of(m, own->columns),
+                           .a_row = nnd_size_of(m, own->a_row),
+                           .a_step = nnd_size_of(m, own->a_step),
+                           .b_step = nnd_size_of(m, own->b_step),
+                           .b_column = nnd_size_of(m, own->b_column),
+                           .end = {.kind = NND_END_PLAIN}};
   t->a_offset = nnd_size_of(m, own->a_offset), t->b_offset = nnd_size_of(m, own->b_offset);
   nnd_size of_a = t->a_offset, of_b = t->b_offset, left = nnd_shape_of(m, own->out)->count;
   int fits = of_a >= 0 && of_b >= 0 && nnd_reach(&of_a, t->g.rows, t->g.a_row, 1, a) &&

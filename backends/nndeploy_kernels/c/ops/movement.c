@@ -25,7 +25,8 @@ static int nnd_open_pair(struct nnd_opener *o, int in_blocked, int out_blocked) 
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked != in_blocked || out->is_blocked != out_blocked || in->element != NND_FLOAT32 || out->element != NND_FLOAT32)
+  if (in->is_blocked != in_blocked || out->is_blocked != out_blocked || in->element != NND_FLOAT32 ||
+      out->element != NND_FLOAT32)
     return nnd_fail(o->message, "a layout is changed that is another");
   return 1;
 }
@@ -54,7 +55,8 @@ static void nnd_run_channels_last(const void *fields, void *const *at, struct nn
 #ifdef NND_BF16
       for (nnd_size lane = 0; lane < held; lane++) to[lane] = nnd_to_float(from[lane]);
 #else
-      if (held == NND_LANES) nnd_store_any(to, nnd_load(from));
+      if (held == NND_LANES)
+        nnd_store_any(to, nnd_load(from));
       else
         for (nnd_size lane = 0; lane < held; lane++) to[lane] = from[lane];
 #endif
@@ -110,48 +112,50 @@ static int nnd_open_view(struct nnd_opener *o) {
   }
   if (o->message->failed) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked || out->is_blocked || in->element != out->element) return nnd_fail(o->message, "a view of another layout or type");
+  if (in->is_blocked || out->is_blocked || in->element != out->element)
+    return nnd_fail(o->message, "a view of another layout or type");
   return 1;
 }
 
-/* Copies `rows` rows of `num_bytes` each, which lie `to_step` and `from_step` bytes apart. Short rows of the usual lengths
- * are no calls. */
+/* Copies `rows` rows of `num_bytes` each, which lie `to_step` and `from_step` bytes apart. Short rows of the usual
+ * lengths are no calls. */
 static void nnd_copy_short_rows(char *to, nnd_size to_step, const char *from, nnd_size from_step, nnd_size num_bytes,
                                 nnd_size rows) {
-#define NND_ROWS_OF(n)                                                                                             \
-  case n:                                                                                                          \
-    for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, n);               \
+#define NND_ROWS_OF(n)                                                                                                 \
+  case n:                                                                                                              \
+    for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, n);                   \
     return;
   switch (num_bytes) {
-    NND_ROWS_OF(4) NND_ROWS_OF(8) NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32)
-    default:
-      for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, (size_t)num_bytes);
+    NND_ROWS_OF(4)
+    NND_ROWS_OF(8) NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32) default
+        : for (nnd_size row = 0; row < rows; row++)
+              memcpy(to + row * to_step, from + row * from_step, (size_t)num_bytes);
   }
 #undef NND_ROWS_OF
 }
 
-#define NND_VIEW_ROWS(type)                                                                            \
-  {                                                                                                    \
-    const type *from = (const type *)at[1] + t->offset;                                                \
-    type *to = (type *)at[0] + first * count;                                                          \
-    for (int axis = 1; axis < t->rank; axis++) from += index[axis] * t->steps[axis];                   \
-    for (nnd_size row = first; row < last;) { /* along the second axis */                              \
-      const nnd_size run = t->rank > 1 ? nnd_min(last - row, t->sizes[1] - index[1]) : 1;              \
-      const nnd_size by = t->rank > 1 ? t->steps[1] : 0;                                               \
-      if (step == 1)                                                                                   \
-        nnd_copy_short_rows((char *)to, count * (nnd_size)sizeof *to, (const char *)from,              \
-                            by * (nnd_size)sizeof *to, count * (nnd_size)sizeof *to, run);             \
-      else                                                                                             \
-        for (nnd_size k = 0; k < run; k++)                                                             \
-          for (nnd_size i = 0; i < count; i++) to[k * count + i] = from[k * by + i * step];            \
-      to += run * count, row += run, from += run * by;                                                 \
-      if (t->rank > 1) index[1] += run;                                                                \
-      for (int axis = 1; axis < t->rank && index[axis] == t->sizes[axis]; axis++) {                    \
-        from -= t->sizes[axis] * t->steps[axis];                                                       \
-        index[axis] = 0;                                                                               \
-        if (axis + 1 < t->rank) index[axis + 1]++, from += t->steps[axis + 1];                         \
-      }                                                                                                \
-    }                                                                                                  \
+#define NND_VIEW_ROWS(type)                                                                                            \
+  {                                                                                                                    \
+    const type *from = (const type *)at[1] + t->offset;                                                                \
+    type *to = (type *)at[0] + first * count;                                                                          \
+    for (int axis = 1; axis < t->rank; axis++) from += index[axis] * t->steps[axis];                                   \
+    for (nnd_size row = first; row < last;) { /* along the second axis */                                              \
+      const nnd_size run = t->rank > 1 ? nnd_min(last - row, t->sizes[1] - index[1]) : 1;                              \
+      const nnd_size by = t->rank > 1 ? t->steps[1] : 0;                                                               \
+      if (step == 1)                                                                                                   \
+        nnd_copy_short_rows((char *)to, count *(nnd_size)sizeof *to, (const char *)from, by *(nnd_size)sizeof *to,     \
+                            count *(nnd_size)sizeof *to, run);                                                         \
+      else                                                                                                             \
+        for (nnd_size k = 0; k < run; k++)                                                                             \
+          for (nnd_size i = 0; i < count; i++) to[k * count + i] = from[k * by + i * step];                            \
+      to += run * count, row += run, from += run * by;                                                                 \
+      if (t->rank > 1) index[1] += run;                                                                                \
+      for (int axis = 1; axis < t->rank && index[axis] == t->sizes[axis]; axis++) {                                    \
+        from -= t->sizes[axis] * t->steps[axis];                                                                       \
+        index[axis] = 0;                                                                                               \
+        if (axis + 1 < t->rank) index[axis + 1]++, from += t->steps[axis + 1];                                         \
+      }                                                                                                                \
+    }                                                                                                                  \
   }
 
 static void nnd_run_view(const void *fields, void *const *at, struct nnd_part part) {
@@ -165,8 +169,10 @@ static void nnd_run_view(const void *fields, void *const *at, struct nnd_part pa
     index[axis] = rest % t->sizes[axis];
     rest /= t->sizes[axis];
   }
-  if (t->element_bytes == 8) NND_VIEW_ROWS(int64_t)
-  else NND_VIEW_ROWS(float)
+  if (t->element_bytes == 8)
+    NND_VIEW_ROWS(int64_t)
+  else
+    NND_VIEW_ROWS(float)
 }
 
 static int nnd_make_view(struct nnd_maker *m) {
@@ -183,13 +189,17 @@ static int nnd_make_view(struct nnd_maker *m) {
     if (size < 1 || size > out->count / count || __builtin_mul_overflow(size - 1, step, &reach))
       return nnd_fail(m->message, "a view is larger than what is made of it");
     count *= size;
-    if (reach < 0) low += reach;
-    else high += reach;
+    if (reach < 0)
+      low += reach;
+    else
+      high += reach;
     if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
     if (size == 1) continue;
     const int last = t->rank - 1;
-    if (last >= 0 && step == t->steps[last] * t->sizes[last]) t->sizes[last] *= size;
-    else t->sizes[t->rank] = size, t->steps[t->rank++] = step;
+    if (last >= 0 && step == t->steps[last] * t->sizes[last])
+      t->sizes[last] *= size;
+    else
+      t->sizes[t->rank] = size, t->steps[t->rank++] = step;
   }
   if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->rank) t->rank = 1, t->sizes[0] = 1;
@@ -228,7 +238,8 @@ static int nnd_open_join(struct nnd_opener *o) {
   o->at = at;
   for (int k = 0; k < own->count && !o->message->failed; k++) {
     const struct nnd_tensor *in = &o->model->tensors[own->ins[k]], *out = &o->model->tensors[own->out];
-    if (in->is_blocked || out->is_blocked || in->element != out->element) return nnd_fail(o->message, "parts of another layout or type");
+    if (in->is_blocked || out->is_blocked || in->element != out->element)
+      return nnd_fail(o->message, "parts of another layout or type");
   }
   return !o->message->failed;
 }
@@ -239,7 +250,8 @@ static void nnd_run_join(const void *fields, void *const *at, struct nnd_part pa
   nnd_share(t->outer, part, &first, &last);
   char *to = (char *)at[0] + first * t->total;
   for (int k = 0; k < t->count; to += t->inner[k], k++)
-    nnd_copy_short_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k], last - first);
+    nnd_copy_short_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k],
+                        last - first);
 }
 
 static int nnd_make_join(struct nnd_maker *m) {
@@ -255,7 +267,8 @@ static int nnd_make_join(struct nnd_maker *m) {
     t->total += t->inner[k];
     nnd_give_tensor(m, own->ins[k]);
   }
-  if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes) return nnd_fail(m->message, "parts are not the whole");
+  if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes)
+    return nnd_fail(m->message, "parts are not the whole");
   m->instance->run = nnd_run_join;
   return 1;
 }
@@ -302,8 +315,10 @@ static int nnd_open_parts(struct nnd_opener *o) {
   o->at = end;
   if (o->message->failed) return 0;
   for (int k = 0; k < own->count; k++)
-    if (!o->model->tensors[own->ins[k]].is_blocked) return nnd_fail(o->message, "channels of a tensor that is not in blocks");
-  if (!o->model->tensors[own->out].is_blocked) return nnd_fail(o->message, "channels of a tensor that is not in blocks");
+    if (!o->model->tensors[own->ins[k]].is_blocked)
+      return nnd_fail(o->message, "channels of a tensor that is not in blocks");
+  if (!o->model->tensors[own->out].is_blocked)
+    return nnd_fail(o->message, "channels of a tensor that is not in blocks");
   const nnd_size blocks = nnd_blocks(own->num_channels);
   own->sources = nnd_packed(o, own->num_channels * (nnd_size)sizeof *own->sources);
   own->first_source = nnd_packed(o, (blocks + 1) * (nnd_size)sizeof *own->first_source);
@@ -314,7 +329,9 @@ static int nnd_open_parts(struct nnd_opener *o) {
     for (nnd_size lane = 0; lane < held; lane++) {
       const int64_t *channel = own->channels + 2 * (block * NND_LANES + lane);
       nnd_size at = begin;
-      while (at < own->num_sources && (own->sources[at].input != channel[0] || own->sources[at].block != channel[1] / NND_LANES)) at++;
+      while (at < own->num_sources &&
+             (own->sources[at].input != channel[0] || own->sources[at].block != channel[1] / NND_LANES))
+        at++;
       struct nnd_channel_source *one = &own->sources[at];
       if (at == own->num_sources) {
         *one = (struct nnd_channel_source){(int)channel[0], channel[1] / NND_LANES, at == begin, 0, {0}, {0}};
@@ -325,7 +342,8 @@ static int nnd_open_parts(struct nnd_opener *o) {
     }
     for (nnd_size at = begin; at < own->num_sources; at++) {
       int is_whole = own->num_sources == begin + 1;
-      for (nnd_size lane = 0; lane < held; lane++) is_whole &= own->sources[at].lanes[lane] == lane && own->sources[at].takes[lane];
+      for (nnd_size lane = 0; lane < held; lane++)
+        is_whole &= own->sources[at].lanes[lane] == lane && own->sources[at].takes[lane];
       own->sources[at].is_whole = is_whole;
     }
   }
@@ -346,7 +364,8 @@ NND_INLINE vf nnd_permuted(vf x, vi lanes) {
   return result;
 #else
   vf result;
-  NND_UNROLL for (int lane = 0; lane < NND_LANES; lane++) result[lane] = x[lanes[lane] & (NND_LANES - 1)];
+  NND_UNROLL
+  for (int lane = 0; lane < NND_LANES; lane++) result[lane] = x[lanes[lane] & (NND_LANES - 1)];
   return result;
 #endif
 }
@@ -374,7 +393,8 @@ static void nnd_run_parts(const void *fields, void *const *at, struct nnd_part p
       const nnd_size end_source = own->first_source[block + 1];
       if (own->sources[k].is_whole) {
         const nnd_elem *from = nnd_source_of_channels(t, at, image, &own->sources[k], plane);
-        for (nnd_size p = first * NND_LANES; p < last * NND_LANES; p += NND_LANES) nnd_write(to + p, nnd_read(from + p));
+        for (nnd_size p = first * NND_LANES; p < last * NND_LANES; p += NND_LANES)
+          nnd_write(to + p, nnd_read(from + p));
         continue;
       }
       for (; k < end_source; k += 2) { /* two sources at once, the second of an odd number being the first again */
@@ -398,7 +418,9 @@ static int nnd_make_parts(struct nnd_maker *m) {
   const struct nnd_shape *out = nnd_shape_of(m, own->out);
   struct nnd_parts_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  *t = (struct nnd_parts_fields){.own = own, .images = out->sizes[0], .blocks = nnd_blocks(own->num_channels),
+  *t = (struct nnd_parts_fields){.own = own,
+                                 .images = out->sizes[0],
+                                 .blocks = nnd_blocks(own->num_channels),
                                  .pixels = out->sizes[2] * out->sizes[3]};
   if (out->sizes[1] != own->num_channels) return nnd_fail(m->message, "channels are moved to an image of others");
   nnd_give_tensor(m, own->out);

@@ -49,55 +49,57 @@ static int nnd_open_pad(struct nnd_opener *o) {
 }
 
 /* Zeros before and behind a row are few: no call of a function, which the compiler would make of a loop. */
-#define NND_FEW_ZEROS(name, type)                                                                               \
-  NND_INLINE void name(type *to, nnd_size count) {                                                              \
-    for (nnd_size i = 0; i < count; i++) {                                                                      \
-      to[i] = 0;                                                                                                \
-      __asm__ volatile("" : "+r"(i));                                                                           \
-    }                                                                                                           \
+#define NND_FEW_ZEROS(name, type)                                                                                      \
+  NND_INLINE void name(type *to, nnd_size count) {                                                                     \
+    for (nnd_size i = 0; i < count; i++) {                                                                             \
+      to[i] = 0;                                                                                                       \
+      __asm__ volatile("" : "+r"(i));                                                                                  \
+    }                                                                                                                  \
   }
 NND_FEW_ZEROS(nnd_zeros_4, int32_t)
 NND_FEW_ZEROS(nnd_zeros_8, int64_t)
 
 /* One row after the other; `index` counts them along the axes but the last, `from` goes with it. */
-#define NND_PADDED_ROWS(name, zeros, type)                                                                      \
-  static void name(const void *fields, void *const *at, struct nnd_part part) {                                 \
-    const struct nnd_pad_fields *t = fields;                                                                    \
-    const struct nnd_pad_axis row = t->axes[0];                                                                 \
-    nnd_size index[NND_MOST_RANK] = {0}, first, last;                                                           \
-    nnd_share(t->rows, part, &first, &last);                                                                    \
-    if (first >= last) return;                                                                                  \
-    nnd_size rest = first, from = t->offset;                                                                    \
-    int outside = 0; /* axes along which the row lies among zeros */                                            \
-    for (int axis = 1; axis < t->rank; axis++) {                                                                \
-      const struct nnd_pad_axis *one = &t->axes[axis];                                                          \
-      index[axis] = rest % one->size - one->begin;                                                              \
-      rest /= one->size;                                                                                        \
-      outside += index[axis] < 0 || index[axis] >= one->count;                                                  \
-      from += index[axis] * one->step;                                                                          \
-    }                                                                                                           \
-    type *to = (type *)at[0] + first * row.size;                                                                \
-    for (nnd_size number = first; number < last; number++, to += row.size) {                                    \
-      if (outside) memset(to, 0, (size_t)row.size * sizeof *to);                                                \
-      else {                                                                                                    \
-        const type *in = (const type *)at[1] + from;                                                            \
-        const nnd_size end = row.begin + row.count;                                                             \
-        zeros(to, row.begin);                                                                                   \
-        if (row.step == 1) memcpy(to + row.begin, in, (size_t)row.count * sizeof *to);                          \
-        else                                                                                                    \
-          for (nnd_size i = 0; i < row.count; i++) to[row.begin + i] = in[i * row.step];                        \
-        zeros(to + end, row.size - end);                                                                        \
-      }                                                                                                         \
-      for (int axis = 1; axis < t->rank; axis++) {                                                              \
-        const struct nnd_pad_axis *one = &t->axes[axis];                                                        \
-        outside -= index[axis] < 0 || index[axis] >= one->count;                                                \
-        const int is_done = ++index[axis] == one->size - one->begin;                                            \
-        from += one->step;                                                                                      \
-        if (is_done) index[axis] = -one->begin, from -= one->size * one->step;                                  \
-        outside += index[axis] < 0 || index[axis] >= one->count;                                                \
-        if (!is_done) break;                                                                                    \
-      }                                                                                                         \
-    }                                                                                                           \
+#define NND_PADDED_ROWS(name, zeros, type)                                                                             \
+  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
+    const struct nnd_pad_fields *t = fields;                                                                           \
+    const struct nnd_pad_axis row = t->axes[0];                                                                        \
+    nnd_size index[NND_MOST_RANK] = {0}, first, last;                                                                  \
+    nnd_share(t->rows, part, &first, &last);                                                                           \
+    if (first >= last) return;                                                                                         \
+    nnd_size rest = first, from = t->offset;                                                                           \
+    int outside = 0; /* axes along which the row lies among zeros */                                                   \
+    for (int axis = 1; axis < t->rank; axis++) {                                                                       \
+      const struct nnd_pad_axis *one = &t->axes[axis];                                                                 \
+      index[axis] = rest % one->size - one->begin;                                                                     \
+      rest /= one->size;                                                                                               \
+      outside += index[axis] < 0 || index[axis] >= one->count;                                                         \
+      from += index[axis] * one->step;                                                                                 \
+    }                                                                                                                  \
+    type *to = (type *)at[0] + first * row.size;                                                                       \
+    for (nnd_size number = first; number < last; number++, to += row.size) {                                           \
+      if (outside)                                                                                                     \
+        memset(to, 0, (size_t)row.size * sizeof *to);                                                                  \
+      else {                                                                                                           \
+        const type *in = (const type *)at[1] + from;                                                                   \
+        const nnd_size end = row.begin + row.count;                                                                    \
+        zeros(to, row.begin);                                                                                          \
+        if (row.step == 1)                                                                                             \
+          memcpy(to + row.begin, in, (size_t)row.count * sizeof *to);                                                  \
+        else                                                                                                           \
+          for (nnd_size i = 0; i < row.count; i++) to[row.begin + i] = in[i * row.step];                               \
+        zeros(to + end, row.size - end);                                                                               \
+      }                                                                                                                \
+      for (int axis = 1; axis < t->rank; axis++) {                                                                     \
+        const struct nnd_pad_axis *one = &t->axes[axis];                                                               \
+        outside -= index[axis] < 0 || index[axis] >= one->count;                                                       \
+        const int is_done = ++index[axis] == one->size - one->begin;                                                   \
+        from += one->step;                                                                                             \
+        if (is_done) index[axis] = -one->begin, from -= one->size * one->step;                                         \
+        outside += index[axis] < 0 || index[axis] >= one->count;                                                       \
+        if (!is_done) break;                                                                                           \
+      }                                                                                                                \
+    }                                                                                                                  \
   }
 NND_PADDED_ROWS(nnd_run_pad_4, nnd_zeros_4, int32_t)
 NND_PADDED_ROWS(nnd_run_pad_8, nnd_zeros_8, int64_t)
@@ -121,15 +123,18 @@ static int nnd_make_pad(struct nnd_maker *m) {
         span > NND_MOST_SPAN || span < -NND_MOST_SPAN)
       return nnd_fail(m->message, "a view goes beyond its tensor");
     whole *= one.size;
-    if (reach < 0) low += reach;
-    else high += reach;
+    if (reach < 0)
+      low += reach;
+    else
+      high += reach;
     if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
     if (one.size == 1) continue;
     struct nnd_pad_axis *before = t->rank ? &t->axes[t->rank - 1] : NULL;
     if (before && before->count == before->size && one.step == before->step * before->size)
       *before = (struct nnd_pad_axis){one.size * before->size, one.begin * before->size, one.count * before->size,
                                       before->step};
-    else t->axes[t->rank++] = one;
+    else
+      t->axes[t->rank++] = one;
   }
   if (low < 0 || high >= in->count || whole != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->rank) t->axes[t->rank++] = (struct nnd_pad_axis){1, 0, 1, 1};

@@ -174,11 +174,13 @@ static int nnd_make_planar(struct nnd_maker *m) {
   const nnd_size whole = window.columns == x.out_size ? window.rows : 1; /* whole rows, however long they are */
   t->window_rows = nnd_shared_rows(whole, y.out_size, images, nnd_threads(m));
   t->planar_in = own->planar_in, t->planar_out = own->planar_out, t->images = images;
-  t->pointwise = (struct nnd_pointwise){.in_channels = channels, .out_channels = second->out_channels,
-                                        .panel_channels = channels, .end = second->end,
-                                        .stream = out->num_bytes > NND_STREAM_FROM,
-                                        .prefetch_weights = channels * second->out_channels *
-                                                            (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM};
+  t->pointwise = (struct nnd_pointwise){
+      .in_channels = channels,
+      .out_channels = second->out_channels,
+      .panel_channels = channels,
+      .end = second->end,
+      .stream = out->num_bytes > NND_STREAM_FROM,
+      .prefetch_weights = channels * second->out_channels * (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM};
   const nnd_size pixels = t->window_rows * x.out_size;
   if (own->planar_in) {
     if (!nnd_make_planes(m, first, &y, &x, t)) return 0;

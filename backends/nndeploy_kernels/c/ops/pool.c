@@ -61,24 +61,25 @@ NND_INLINE void nnd_pool_tile(int is_max, int is_buffer, nnd_size wide, nnd_size
   const nnd_size taps = wide ? wide : t.taps;
   vf found[NND_POOL_TILE];
   vi unordered[NND_POOL_TILE];
-  NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++) {
+  NND_UNROLL
+  for (int i = 0; i < NND_POOL_TILE; i++) {
     found[i] = nnd_splat(is_max ? -__builtin_inff() : 0.0f);
     unordered[i] = (vi){0};
   }
   for (nnd_size row = 0; row < t.rows; row++, at += t.row_step) {
     nnd_size tap = 0;
-    for (; tap + 1 < taps; tap += 2)
-      NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++)
-        nnd_pool_take_two(is_max, nnd_pool_read(is_buffer, from, at + i * stride + tap * t.tap_step),
-                          nnd_pool_read(is_buffer, from, at + i * stride + (tap + 1) * t.tap_step), &found[i],
-                          &unordered[i]);
-    if (tap < taps)
-      NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++)
-        nnd_pool_take(is_max, nnd_pool_read(is_buffer, from, at + i * stride + tap * t.tap_step), &found[i],
-                      &unordered[i]);
+    for (; tap + 1 < taps; tap += 2) NND_UNROLL
+    for (int i = 0; i < NND_POOL_TILE; i++)
+      nnd_pool_take_two(is_max, nnd_pool_read(is_buffer, from, at + i * stride + tap * t.tap_step),
+                        nnd_pool_read(is_buffer, from, at + i * stride + (tap + 1) * t.tap_step), &found[i],
+                        &unordered[i]);
+    if (tap < taps) NND_UNROLL
+    for (int i = 0; i < NND_POOL_TILE; i++)
+      nnd_pool_take(is_max, nnd_pool_read(is_buffer, from, at + i * stride + tap * t.tap_step), &found[i],
+                    &unordered[i]);
   }
-  NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++)
-    result[i] = nnd_pool_result(is_max, found[i], unordered[i], scale);
+  NND_UNROLL
+  for (int i = 0; i < NND_POOL_TILE; i++) result[i] = nnd_pool_result(is_max, found[i], unordered[i], scale);
 }
 
 /* One window, of any size. */
@@ -86,18 +87,18 @@ NND_INLINE vf nnd_pool_window(int is_max, int is_buffer, struct nnd_pool_taps t,
                               vf scale) {
   vf found[NND_POOL_TILE];
   vi unordered[NND_POOL_TILE];
-  NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++) {
+  NND_UNROLL
+  for (int i = 0; i < NND_POOL_TILE; i++) {
     found[i] = nnd_splat(is_max ? -__builtin_inff() : 0.0f);
     unordered[i] = (vi){0};
   }
   if (t.row_step == t.taps * t.tap_step) t.taps *= t.rows, t.rows = t.rows > 0;
   for (nnd_size row = 0; row < t.rows; row++, at += t.row_step) {
     nnd_size tap = 0;
-    for (; tap + 2 * NND_POOL_TILE <= t.taps; tap += 2 * NND_POOL_TILE)
-      NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++)
-        nnd_pool_take_two(is_max, nnd_pool_read(is_buffer, from, at + (tap + 2 * i) * t.tap_step),
-                          nnd_pool_read(is_buffer, from, at + (tap + 2 * i + 1) * t.tap_step), &found[i],
-                          &unordered[i]);
+    for (; tap + 2 * NND_POOL_TILE <= t.taps; tap += 2 * NND_POOL_TILE) NND_UNROLL
+    for (int i = 0; i < NND_POOL_TILE; i++)
+      nnd_pool_take_two(is_max, nnd_pool_read(is_buffer, from, at + (tap + 2 * i) * t.tap_step),
+                        nnd_pool_read(is_buffer, from, at + (tap + 2 * i + 1) * t.tap_step), &found[i], &unordered[i]);
     for (; tap < t.taps; tap++)
       nnd_pool_take(is_max, nnd_pool_read(is_buffer, from, at + tap * t.tap_step), &found[0], &unordered[0]);
   }
@@ -135,7 +136,8 @@ NND_INLINE void nnd_pool_row(const struct nnd_pool_fields *t, int is_max, int is
     const nnd_size x = nnd_min(next, end - NND_POOL_TILE); /* the last tile may overlap the one before */
     vf result[NND_POOL_TILE];
     nnd_pool_tile(is_max, is_buffer, wide, by, taps, from, x * by - t->x.pad, scale, result);
-    NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++) nnd_write(to + (x + i) * NND_LANES, result[i]);
+    NND_UNROLL
+    for (int i = 0; i < NND_POOL_TILE; i++) nnd_write(to + (x + i) * NND_LANES, result[i]);
   }
 }
 
@@ -153,7 +155,8 @@ NND_INLINE void nnd_pool_joined(const struct nnd_pool_fields *t, int is_max, nnd
     const nnd_size x = nnd_min(next, t->x.size - NND_POOL_TILE);
     vf result[NND_POOL_TILE];
     nnd_pool_tile(is_max, 0, 0, 1, taps, from, x, one, result);
-    NND_UNROLL for (int i = 0; i < NND_POOL_TILE; i++) nnd_store(to + (x + i) * NND_LANES, result[i]);
+    NND_UNROLL
+    for (int i = 0; i < NND_POOL_TILE; i++) nnd_store(to + (x + i) * NND_LANES, result[i]);
   }
 }
 
@@ -173,17 +176,18 @@ NND_INLINE void nnd_pool_any(const struct nnd_pool_fields *t, int is_max, int jo
     if (joins) {
       nnd_pool_joined(t, is_max, rows, row_step, from, (float *)part.scratch);
       nnd_pool_row(t, is_max, 1, wide, stride, 1, 0, counted, part.scratch, to);
-    } else nnd_pool_row(t, is_max, 0, wide, stride, rows, row_step, counted, from, to);
+    } else
+      nnd_pool_row(t, is_max, 0, wide, stride, rows, row_step, counted, from, to);
   }
 }
 
 #define NND_POOL_KINDS(X) X(any, 0, 0, 0) X(2_2, 0, 2, 2) X(3_2, 0, 3, 2) X(joined, 1, 0, 0) X(joined_3_1, 1, 3, 1)
-#define NND_POOL(name, joins, wide, stride)                                                                      \
-  static void nnd_pool_max_##name(const void *fields, void *const *at, struct nnd_part part) {                   \
-    nnd_pool_any(fields, 1, joins, wide, stride, at[0], at[1], part);                                            \
-  }                                                                                                              \
-  static void nnd_pool_mean_##name(const void *fields, void *const *at, struct nnd_part part) {                  \
-    nnd_pool_any(fields, 0, joins, wide, stride, at[0], at[1], part);                                            \
+#define NND_POOL(name, joins, wide, stride)                                                                            \
+  static void nnd_pool_max_##name(const void *fields, void *const *at, struct nnd_part part) {                         \
+    nnd_pool_any(fields, 1, joins, wide, stride, at[0], at[1], part);                                                  \
+  }                                                                                                                    \
+  static void nnd_pool_mean_##name(const void *fields, void *const *at, struct nnd_part part) {                        \
+    nnd_pool_any(fields, 0, joins, wide, stride, at[0], at[1], part);                                                  \
   }
 NND_POOL_KINDS(NND_POOL)
 

@@ -18,7 +18,7 @@
 #include "kernels/along_axis.h"
 #include "model/model.h"
 
-#define NND_GATES 4 /* input, output, forget, cell: the order of ONNX */
+#define NND_GATES 4                                           /* input, output, forget, cell: the order of ONNX */
 #define NND_MOST_SEQUENCES (NND_ACCUMULATORS / NND_GATES - 1) /* registers for weights and a number of h */
 _Static_assert(NND_MOST_SEQUENCES <= 6, "more sequences than there are kernels");
 
@@ -49,31 +49,37 @@ NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size
   vf sums[2 * NND_MOST_SEQUENCES][NND_GATES], gates[NND_MOST_SEQUENCES][NND_GATES];
   const nnd_size at = block * NND_LANES, count = nnd_min(NND_LANES, t->hidden - at), row = t->directions * t->hidden;
   const float *weights = d.weights + at * t->hidden * NND_GATES;
-  NND_UNROLL for (int s = 0; s < split * sequences; s++)
-    NND_UNROLL for (int g = 0; g < NND_GATES; g++)
-      sums[s][g] = s < sequences ? nnd_spread(d.gates + (s * row * NND_GATES + g * t->hidden) + at, 1, count)
-                                 : nnd_splat(0.0f);
+  NND_UNROLL
+  for (int s = 0; s < split * sequences; s++) NND_UNROLL
+  for (int g = 0; g < NND_GATES; g++)
+    sums[s][g] =
+        s < sequences ? nnd_spread(d.gates + (s * row * NND_GATES + g * t->hidden) + at, 1, count) : nnd_splat(0.0f);
   if (d.before) {
     nnd_size k = 0;
-    NND_NO_UNROLL for (; k + split <= t->hidden; k += split)
-      NND_UNROLL for (int half = 0; half < split; half++) {
-        vf w[NND_GATES];
-        const float *from = weights + (k + half) * NND_GATES * NND_LANES;
-        NND_UNROLL for (int g = 0; g < NND_GATES; g++) w[g] = nnd_load(from + g * NND_LANES);
-        NND_UNROLL for (int s = 0; s < sequences; s++) {
-          const vf h = nnd_splat(d.before[s * d.apart + k + half]);
-          NND_UNROLL for (int g = 0; g < NND_GATES; g++) sums[half * sequences + s][g] += w[g] * h;
-        }
+    NND_NO_UNROLL
+    for (; k + split <= t->hidden; k += split) NND_UNROLL
+    for (int half = 0; half < split; half++) {
+      vf w[NND_GATES];
+      const float *from = weights + (k + half) * NND_GATES * NND_LANES;
+      NND_UNROLL
+      for (int g = 0; g < NND_GATES; g++) w[g] = nnd_load(from + g * NND_LANES);
+      NND_UNROLL
+      for (int s = 0; s < sequences; s++) {
+        const vf h = nnd_splat(d.before[s * d.apart + k + half]);
+        NND_UNROLL
+        for (int g = 0; g < NND_GATES; g++) sums[half * sequences + s][g] += w[g] * h;
       }
-    if (k < t->hidden)
-      NND_UNROLL for (int s = 0; s < sequences; s++)
-        NND_UNROLL for (int g = 0; g < NND_GATES; g++)
-          sums[s][g] += nnd_load(weights + (k * NND_GATES + g) * NND_LANES) * d.before[s * d.apart + k];
+    }
+    if (k < t->hidden) NND_UNROLL
+    for (int s = 0; s < sequences; s++) NND_UNROLL
+    for (int g = 0; g < NND_GATES; g++)
+      sums[s][g] += nnd_load(weights + (k * NND_GATES + g) * NND_LANES) * d.before[s * d.apart + k];
   }
-  NND_UNROLL for (int s = 0; s < sequences; s++)
-    NND_UNROLL for (int g = 0; g < NND_GATES; g++)
-      gates[s][g] = split == 2 ? sums[s][g] + sums[sequences + s][g] : sums[s][g];
-  NND_NO_UNROLL for (int s = 0; s < sequences; s++) {
+  NND_UNROLL
+  for (int s = 0; s < sequences; s++) NND_UNROLL
+  for (int g = 0; g < NND_GATES; g++) gates[s][g] = split == 2 ? sums[s][g] + sums[sequences + s][g] : sums[s][g];
+  NND_NO_UNROLL
+  for (int s = 0; s < sequences; s++) {
     float *cells = d.cells + s * t->hidden + at;
     const struct nnd_quotient new = nnd_tanh_quotient(gates[s][3]);
     const vf kept = nnd_spread(cells, 1, count) / (1.0f + nnd_exp_bounded(-gates[s][2]));

@@ -105,13 +105,16 @@ NND_INLINE void nnd_resize_rows(nnd_size taps, const int32_t *places, const floa
   nnd_size x = 0;
   for (; x + NND_RESIZE_TILE <= width; x += NND_RESIZE_TILE) {
     vf sums[NND_RESIZE_TILE];
-    NND_UNROLL for (int i = 0; i < NND_RESIZE_TILE; i++) sums[i] = nnd_splat(0.0f);
+    NND_UNROLL
+    for (int i = 0; i < NND_RESIZE_TILE; i++) sums[i] = nnd_splat(0.0f);
     for (nnd_size tap = 0; tap < taps; tap++) {
       const nnd_elem *from = plane + (places[tap] * width + x) * NND_LANES;
       const vf weight = nnd_splat(weights[tap]);
-      NND_UNROLL for (int i = 0; i < NND_RESIZE_TILE; i++) sums[i] += weight * nnd_read(from + i * NND_LANES);
+      NND_UNROLL
+      for (int i = 0; i < NND_RESIZE_TILE; i++) sums[i] += weight * nnd_read(from + i * NND_LANES);
     }
-    NND_UNROLL for (int i = 0; i < NND_RESIZE_TILE; i++) nnd_store(buffer + (x + i) * NND_LANES, sums[i]);
+    NND_UNROLL
+    for (int i = 0; i < NND_RESIZE_TILE; i++) nnd_store(buffer + (x + i) * NND_LANES, sums[i]);
   }
   for (; x < width; x++) {
     vf sum = nnd_splat(0.0f);

@@ -34,8 +34,7 @@ static void nnd_run_separable(const void *fields, void *const *at, struct nnd_pa
   const struct nnd_separable *s = &t->s;
   const struct nnd_axis y = s->depthwise.y, x = s->depthwise.x;
   const struct nnd_separable_data d = {
-      at[2], at[3], at[4],
-      {.weights = at[5], .bias = at[6], .residual = at[7], .numbers = at[8], .out = at[0]}};
+      at[2], at[3], at[4], {.weights = at[5], .bias = at[6], .residual = at[7], .numbers = at[8], .out = at[0]}};
   const nnd_size down = nnd_ceil_div(y.out_size, s->window_rows), across = nnd_ceil_div(x.out_size, s->window_columns);
   const nnd_size in_image = nnd_blocks(s->channels) * y.size * x.size * NND_LANES;
   const nnd_size out_image = nnd_blocks(s->pointwise.out_channels) * s->pointwise.out_plane;
@@ -52,8 +51,8 @@ static void nnd_run_separable(const void *fields, void *const *at, struct nnd_pa
       next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s->window_rows)
                             : nnd_separable_ahead(s, from + in_image, 0);
     const nnd_size top = row * s->window_rows, left = column * s->window_columns;
-    nnd_separable_window(s, nnd_min(s->window_rows, y.out_size - top), nnd_min(s->window_columns, x.out_size - left), top,
-                         left, &d, from, p, next, (nnd_elem *)part.scratch);
+    nnd_separable_window(s, nnd_min(s->window_rows, y.out_size - top), nnd_min(s->window_columns, x.out_size - left),
+                         top, left, &d, from, p, next, (nnd_elem *)part.scratch);
   }
 }
 
@@ -75,12 +74,17 @@ static int nnd_make_separable(struct nnd_maker *m) {
   window.rows = nnd_shared_rows(window.rows, y.out_size, images, nnd_threads(m));
   t->s = (struct nnd_separable){
       .depthwise = {y, x, first->end, 0, nnd_depthwise_for(&x)},
-      .pointwise = {.in_channels = first->out_channels, .out_channels = second->out_channels,
-                    .panel_channels = first->out_channels, .out_plane = y.out_size * x.out_size * NND_LANES,
-                    .end = second->end, .stream = out->num_bytes > NND_STREAM_FROM,
-                    .prefetch_weights = second->in_channels * second->out_channels * (nnd_size)sizeof(nnd_weight) >
-                                        NND_PREFETCH_FROM},
-      .channels = first->out_channels, .window_rows = window.rows, .window_columns = window.columns,
+      .pointwise = {.in_channels = first->out_channels,
+                    .out_channels = second->out_channels,
+                    .panel_channels = first->out_channels,
+                    .out_plane = y.out_size * x.out_size * NND_LANES,
+                    .end = second->end,
+                    .stream = out->num_bytes > NND_STREAM_FROM,
+                    .prefetch_weights =
+                        second->in_channels * second->out_channels * (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM},
+      .channels = first->out_channels,
+      .window_rows = window.rows,
+      .window_columns = window.columns,
       .window_channels = window.channels};
   t->images = images;
   t->prefetch_input = in->num_bytes > nnd_l2(m);

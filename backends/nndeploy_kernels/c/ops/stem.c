@@ -3,8 +3,8 @@
  * stem: three records (ops/conv_record.h): a dense convolution from NCHW, then a separable pair: what light networks
  * begin with, as one operator.
  *
- * The rows that the first convolution makes are kept as NCHWc in a ring, so that those that windows share are made once;
- * the widest tensor of the network is never written. Windows are whole rows of all channels.
+ * The rows that the first convolution makes are kept as NCHWc in a ring, so that those that windows share are made
+ * once; the widest tensor of the network is never written. Windows are whole rows of all channels.
  */
 #include <stdio.h>
 
@@ -44,7 +44,8 @@ struct nnd_stem_fields {
 static void nnd_stem_row(const struct nnd_stem_fields *t, nnd_size image, nnd_size row, const float *in,
                          struct nnd_convolution_data d, struct nnd_copies *copies, nnd_elem *ring) {
   const struct nnd_convolution *wide = &t->wide;
-  const nnd_size top = row * wide->y.stride - wide->y.pad, begin = nnd_tap_begin(wide->y, top), end = nnd_tap_end(wide->y, top);
+  const nnd_size top = row * wide->y.stride - wide->y.pad, begin = nnd_tap_begin(wide->y, top),
+                 end = nnd_tap_end(wide->y, top);
   if (end > begin)
     nnd_copy_window(copies, wide->y, wide->x, wide->in_channels, sizeof(float), image, top + begin * wide->y.dilation,
                     top + (end - 1) * wide->y.dilation + 1, in);
@@ -56,7 +57,8 @@ static void nnd_stem_row(const struct nnd_stem_fields *t, nnd_size image, nnd_si
 static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_stem_fields *t = fields;
   const struct nnd_axis y = t->depthwise.y, x = t->depthwise.x;
-  const nnd_size blocks = nnd_blocks(t->wide.out_channels), image_floats = t->wide.in_channels * t->wide.y.size * t->wide.x.size;
+  const nnd_size blocks = nnd_blocks(t->wide.out_channels),
+                 image_floats = t->wide.in_channels * t->wide.y.size * t->wide.x.size;
   const struct nnd_convolution_data wide = {.weights = at[2], .bias = at[3], .numbers = at[4]};
   const struct nnd_separable_data pair = {at[5], at[6], at[7], {.out = NULL}};
   const struct nnd_copied_rows rows_read = nnd_copied_rows(t->wide.y, t->wide.x);
@@ -65,20 +67,24 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
   const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows);
   nnd_size done = 0, unit, last;
   nnd_share(t->images * down, part, &unit, &last);
-  if (unit < last)
-    memset(copies.to, 0, (size_t)nnd_copied_bytes(rows_read, t->wide.in_channels, sizeof(float)));
+  if (unit < last) memset(copies.to, 0, (size_t)nnd_copied_bytes(rows_read, t->wide.in_channels, sizeof(float)));
   for (nnd_size begin = unit; unit < last; unit++) {
     const nnd_size image = unit / down, row = unit % down * t->window_rows;
     const nnd_size rows = nnd_min(t->window_rows, y.out_size - row);
     const nnd_size from = nnd_max(row == 0 || unit == begin ? 0 : done, nnd_first_row(y, row));
-    const nnd_size out = image * nnd_blocks(t->pointwise.out_channels) * t->pointwise.out_plane + row * x.out_size * NND_LANES;
+    const nnd_size out =
+        image * nnd_blocks(t->pointwise.out_channels) * t->pointwise.out_plane + row * x.out_size * NND_LANES;
     done = nnd_end_row(y, row + rows);
     for (nnd_size line = from; line < done; line++)
       nnd_stem_row(t, image, line, (const float *)at[1] + image * image_floats, wide, &copies, ring);
     nnd_separable_first(&t->depthwise, rows, x.out_size, row, 0, 0, blocks, &pair, ring, buffer);
     struct nnd_pointwise second = t->pointwise;
-    const struct nnd_pointwise_data p = {buffer, at[8], at[9], at[11],
-                                         second.end.residual ? (const nnd_elem *)at[10] + out : NULL, (nnd_elem *)at[0] + out};
+    const struct nnd_pointwise_data p = {buffer,
+                                         at[8],
+                                         at[9],
+                                         at[11],
+                                         second.end.residual ? (const nnd_elem *)at[10] + out : NULL,
+                                         (nnd_elem *)at[0] + out};
     nnd_separable_second(&second, NND_WHOLE, rows, x.out_size, x.out_size, p, nnd_no_prefetch);
   }
 }
@@ -87,32 +93,42 @@ static int nnd_make_stem(struct nnd_maker *m) {
   const struct nnd_stem_own *own = m->step->own;
   const struct nnd_conv *wide = &own->wide, *first = &own->first, *second = &own->second;
   struct nnd_axis wide_y, wide_x, y, x, y2, x2;
-  if (!nnd_conv_axes(m, wide, &wide_y, &wide_x) || !nnd_conv_axes(m, first, &y, &x) || !nnd_conv_axes(m, second, &y2, &x2))
+  if (!nnd_conv_axes(m, wide, &wide_y, &wide_x) || !nnd_conv_axes(m, first, &y, &x) ||
+      !nnd_conv_axes(m, second, &y2, &x2))
     return 0;
   if (!nnd_is_pointwise(m, second) || y2.size != y2.out_size || x2.size != x2.out_size)
     return nnd_fail(m->message, "a stem whose last convolution is not pointwise");
   struct nnd_stem_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, wide->in), *out = nnd_shape_of(m, second->out);
-  const nnd_size capacity = nnd_capacity(m, in->num_bytes), of_pixel = nnd_blocks(wide->out_channels) * NND_LANES * (nnd_size)sizeof(nnd_elem);
+  const nnd_size capacity = nnd_capacity(m, in->num_bytes),
+                 of_pixel = nnd_blocks(wide->out_channels) * NND_LANES * (nnd_size)sizeof(nnd_elem);
   const struct nnd_window window = nnd_window_for(capacity / 2, y.out_size, x.out_size, first->out_channels);
   const nnd_size whole = window.columns == x.out_size ? window.rows : 1; /* whole rows, however long they are */
   t->window_rows = nnd_shared_rows(whole, y.out_size, in->sizes[0], nnd_threads(m));
   const nnd_size ring = nnd_window_rows(y, t->window_rows);
-  t->wide = (struct nnd_convolution){.y = wide_y, .x = wide_x, .in_channels = wide->in_channels,
-                                     .out_channels = wide->out_channels, .out_plane = ring * x.size * NND_LANES,
+  t->wide = (struct nnd_convolution){.y = wide_y,
+                                     .x = wide_x,
+                                     .in_channels = wide->in_channels,
+                                     .out_channels = wide->out_channels,
+                                     .out_plane = ring * x.size * NND_LANES,
                                      .end = wide->end};
   t->depthwise = (struct nnd_depthwise){y, x, first->end, ring, nnd_depthwise_for(&x)};
-  t->pointwise = (struct nnd_pointwise){.in_channels = first->out_channels, .out_channels = second->out_channels,
+  t->pointwise = (struct nnd_pointwise){.in_channels = first->out_channels,
+                                        .out_channels = second->out_channels,
                                         .panel_channels = first->out_channels,
-                                        .out_plane = y.out_size * x.out_size * NND_LANES, .end = second->end,
+                                        .out_plane = y.out_size * x.out_size * NND_LANES,
+                                        .end = second->end,
                                         .stream = out->num_bytes > NND_STREAM_FROM};
-  nnd_size *offsets = nnd_memory_take(&m->table->memory, wide->kernel[0] * wide->kernel[1] * wide->in_channels * (nnd_size)sizeof *offsets);
+  nnd_size *offsets = nnd_memory_take(
+      &m->table->memory, wide->kernel[0] * wide->kernel[1] * wide->in_channels * (nnd_size)sizeof *offsets);
   if (!offsets) return nnd_fail(m->message, "no memory for a stem");
   nnd_planar_offsets(&t->wide, offsets);
   t->offsets = offsets;
   t->images = in->sizes[0];
-  t->ring_at = nnd_ceil_div(nnd_copied_bytes(nnd_copied_rows(wide_y, wide_x), wide->in_channels, sizeof(float)), NND_ALIGNMENT) * NND_ALIGNMENT;
+  t->ring_at =
+      nnd_ceil_div(nnd_copied_bytes(nnd_copied_rows(wide_y, wide_x), wide->in_channels, sizeof(float)), NND_ALIGNMENT) *
+      NND_ALIGNMENT;
   t->first_at = t->ring_at + of_pixel * ring * x.size;
   m->scratch_bytes = t->first_at + of_pixel * t->window_rows * x.out_size;
   m->instance->run = nnd_run_stem;

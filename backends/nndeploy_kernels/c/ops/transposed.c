@@ -83,8 +83,10 @@ static void nnd_spread_pixels(const nnd_elem *made, nnd_size count, int vectors,
                               int stream, nnd_elem *out) {
   for (int v = 0; v < vectors; v++, made += count * NND_LANES, out += out_plane)
     for (nnd_size i = 0; i < count; i++) {
-      if (stream) nnd_stream(out + i * stride * NND_LANES, nnd_read(made + i * NND_LANES));
-      else memcpy(out + i * stride * NND_LANES, made + i * NND_LANES, NND_LANES * sizeof(nnd_elem));
+      if (stream)
+        nnd_stream(out + i * stride * NND_LANES, nnd_read(made + i * NND_LANES));
+      else
+        memcpy(out + i * stride * NND_LANES, made + i * NND_LANES, NND_LANES * sizeof(nnd_elem));
     }
 }
 
@@ -106,12 +108,17 @@ static void nnd_transposed_row(const struct nnd_transposed_fields *t, nnd_size p
   const struct nnd_phase *down = &t->y.phases[row % y.stride];
   nnd_size low, high;
   nnd_phase_taps(&t->y, down, number, &low, &high);
-  struct nnd_tile_job job = {
-      .in_plane = y.size * x.size * NND_LANES, .channels = t->in_channels, .rows = nnd_max(0, high - low),
-      .row_step = -t->y.back * x.size * NND_LANES, .column_step = -t->x.back * NND_LANES,
-      .row_weights = t->y.tap_step * x.kernel * of_tap, .tap_weights = t->x.tap_step * of_tap,
-      .bias = d.bias + block * NND_LANES, .numbers = t->end.number ? d.numbers + block * NND_LANES : 0, .end = &t->end,
-      .sum = NND_WHOLE};
+  struct nnd_tile_job job = {.in_plane = y.size * x.size * NND_LANES,
+                             .channels = t->in_channels,
+                             .rows = nnd_max(0, high - low),
+                             .row_step = -t->y.back * x.size * NND_LANES,
+                             .column_step = -t->x.back * NND_LANES,
+                             .row_weights = t->y.tap_step * x.kernel * of_tap,
+                             .tap_weights = t->x.tap_step * of_tap,
+                             .bias = d.bias + block * NND_LANES,
+                             .numbers = t->end.number ? d.numbers + block * NND_LANES : 0,
+                             .end = &t->end,
+                             .sum = NND_WHOLE};
   if (job.rows > 0) {
     job.in = d.in + (number + down->reach - low * t->y.back) * x.size * NND_LANES;
     job.weights = d.weights + block * NND_LANES * y.kernel * x.kernel * nnd_grouped_channels(t->in_channels) +
@@ -129,7 +136,8 @@ static void nnd_transposed_row(const struct nnd_transposed_fields *t, nnd_size p
     job.out_plane = t->out_plane, job.stream = t->stream, job.out_step = x.stride;
     for (nnd_size phase = 0; phase < nnd_min(x.stride, x.out_size); phase++) {
       job.out = d.out + phase * NND_LANES;
-      nnd_transposed_columns(t, &t->x.phases[phase], 0, nnd_ceil_div(x.out_size - phase, x.stride), vectors, has_half, &job);
+      nnd_transposed_columns(t, &t->x.phases[phase], 0, nnd_ceil_div(x.out_size - phase, x.stride), vectors, has_half,
+                             &job);
     }
     return;
   }
@@ -158,12 +166,18 @@ static void nnd_run_transposed(const void *fields, void *const *at, struct nnd_p
   const nnd_size count = last - first, all = t->by_panels ? count : count * panels;
   for (nnd_size i = 0; i < all; i++) {
     nnd_size panel, unit;
-    if (t->by_panels) panel = (first + i) / rows, unit = (first + i) % rows;
-    else if (t->panels_outside) panel = i / count, unit = first + i % count;
-    else panel = i % panels, unit = first + i / panels;
+    if (t->by_panels)
+      panel = (first + i) / rows, unit = (first + i) % rows;
+    else if (t->panels_outside)
+      panel = i / count, unit = first + i % count;
+    else
+      panel = i % panels, unit = first + i / panels;
     const nnd_size image = unit / y.out_size, row = unit % y.out_size;
     const nnd_size offset = image * blocks * t->out_plane + row * x.out_size * NND_LANES;
-    const struct nnd_transposed_data d = {(const nnd_elem *)at[1] + image * in_image, at[2], at[3], at[5],
+    const struct nnd_transposed_data d = {(const nnd_elem *)at[1] + image * in_image,
+                                          at[2],
+                                          at[3],
+                                          at[5],
                                           t->end.residual ? (const nnd_elem *)at[4] + offset : NULL,
                                           (nnd_elem *)at[0] + offset};
     nnd_transposed_row(t, panel, row, d, (nnd_elem *)part.scratch);
@@ -216,16 +230,16 @@ static int nnd_make_transposed(struct nnd_maker *m) {
   if (!t) return 0;
   struct nnd_phases *axes[2] = {&t->y, &t->x};
   for (int i = 0; i < 2; i++) {
-    const struct nnd_axis axis = {in->sizes[2 + i], out->sizes[2 + i], c->kernel[i], c->stride[i], c->dilation[i],
-                                  nnd_size_of(m, c->pad[i])};
+    const struct nnd_axis axis = {in->sizes[2 + i], out->sizes[2 + i], c->kernel[i],
+                                  c->stride[i],     c->dilation[i],    nnd_size_of(m, c->pad[i])};
     if (!nnd_make_phases(m, axis, axes[i])) return 0;
   }
   t->in_channels = c->in_channels, t->out_channels = c->out_channels, t->images = in->sizes[0];
   t->out_plane = out->sizes[2] * out->sizes[3] * NND_LANES;
   t->end = c->end;
   t->stream = out->num_bytes > NND_STREAM_FROM;
-  t->panels_outside = c->in_channels * c->out_channels * c->kernel[0] * c->kernel[1] * (nnd_size)sizeof(nnd_weight) >
-                      nnd_l2(m) / 2;
+  t->panels_outside =
+      c->in_channels * c->out_channels * c->kernel[0] * c->kernel[1] * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
   t->by_panels = t->images * out->sizes[2] < NND_FEW_ROWS;
   const nnd_size made = NND_MOST_VECTORS * NND_PHASE_PIXELS * NND_LANES * (nnd_size)sizeof(nnd_elem);
   m->scratch_bytes = (c->end.residual ? 2 : 1) * made;

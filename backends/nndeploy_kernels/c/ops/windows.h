@@ -33,8 +33,8 @@ NND_INLINE int nnd_threads(const struct nnd_maker *m) {
 }
 
 /* The bytes of the buffer: what the user set, else a part of L2. Tuned: AMD Zen 5 class, L2 1 MiB, MobileNet shapes and
- * 32 x 640 x 640, 2026-11-20: 128 to 256 KiB is within 8% of the best everywhere, 512 KiB and more 11-36% worse on inputs
- * that exceed the caches. */
+ * 32 x 640 x 640, 2026-11-20: 128 to 256 KiB is within 8% of the best everywhere, 512 KiB and more 11-36% worse on
+ * inputs that exceed the caches. */
 NND_INLINE nnd_size nnd_capacity(const struct nnd_maker *m, nnd_size input_bytes) {
   const nnd_size buffer = m->table->model->options.buffer_bytes;
   return buffer > 0 ? buffer : nnd_l2(m) / (input_bytes > NND_LARGE_INPUT ? 8 : 4);
