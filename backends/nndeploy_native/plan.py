@@ -1,181 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plan.json: what the run half needs of a library, and what whoever inspects it wants to see.
+"""plan.json beside a plan: the borders and symbols that a caller needs, and the steps for whoever inspects a bundle.
 
-Where shapes are not fixed, sizes are entries of a table that the library's nnd_compose fills (c/program.h).
-
-Law: `plan_from_json(plan_to_json(p)) == p`. Everything that is read is checked: it comes from a bundle.
+Nothing that is safe or not depends on it: the kernel library checks the plan itself, and the shapes of every call.
+Law: `document_from_json(document_to_json(d)) == d`. Everything that is read is checked: it comes from a bundle.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from nndeploy.errors import BundleError
+from nndeploy.plugin.interface import OpenOptions
 from nndeploy.values.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.types import TensorType, ValueType
+from nndeploy_native.tensors import MAX_RANK
 
-ALIGNMENT = 64
-"""A cache line, and the largest vector."""
-PLAN_FILE = "plan.json"
-LIBRARY_FILE = "kernels.so"
-CONSTANTS_FILE = "constants.bin"
-MAX_BYTES = 2**40
-MAX_RANK = 64
-MAX_ENTRIES = 2**20
-FORMAT, SHAPES_FORMAT = 3, 4
-"""Formats of an artifact: all shapes are fixed, or some are not."""
-FORMATS = ("fp32", "int32", "int64", "blocked fp32", "blocked bf16")
-"""Forms of a border's values, in ONNX's order but for the last two."""
+PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
+PLAN_FORMAT = 5
+"""The format of an artifact that is a plan."""
+DTYPES = {"fp32": "float32", "int32": "int32", "int64": "int64"}
+MAX_SIZE = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A size that stands in the table."""
-
-    number: int
-
-
-Axis: TypeAlias = int | Entry
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """An input or output: the shape of its memory, and what lies there. In a bundle all are in ONNX's order."""
+class PlanBorder:
+    """An input or output: sizes that depend on the inputs are None."""
 
     name: str
-    shape: tuple[Axis, ...]
-    format: str = "fp32"
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the shape is the same in every call."""
-        return all(isinstance(size, int) for size in self.shape)
-
-    def sizes(self, entries: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape by a table's entries."""
-        return tuple(size if isinstance(size, int) else entries[size.number] for size in self.shape)
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether it is in channel blocks, which begin at a cache line."""
-        return self.format.startswith("blocked")
+    element: str
+    shape: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
-    """What nnd_compose gets, and which entries of its table are the bytes of the arena and of each thread's scratch."""
+class PlanDocument:
+    """What stands in plan.json."""
 
+    inputs: tuple[PlanBorder, ...]
+    outputs: tuple[PlanBorder, ...]
     symbols: tuple[SolvedSymbol, ...]
-    num_entries: int
-    arena_entry: int
-    scratch_entry: int
+    steps: tuple[Mapping[str, int | str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NativePlan:
-    """`scratch_bytes` are those of each thread; `steps` say what each step is, in order: for readers only.
-
-    With `shapes`, the bytes are the most of any shape in range.
-    """
-
-    isa: str
-    arena_bytes: int
-    scratch_bytes: int
-    constants_bytes: int
-    inputs: tuple[Border, ...]
-    outputs: tuple[Border, ...]
-    steps: tuple[Mapping[str, int | str], ...] = ()
-    shapes: Shapes | None = None
-
-
-def plan_to_json(plan: NativePlan) -> bytes:
+def document_to_json(document: PlanDocument) -> bytes:
     """Returns the bytes of plan.json."""
-    data: dict[str, Any] = {
-        "isa": plan.isa,
-        "arena_bytes": plan.arena_bytes,
-        "scratch_bytes": plan.scratch_bytes,
-        "constants_bytes": plan.constants_bytes,
-        "inputs": [_border_to_json(border) for border in plan.inputs],
-        "outputs": [_border_to_json(border) for border in plan.outputs],
-        "steps": [dict(step) for step in plan.steps],
+    data = {
+        "inputs": [[one.name, one.element, list(one.shape)] for one in document.inputs],
+        "outputs": [[one.name, one.element, list(one.shape)] for one in document.outputs],
+        "symbols": [asdict(one) for one in document.symbols],
+        "steps": [dict(step) for step in document.steps],
     }
-    if plan.shapes is not None:
-        data["shapes"] = {**asdict(plan.shapes), "symbols": [asdict(one) for one in plan.shapes.symbols]}
     return json.dumps(data, indent=1, ensure_ascii=False).encode()
 
 
-def plan_from_json(text: bytes) -> NativePlan:
-    """Returns the plan.
+def document_from_json(text: bytes) -> PlanDocument:
+    """Returns the document.
 
     Raises:
         BundleError: it is malformed.
     """
     try:
         data = json.loads(text)
-        inputs = _borders(data["inputs"])
-        plan = NativePlan(
-            str(data["isa"]),
-            _bytes(data["arena_bytes"]),
-            _bytes(data["scratch_bytes"]),
-            _bytes(data["constants_bytes"]),
-            inputs,
-            _borders(data["outputs"]),
-            tuple(dict(step) for step in data["steps"]),
-            _shapes(data["shapes"], inputs) if "shapes" in data else None,
-        )
-        _check_entries(plan)
-        return plan
+        inputs, outputs = _borders(data["inputs"]), _borders(data["outputs"])
+        if not outputs or any(len({one.name for one in some}) != len(some) for some in (inputs, outputs)):
+            raise ValueError("an input or output stands twice, or there is no output")
+        symbols = solved_from_json(data["symbols"], [len(one.shape) for one in inputs])
+        steps = tuple(dict(step) for step in data["steps"])
     except (ValueError, KeyError, TypeError, RecursionError) as err:
-        raise BundleError(f"a malformed {PLAN_FILE}: {err!s:.200}") from err
+        raise BundleError(f"a malformed {DOCUMENT_FILE}: {err!s:.200}") from err
+    return PlanDocument(inputs, outputs, symbols, steps)
 
 
-def _border_to_json(border: Border) -> list[Any]:
-    shape = [size if isinstance(size, int) else {"entry": size.number} for size in border.shape]
-    return [border.name, shape, border.format]
+def check_document(document: PlanDocument, options: OpenOptions) -> None:
+    """Passes a document that says of inputs and outputs what the bundle says of them.
+
+    Raises:
+        BundleError: it says something else.
+    """
+    for side, borders, said in (
+        ("input", document.inputs, options.inputs),
+        ("output", document.outputs, options.outputs),
+    ):
+        if said is not None:
+            _check_borders(side, borders, said)
 
 
-def _shapes(data: Mapping[str, Any], inputs: Sequence[Border]) -> Shapes:
-    symbols = solved_from_json(data["symbols"], [len(border.shape) for border in inputs])
-    entries = [_whole(data[name]) for name in ("num_entries", "arena_entry", "scratch_entry")]
-    if not 0 < entries[0] <= MAX_ENTRIES:
-        raise ValueError(f"a table of {entries[0]} entries")
-    return Shapes(symbols, *entries)
+def _check_borders(side: str, borders: Sequence[PlanBorder], said: Mapping[str, ValueType]) -> None:
+    names = {border.name for border in borders}
+    if (side == "input" and not names <= set(said)) or (side == "output" and names != set(said)):
+        raise BundleError(f"{DOCUMENT_FILE} has other {side}s than the bundle says")
+    for border in borders:
+        expected = said[border.name]
+        if not isinstance(expected, TensorType) or DTYPES[border.element] != expected.dtype:
+            raise BundleError(
+                f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says {border.element}, the bundle {expected}"
+            )
+        if expected.shape is not None and not _is_shape(border, expected.shape):
+            shape = ",".join("?" if size is None else str(size) for size in border.shape)
+            raise BundleError(f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says [{shape}], the bundle {expected}")
 
 
-def _check_entries(plan: NativePlan) -> None:
-    """Passes a plan whose every entry stands in its table."""
-    sizes = [size for border in (*plan.inputs, *plan.outputs) for size in border.shape]
-    entries = [size.number for size in sizes if isinstance(size, Entry)]
-    count = 0
-    if plan.shapes is not None:
-        count, entries = plan.shapes.num_entries, [*entries, plan.shapes.arena_entry, plan.shapes.scratch_entry]
-    if not all(0 <= entry < count for entry in entries):
-        raise ValueError(f"an entry outside of a table of {count}")
+def _is_shape(border: PlanBorder, said: Sequence[object]) -> bool:
+    """Whether a shape is what the bundle says; a size that is named there may be any here."""
+    return len(border.shape) == len(said) and all(
+        not isinstance(wanted, int) or size == wanted for size, wanted in zip(border.shape, said, strict=True)
+    )
 
 
-def _borders(data: Sequence[Any]) -> tuple[Border, ...]:
-    return tuple(Border(str(name), _shape(shape), _format(kind)) for name, shape, kind in data)
+def _borders(data: Sequence[Any]) -> tuple[PlanBorder, ...]:
+    return tuple(PlanBorder(str(name), _element(element), _shape(shape)) for name, element, shape in data)
 
 
-def _format(name: Any) -> str:
-    if name not in FORMATS:
-        raise ValueError(f"not a format: {name!r:.40}")
+def _element(name: Any) -> str:
+    if name not in DTYPES:
+        raise ValueError(f"not an element: {name!r:.40}")
     return str(name)
 
 
-def _shape(data: Sequence[Any]) -> tuple[Axis, ...]:
+def _shape(data: Sequence[Any]) -> tuple[int | None, ...]:
     if len(data) > MAX_RANK:
         raise ValueError(f"a shape of {len(data)} axes")
-    return tuple(Entry(_whole(size["entry"])) if isinstance(size, dict) else _bytes(size) for size in data)
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_BYTES:
-        raise ValueError(f"not a number: {value!r:.40}")
-    return value
-
-
-def _bytes(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_BYTES:
-        raise ValueError(f"not a size: {value!r:.40}")
-    return value
+    for size in data:
+        if size is not None and (type(size) is not int or not 0 < size <= MAX_SIZE):
+            raise ValueError(f"not a size: {size!r:.40}")
+    return tuple(data)

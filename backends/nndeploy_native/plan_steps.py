@@ -55,7 +55,7 @@ def _(step: Convolution, w: PlanWriter) -> None:
         step = step.lying()
     w.step(
         "transposed" if step.is_transposed else "convolution",
-        str(step.notes()["what"]),
+        step.label,
         _conv(step, w, reads=True, writes=True),
     )
 
@@ -244,7 +244,7 @@ def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) ->
         for word in _conv(one, w, reads=number == 0, writes=number == last)
     ]
     sides = ("NCHWc" if one.is_blocked else "NCHW" for one in (convolutions[0].x, convolutions[-1].output))
-    label = " then ".join(str(one.notes()["what"]) for one in convolutions)
+    label = " then ".join(one.label for one in convolutions)
     w.step(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
 
 

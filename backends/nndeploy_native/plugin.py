@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Own kernels on CPUs: compiled ahead of time from C, run with nothing but libc and numpy."""
+"""Own kernels on CPUs: bundles carry plans, which a library of kernels that was compiled before interprets."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nndeploy.plugin.interface import (
     API_VERSION,
+    NO_CODE,
     Artifact,
     BuildOptions,
     CodeFiles,
@@ -36,7 +36,7 @@ class Plugin:
     has_pace_points = True
 
     def probe(self, target: Target) -> Probe:
-        """Returns whether kernels can be built for the target, and run on this machine."""
+        """Returns whether there are kernels for the target, and a library of them that this machine runs."""
         from nndeploy_native.probe import probe
 
         return probe(target)
@@ -51,61 +51,50 @@ class Plugin:
 
         return supports(model, target, options)
 
-    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
-        """Returns a plan, or where the kernel library lacks a step a library for the target's instruction set.
+    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:  # noqa: ARG002
+        """Returns a plan, which serves every machine that the kernel library knows.
 
         Raises:
-            BuildRefusedError: a node has no kernel, there is no compiler, or the target is too old.
+            BuildRefusedError: a node has no kernel, the target is too old, or the kernel library refuses the plan.
         """
-        from nndeploy_kernels.loading import installed
+        from nndeploy_kernels.loading import missing
 
         from nndeploy.errors import BuildRefusedError
-        from nndeploy.target.target import WINDOW_BUFFER, host_target
-        from nndeploy_native.build import build, machine_of
-        from nndeploy_native.plan_build import build_plan
-        from nndeploy_native.plan_session import checked
-        from nndeploy_native.probe import refusal_of_target
+        from nndeploy.target.target import WINDOW_BUFFER
+        from nndeploy_native.build import build
+        from nndeploy_native.session import checked
 
-        if why := refusal_of_target(target, options.precision):
+        if why := missing(target, options.precision):
             raise BuildRefusedError(why)
-        if installed(host_target()) is not None:
-            buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
-            with suppress(BuildRefusedError):
-                artifact = build_plan(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes)
-                return checked(artifact)
-        return build(submodel, machine_of(target, options), options.ranges, workdir)
+        buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
+        return checked(build(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes))
 
-    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:
-        """Returns the library of kernels."""
-        from nndeploy_native.plan import LIBRARY_FILE
-
-        return CodeFiles(frozenset({LIBRARY_FILE}) & files.keys())
+    def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
+        """Returns none: plans are data."""
+        return NO_CODE
 
     def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.
 
         Raises:
-            UnavailableError: this machine lacks an instruction that the kernels use.
+            UnavailableError: no kernel library is installed that this machine runs.
             BundleError: the artifact is malformed.
         """
-        from nndeploy_native.plan_document import PLAN_FORMAT
-        from nndeploy_native.plan_session import open_plan
         from nndeploy_native.session import open_session
 
-        return (open_plan if metadata.get("format") == PLAN_FORMAT else open_session)(files, metadata, options)
+        return open_session(files, metadata, options)
 
     def steps_here(
         self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]
     ) -> Sequence[Mapping[str, int | str]] | None:
-        """Returns the steps of a plan with the windows that this machine chooses; a library tells its own.
+        """Returns the steps of a plan with the windows that this machine chooses; None where it has no library.
 
         Raises:
             BundleError: the artifact is malformed.
         """
-        from nndeploy_native.plan_document import PLAN_FORMAT
-        from nndeploy_native.plan_session import steps_here
+        from nndeploy_native.session import steps_here
 
-        return steps_here(files, metadata) if metadata.get("format") == PLAN_FORMAT else None
+        return steps_here(files, metadata)
 
     def build_pace_library(self, arch: str, workdir: Path) -> bytes:
         """Returns the library of delays for an architecture.

@@ -1,55 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Artifact -> running session: the run half of the backend; numpy, ctypes and the library from the bundle.
+"""A plan -> a running session of the kernel library: numpy, ctypes and the library of this machine's level.
 
-Several threads may call `run` at once: each takes an arena of its own. Inputs are read where they are, outputs are
-written into fresh arrays. Before the library is opened, the machine must show every instruction that it may use.
+Several threads may call `run` at once: each takes a slot, with an arena of its own; weights are packed once. Inputs are
+read where they are, outputs are written into arrays that nobody else holds.
 """
 
 import ctypes
+import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from nndeploy_kernels.loading import installed, load, missing
 
-from nndeploy.errors import BundleError, InputError, UnavailableError, UsageError
-from nndeploy.files.shared_object import exported_version, library_from_bytes
+from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSizesError, UnavailableError, UsageError
+from nndeploy.files.shared_object import exported_version
 from nndeploy.pacing.item import PACE_VERSION
-from nndeploy.plugin.interface import Json, OpenOptions, PacePoint
-from nndeploy.target.target import host_target, unmet
+from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
+from nndeploy.target.target import WINDOW_BUFFER, Target, host_target
 from nndeploy.values.types import Value
-from nndeploy_native.native_memory import ALIGNMENT, OutputMemory, address_of, aligned_copy, aligned_zeros
+from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_copy, aligned_zeros
 from nndeploy_native.plan import (
-    CONSTANTS_FILE,
-    FORMAT,
-    LIBRARY_FILE,
+    DOCUMENT_FILE,
+    DTYPES,
     PLAN_FILE,
-    SHAPES_FORMAT,
-    Border,
-    NativePlan,
-    plan_from_json,
+    PLAN_FORMAT,
+    WEIGHTS_FILE,
+    PlanBorder,
+    PlanDocument,
+    check_document,
+    document_from_json,
 )
-from nndeploy_native.plan_check import check_plan
-from nndeploy_native.shape_tables import ShapeTable, ShapeTables
 from nndeploy_native.worker_pool import WorkerPool
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+MAX_TABLES = 1024
+"""Tables of a session that are kept; each is some kilobytes."""
+MAX_BYTES = 2**40
+_ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
+_MESSAGE_BYTES = 400
+INSTALL_HINT = "install nndeploy-kernels"
 
-_DTYPES = {
-    "fp32": np.float32, "int32": np.int32, "int64": np.int64, "blocked fp32": np.float32, "blocked bf16": np.uint16,
-}  # fmt: skip
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+class _Options(ctypes.Structure):
+    """struct nnd_options."""
+
+    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
 
 
 class _Call(ctypes.Structure):
-    """struct nnd_call of c/program.h."""
+    """struct nnd_call."""
 
     _fields_ = (
-        ("inputs", ctypes.POINTER(ctypes.c_void_p)),
-        ("outputs", ctypes.POINTER(ctypes.c_void_p)),
-        ("constants", ctypes.c_void_p),
+        ("inputs", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
         ("arena", ctypes.c_void_p),
         ("scratch", ctypes.c_void_p),
-        ("scratch_bytes", ctypes.c_ssize_t),
-        ("sizes", ctypes.c_void_p),
+        ("scratch_bytes", ctypes.c_int64),
         ("pace", ctypes.c_void_p),
     )
 
@@ -60,54 +69,180 @@ def open_session(
     """Returns a session over the files of an artifact; they must stay as long as it lives.
 
     Raises:
-        UnavailableError: the device is no CPU, or this CPU lacks an instruction that the library may use.
-        BundleError: a file is missing or malformed.
+        UnavailableError: the device is no CPU, or no library is installed that this CPU can run.
+        BundleError: a file is missing or malformed, or the library refuses the plan.
     """
     if options.device != "cpu":
         raise UnavailableError(f"these kernels run on the CPU, not on {options.device!r}")
-    if metadata.get("format") not in (FORMAT, SHAPES_FORMAT):
-        raise BundleError(
-            f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {FORMAT} and {SHAPES_FORMAT}"
-        )
-    for name in (LIBRARY_FILE, CONSTANTS_FILE, PLAN_FILE):
+    if metadata.get("format") != PLAN_FORMAT:
+        raise BundleError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {PLAN_FORMAT}")
+    for name in (PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE):
         if name not in files:
             raise BundleError(f"the artifact has no {name}")
-    plan = plan_from_json(bytes(files[PLAN_FILE]))
-    check_plan(plan, files, metadata, options)
-    _check_machine(metadata)
-    return NativeSession(plan, files, options.threads or host_target().num_cores)
+    document = document_from_json(bytes(files[DOCUMENT_FILE]))
+    check_document(document, options)
+    host = host_target()
+    level = installed(host, str(metadata.get("precision", "fp32")))
+    if level is None:
+        raise UnavailableError(no_library(host), hint=INSTALL_HINT)
+    try:
+        library = load(level)
+    except OSError as err:
+        raise UnavailableError(f"the kernel library cannot be loaded: {err}") from err
+    caches = dict(host.caches)
+    buffer = metadata.get("buffer_bytes", 0)
+    buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
+    threads = options.threads or host.num_cores
+    model = _Model(library, files, _Options(caches.get("l2", 0), buffer_bytes, threads))
+    if model.num_borders != (len(document.inputs), len(document.outputs)) or model.num_steps != len(document.steps):
+        raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
+    return NativeSession(model, document, threads)
 
 
-def _check_machine(metadata: Mapping[str, Json]) -> None:
-    """Refuses a library for another kind of machine before anything of it is mapped: it would end in SIGILL."""
-    features = metadata.get("cpu_features")
-    if not isinstance(metadata.get("arch"), str) or not isinstance(features, list) or not features:
-        raise BundleError("the metadata does not say which instructions the kernels use")
-    why = unmet({"arch": metadata["arch"], "cpu_features": [str(one) for one in features]}, host_target())
-    if why:
-        raise UnavailableError(f"these kernels {why}", hint="compile with --target for this machine")
+def no_library(host: Target) -> str:
+    """Returns why plans do not run on a machine that has no library."""
+    return missing(host) or f"no kernel library for this {host.arch} machine is installed"
+
+
+class _Model:
+    """An opened plan; closed with the last who holds it."""
+
+    def __init__(self, library: ctypes.CDLL, files: Mapping[str, memoryview], options: _Options) -> None:
+        """Opens a plan.
+
+        Raises:
+            BundleError: the library refuses it.
+        """
+        self.library = library
+        weights: ByteArray = np.frombuffer(files[WEIGHTS_FILE], np.uint8)
+        self._weights = aligned_copy(weights) if address_of(weights) % ALIGNMENT else weights
+        message, plan = ctypes.create_string_buffer(_MESSAGE_BYTES), bytes(files[PLAN_FILE])
+        self.address: int = library.nnd_model_open(
+            plan, len(plan), address_of(self._weights), len(weights), ctypes.addressof(options), message, len(message)
+        )
+        if not self.address:
+            raise BundleError(f"{PLAN_FILE}: {message.value.decode(errors='replace')}")
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps there are."""
+        return int(self.library.nnd_model_num_steps(self.address))
+
+    @property
+    def num_borders(self) -> tuple[int, int]:
+        """How many inputs and outputs there are."""
+        return (
+            int(self.library.nnd_model_num_inputs(self.address)),
+            int(self.library.nnd_model_num_outputs(self.address)),
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.library.nnd_model_close(self.address)
+
+
+class _Table:
+    """What one set of input shapes comes to; freed with the last who holds it."""
+
+    __slots__ = ("_model", "address", "arena_bytes", "outputs", "scratch_bytes")
+
+    def __init__(self, model: _Model, address: int, outputs: _Shapes) -> None:
+        self._model, self.address, self.outputs = model, address, outputs
+        self.arena_bytes = int(model.library.nnd_table_arena_bytes(address))
+        self.scratch_bytes = int(model.library.nnd_table_scratch_bytes(address))
+
+    def __del__(self) -> None:
+        self._model.library.nnd_table_free(self.address)
+
+
+class _Tables:
+    """The tables of one session. Threads may ask at once: two may make the same table, one of which is kept."""
+
+    def __init__(self, model: _Model, document: PlanDocument) -> None:
+        self._model, self._document = model, document
+        self._names = [one.name for one in document.inputs]
+        self._kept: dict[_Shapes, _Table] = {}
+        self._lock = threading.Lock()
+
+    def table_for(self, shapes: _Shapes) -> _Table:
+        """Returns the table of the shapes of the inputs.
+
+        Raises:
+            OtherSizesError: a shape is none that the plan was made for.
+        """
+        found = self._kept.get(shapes)
+        if found is None:
+            found = self._made(shapes)
+            with self._lock:
+                while len(self._kept) >= MAX_TABLES:
+                    self._kept.pop(next(iter(self._kept)))
+                self._kept[shapes] = found
+        return found
+
+    def told(self, table: _Table, step: int) -> dict[str, int | str]:
+        """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
+        library, text, numbers = self._model.library, ctypes.create_string_buffer(_MESSAGE_BYTES), _numbers([0] * 10)
+        library.nnd_table_describe(table.address, step, text, len(text))
+        count = library.nnd_table_step_shape(table.address, step, numbers)
+        return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
+
+    def _made(self, shapes: _Shapes) -> _Table:
+        try:
+            values = [one.value(self._names, shapes) for one in self._document.symbols]
+        except InputError as err:
+            raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
+        flat = [
+            number
+            for one, shape in zip(self._document.inputs, shapes, strict=True)
+            for number in (_ELEMENTS[one.element], len(shape), *shape)
+        ]
+        symbols, sizes = _numbers(values), _numbers(flat)
+        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        library = self._model.library
+        address = library.nnd_table_make(
+            self._model.address, symbols, len(values), sizes, len(flat), message, len(message)
+        )
+        if not address:
+            raise self._refusal(message.value.decode(errors="replace"), shapes)
+        try:
+            outputs = tuple(self._output(address, number, one) for number, one in enumerate(self._document.outputs))
+        except BundleError:
+            library.nnd_table_free(address)
+            raise
+        return _Table(self._model, address, outputs)
+
+    def _refusal(self, message: str, shapes: _Shapes) -> Exception:
+        """Returns the error that a message of the library is: of an input, or of the plan."""
+        head, _, expected = message.partition(": expected ")
+        kind, _, number = head.partition(" ")
+        if kind == "input" and expected and number.isdigit():
+            name, shape = self._names[int(number)], shapes[int(number)]
+            return OtherSizesError(f"input {name!r}: expected {expected}, got {shape}")
+        return BundleError(f"{PLAN_FILE}: {message}")
+
+    def _output(self, table: int, number: int, border: PlanBorder) -> tuple[int, ...]:
+        numbers = (ctypes.c_int64 * 10)()
+        count = self._model.library.nnd_table_output(table, number, numbers)
+        element, rank, *sizes = numbers[: max(2, count)]
+        if element != _ELEMENTS[border.element] or rank != len(border.shape):
+            raise BundleError(f"{DOCUMENT_FILE} says another output {border.name!r:.60} than {PLAN_FILE}")
+        return tuple(sizes)
 
 
 class NativeSession:
-    """One library of kernels with its constants and a pool of threads; slots are made as callers need them."""
+    """One plan with its packed weights and a pool of threads; slots are made as callers need them."""
 
-    def __init__(self, plan: NativePlan, files: Mapping[str, memoryview], num_threads: int) -> None:
-        """Loads the library; `files` are kept as long as the session."""
+    def __init__(self, model: _Model, document: PlanDocument, num_threads: int) -> None:
         self.pace_note = ""
-        self._plan = plan
-        self._files = files
-        constants = np.frombuffer(files[CONSTANTS_FILE], np.uint8)
-        self._constants = aligned_copy(constants) if address_of(constants) % ALIGNMENT else constants
-        self._inputs = [_Input(border) for border in plan.inputs]
+        self._model, self._document = model, document
+        self._inputs = [_Input(one) for one in document.inputs]
+        self._tables = _Tables(model, document)
         self._slots: list[_Slot] = []
-        library = library_from_bytes(bytes(files[LIBRARY_FILE]))
-        try:
-            self._run = library.nnd_run
-            self._pool = _pool_of(library, num_threads)
-            self._tables = ShapeTables(plan, library)
-        except AttributeError as err:
-            raise BundleError(f"{LIBRARY_FILE} lacks a function: {err}") from err
-        self._run.argtypes, self._run.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+        library = model.library
+        self._pool = WorkerPool(
+            lambda count: library.nnd_pool_make(model.address, count), library.nnd_pool_free, num_threads
+        )
+        self._run = library.nnd_run
         self._has_points = exported_version(library, "nnd_points_version") == PACE_VERSION
         self._pace: Callable[[], int] | None = None
         self._is_open = True
@@ -123,8 +258,8 @@ class NativeSession:
             return []
         self._pace = item
         return [
-            PacePoint(str(step.get("what", step["kernel"])), is_cut=True, values=(str(step.get("value", "")),))
-            for step in self._plan.steps
+            PacePoint(str(step.get("what", "")), is_cut=True, values=(str(step.get("value", "")),))
+            for step in self._document.steps
         ]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -144,7 +279,7 @@ class NativeSession:
             slot.pace(self._pace())
         pool = self._pool.taken()
         try:
-            self._run(slot.address, pool)
+            self._run(table.address, slot.address, pool)
         finally:
             self._pool.give_back(pool)
         self._slots.append(slot)
@@ -156,52 +291,56 @@ class NativeSession:
         self._slots = []
         self._pool.close()
 
+    def steps_here(self) -> list[dict[str, int | str]]:
+        """Returns the steps with their sizes and windows at the least sizes of the ranges."""
+        shapes = [[1 if size is None else size for size in one.shape] for one in self._document.inputs]
+        for one in self._document.symbols:
+            shapes[one.number][one.axis] = one.offset + one.factor * one.low
+        try:
+            table = self._tables.table_for(tuple(map(tuple, shapes)))
+        except OtherSizesError:  # a size that follows from several symbols
+            return [dict(step) for step in self._document.steps]
+        return [{**step, **self._tables.told(table, number)} for number, step in enumerate(self._document.steps)]
+
     def _taken_slot(self) -> "_Slot":
         try:
             return self._slots.pop()
         except IndexError:
-            return _Slot(self._plan, self._constants, self._pool.num_threads)
+            return _Slot(self._document, self._pool.num_threads)
 
 
 class _Input:
     """How one input must be. What its type says is looked up once: a call may be a few microseconds in all."""
 
-    __slots__ = ("_dtype", "_is_blocked", "_rank", "_shape", "name")
+    __slots__ = ("_dtype", "_rank", "name")
 
-    def __init__(self, border: Border) -> None:
+    def __init__(self, border: PlanBorder) -> None:
         self.name = border.name
-        self._dtype = np.dtype(_DTYPES[border.format])
-        self._shape = border.shape if border.is_fixed else None
+        self._dtype = np.dtype(DTYPES[border.element])
         self._rank = len(border.shape)
-        self._is_blocked = border.is_blocked
 
-    def given(self, value: Value) -> tuple[_Array, int]:
+    def given(self, value: Value) -> tuple[ByteArray, int]:
         """Returns an input as the kernels read it, and its address."""
-        array: _Array = np.asarray(value, self._dtype, "C")
-        if array.shape != self._shape and (self._shape is not None or array.ndim != self._rank):
-            expected = self._shape if self._shape is not None else f"{self._rank} axes"
-            raise InputError(f"input {self.name!r}: expected {expected}, got {array.shape}")
-        address = address_of(array)
-        if self._is_blocked and address % ALIGNMENT:
-            array = aligned_copy(array.reshape(-1).view(np.uint8))
-            address = address_of(array)
-        return array, address
+        array: ByteArray = np.asarray(value, self._dtype, "C")
+        if array.ndim != self._rank:
+            raise InputError(f"input {self.name!r}: expected {self._rank} axes, got {array.shape}")
+        return array, address_of(array)
 
 
 class _Slot:
     """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
 
-    def __init__(self, plan: NativePlan, constants: _Array, num_threads: int) -> None:
+    def __init__(self, document: PlanDocument, num_threads: int) -> None:
         self._num_threads = num_threads
-        self._arena = aligned_zeros(0)
-        self._table: ShapeTable | None = None
-        self._inputs = (ctypes.c_void_p * max(1, len(plan.inputs)))()
-        self._outputs = (ctypes.c_void_p * max(1, len(plan.outputs)))()
-        self._memories = [OutputMemory(border.name, _DTYPES[border.format]) for border in plan.outputs]
-        self._call = _Call(self._inputs, self._outputs, address_of(constants))
+        self._memory = aligned_zeros(0)
+        self._table: _Table | None = None
+        self._inputs = (ctypes.c_void_p * max(1, len(document.inputs)))()
+        self._outputs = (ctypes.c_void_p * len(document.outputs))()
+        self._memories = [OutputMemory(one.name, DTYPES[one.element]) for one in document.outputs]
+        self._call = _Call(ctypes.addressof(self._inputs), ctypes.addressof(self._outputs))
         self.address = ctypes.addressof(self._call)
 
-    def prepared(self, inputs: Sequence[tuple[_Array, int]], table: ShapeTable) -> dict[str, Value]:
+    def prepared(self, inputs: Sequence[tuple[ByteArray, int]], table: _Table) -> dict[str, Value]:
         """Returns the arrays that the call will write; `inputs`, with their addresses, must live until it is made."""
         if table is not self._table:
             self._take(table)
@@ -216,19 +355,59 @@ class _Slot:
         """Lets the call pass points of the item at `address`, none where it is 0."""
         self._call.pace = address
 
-    def _take(self, table: ShapeTable) -> None:
-        """Makes the arena as large as a table asks; it never becomes smaller."""
+    def _take(self, table: _Table) -> None:
+        """Makes the memory as large as a table asks; it never becomes smaller."""
         needed = table.arena_bytes + self._num_threads * table.scratch_bytes
-        if needed > self._arena.size:
-            self._arena = aligned_zeros(needed)
-        start = address_of(self._arena)
-        self._call.arena, self._call.scratch = start, start + table.arena_bytes
+        if needed > MAX_BYTES:
+            raise BundleError(f"{PLAN_FILE} asks for {needed} bytes")
+        if needed > self._memory.size:
+            self._memory = aligned_zeros(needed)
+        start = address_of(self._memory)
+        arena = -(-table.arena_bytes // ALIGNMENT) * ALIGNMENT
+        self._call.arena, self._call.scratch = start, start + arena
         self._call.scratch_bytes = table.scratch_bytes
-        self._call.sizes = None if table.sizes is None else ctypes.addressof(table.sizes)
         self._table = table
 
 
-def _pool_of(library: ctypes.CDLL, num_threads: int) -> WorkerPool:
-    library.nnd_start.argtypes, library.nnd_start.restype = (ctypes.c_int,), ctypes.c_void_p
-    library.nnd_stop.argtypes, library.nnd_stop.restype = (ctypes.c_void_p,), None
-    return WorkerPool(library.nnd_start, library.nnd_stop, num_threads)
+def _choices_of(description: str) -> dict[str, int | str]:
+    """Returns the window and the bytes of its buffer, or the pixels of a window, or else what a description says."""
+    if found := re.fullmatch(r"window (\d+x\d+x\d+), buffer (\d+) bytes", description):
+        return {"window": found[1], "buffer_bytes": int(found[2])}
+    if found := re.fullmatch(r"pointwise, window (\d+)", description):
+        return {"window_pixels": int(found[1])}
+    return {"how": description} if description else {}
+
+
+def _numbers(values: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * max(1, len(values)))(*values)
+
+
+def steps_here(files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> list[dict[str, int | str]] | None:
+    """Returns the steps of a plan with the windows that this machine chooses; None where it has no library.
+
+    Sizes that depend on the inputs are the least of their ranges.
+
+    Raises:
+        BundleError: a file is missing or malformed.
+    """
+    try:
+        session = open_session(files, metadata, OpenOptions(threads=1))
+    except UnavailableError:
+        return None
+    return session.steps_here()
+
+
+def checked(artifact: Artifact) -> Artifact:
+    """Returns an artifact that the library of this machine opens, where there is one.
+
+    Raises:
+        BuildRefusedError: the library refuses it; another machine's would too.
+    """
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    try:
+        open_session(files, artifact.metadata, OpenOptions(threads=1)).close()
+    except UnavailableError:
+        return artifact
+    except BundleError as err:
+        raise BuildRefusedError(str(err)) from err
+    return artifact

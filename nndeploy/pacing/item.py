@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory that kernels and the library of delays share: plans, and the items that are under way.
 
-The structures are those of `backends/nndeploy_native/c/pace.h`; all times are nanoseconds of CLOCK_MONOTONIC.
+The structures are those of `backends/nndeploy_kernels/c/base/pace.h`; all times are nanoseconds of CLOCK_MONOTONIC.
 """
 
 import ctypes

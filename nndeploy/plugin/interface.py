@@ -172,9 +172,9 @@ class PacedSession(Protocol):
         """Lets later runs pass their points; returns these, none where there is no way.
 
         Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
-        nnd_pace_item in `backends/nndeploy_native/c/pace.h`), 0 where that run is not paced. `sample` are inputs to
-        try points with, None where there are none. A session that can choose has points behind the operators that are
-        `wanted`, by name, as far as they work; None: where they are worth what they cost.
+        nnd_pace_item in `backends/nndeploy_kernels/c/base/pace.h`), 0 where that run is not paced. `sample` are inputs
+        to try points with, None where there are none. A session that can choose has points behind the operators that
+        are `wanted`, by name, as far as they work; None: where they are worth what they cost.
         """
 
 

@@ -55,13 +55,9 @@ ALL = (
     ),
     Figure(
         "native-results.md",
-        (
-            "make bench-native-blocks", "make bench-native-kernels", "make bench-native-models",
-            "make bench-native-networks", "make bench-native-window",
-        ),
-        ("backends/nndeploy_native",),
+        ("make bench-native-models", "make bench-native-networks"),
+        ("backends/nndeploy_native", "backends/nndeploy_kernels"),
     ),
-    Figure("native-window.svg", ("make bench-native-window",), ("backends/nndeploy_native",)),
     Figure(
         "stream-results.md",
         ("make bench-stream", "make bench-stream-kills"),

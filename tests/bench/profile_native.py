@@ -2,35 +2,53 @@
 """Where a model's time goes in our own CPU kernels, step by step, on this machine.
 
     python tests/bench/profile_native.py MODEL.onnx [--shape input=1,3,224,224] [--threads N] [--precision bf16]
-        [--isa x86-64-v3] [--runs N] [--most N]
+        [--runs N] [--most N]
 
-The source that a build compiles is compiled once more with a clock around each of its steps (step_clock.py). Medians
-over runs.
+A session passes a point behind each step, as it does for pacing; here the point reads the clock, in a C library of ours
+that ziglang makes. Medians over runs.
 """
 
 import argparse
+import ctypes
 import json
 import statistics
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import step_clock
-from nndeploy_native.build import build, machine_of
-from nndeploy_native.isa import ISAS
+from nndeploy_native.build import build
 from nndeploy_native.library import library_from_source
-from nndeploy_native.plan import LIBRARY_FILE, PLAN_FILE
-from nndeploy_native.session import NativeSession, open_session
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.plan import DOCUMENT_FILE
+from nndeploy_native.session import open_session
 
 from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.plugin.interface import OpenOptions
 from nndeploy.target.target import host_target
+
+MOST_STEPS = 4096
+CLOCK = f"""#define _GNU_SOURCE
+#include "base/pace.h"
+#include <time.h>
+#define EXPORT __attribute__((visibility("default")))
+EXPORT int64_t nnd_marks[{MOST_STEPS + 1}], nnd_num_marks;
+static void mark(void) {{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (nnd_num_marks <= {MOST_STEPS}) nnd_marks[nnd_num_marks++] = now.tv_sec * 1000000000LL + now.tv_nsec;
+}}
+static void pass(struct nnd_pace_item *item, int64_t worker, int64_t point, int64_t part, int64_t parts) {{
+  if (part == parts) mark();
+}}
+static struct nnd_pace_item item = {{.pass = pass, .num_points = {MOST_STEPS}}};
+EXPORT void *nnd_clock(void) {{ return &item; }}
+EXPORT void nnd_begin(void) {{ nnd_num_marks = 0; mark(); }}
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,6 @@ class Row:
     kernel: str
     what: str
     microseconds: float
-    multiply_adds: int
 
 
 def main() -> None:
@@ -49,42 +66,39 @@ def main() -> None:
     shapes = dict(_shape(text) for text in options.shape)
     loaded = load_model(options.model, shapes=shapes)
     optimise(loaded.model)
-    machine = machine_of(host_target(), BuildOptions(precision=options.precision, threads=options.threads))
-    if options.isa:
-        machine = replace(machine, isa=next(isa for isa in ISAS if isa.name == options.isa))
-    rows = profile(loaded.model, machine, options.threads, options.runs)
+    rows = profile(loaded.model, options.precision, options.threads, options.runs)
     total = sum(row.microseconds for row in rows)
-    print("| kernel | what | µs | share | GFLOP/s |\n| --- | --- | ---: | ---: | ---: |")
+    print("| kernel | what | µs | share |\n| --- | --- | ---: | ---: |")
     for row in sorted(rows, key=lambda row: -row.microseconds)[: options.most]:
-        speed = f"{row.multiply_adds / row.microseconds / 500:.0f}" if row.multiply_adds else ""
-        print(f"| {row.kernel} | {row.what} | {row.microseconds:.1f} | {row.microseconds / total:.1%} | {speed} |")
+        print(f"| {row.kernel} | {row.what} | {row.microseconds:.1f} | {row.microseconds / total:.1%} |")
     print(f"\n{len(rows)} steps, {total:.0f} µs")
     for kernel in sorted({row.kernel for row in rows}):
         part = sum(row.microseconds for row in rows if row.kernel == kernel)
         print(f"  {kernel}: {part:.0f} µs, {part / total:.1%}")
 
 
-def profile(model: ir.Model, machine: Machine, threads: int, runs: int) -> list[Row]:
+def profile(model: ir.Model, precision: str, threads: int, runs: int) -> list[Row]:
     """Returns the steps of an optimised model in the order in which they run."""
     with tempfile.TemporaryDirectory() as folder:
-        artifact = build(model, machine, {}, Path(folder))
-        source = (Path(folder) / "kernels.c").read_text()
-        library = library_from_source(step_clock.HEAD + source, machine.isa, Path(folder))
-    files = {name: memoryview(data) for name, data in {**artifact.files, LIBRARY_FILE: library}.items()}
+        clock = library_from_bytes(library_from_source([CLOCK], host_target().arch, Path(folder)))
+    clock.nnd_clock.restype = ctypes.c_void_p
+    marks, num_marks = (
+        (ctypes.c_int64 * (MOST_STEPS + 1)).in_dll(clock, "nnd_marks"),
+        ctypes.c_int64.in_dll(clock, "nnd_num_marks"),
+    )
+    artifact = build(model, {}, precision=precision)
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
     session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
-    assert isinstance(session, NativeSession)
-    inputs = inputs_of(model)
-    steps = json.loads(artifact.files[PLAN_FILE])["steps"]
-    taken = step_clock.nanoseconds(library_from_bytes(library))
-    times = []
+    item = clock.nnd_clock()
+    session.pace(lambda: item, None)
+    steps, inputs, times = json.loads(artifact.files[DOCUMENT_FILE])["steps"], inputs_of(model), []
     for _ in range(runs):
+        clock.nnd_begin()
         session.run(inputs)
-        times.append(taken[: len(steps)])
+        assert num_marks.value == len(steps) + 1
+        times.append([after - before for before, after in pairwise(marks[: num_marks.value])])
     medians = [statistics.median(of) / 1000 for of in zip(*times, strict=True)]
-    return [
-        Row(step["kernel"], " ".join((step["what"], step.get("then", ""))).strip(), us, step.get("multiply_adds", 0))
-        for step, us in zip(steps, medians, strict=True)
-    ]
+    return [Row(step["kernel"], step["what"], us) for step, us in zip(steps, medians, strict=True)]
 
 
 def inputs_of(model: ir.Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[Any]]]:
@@ -113,7 +127,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shape", action="append", default=[], help="input=sizes, for inputs that are not fixed")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--isa", help="another instruction set than this machine's widest")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--most", type=int, default=30, help="rows of the table")
     return parser.parse_args()

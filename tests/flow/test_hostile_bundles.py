@@ -16,7 +16,6 @@ from tests_flow_bundles import write_double
 
 import nndeploy
 from nndeploy.cli.main import run_command
-from nndeploy.files.strict_json import canonical_json
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.runtime import code_policy
 from nndeploy.target.target import host_target
@@ -74,21 +73,12 @@ def test_the_canary_sings_where_it_is_loaded(canary: tuple[bytes, Path], tmp_pat
 @pytest.mark.parametrize("more", [[], ["--no-native-code"]], ids=["allowed", "no-native-code"])
 def test_code_that_the_manifest_calls_data_is_never_loaded(here: Path, canary, more: list[str], capsys) -> None:
     library, song = canary
-    files = {"kernels.so": f"{EVIL}/kernels.so", "constants.bin": f"{EVIL}/c", "plan.json": f"{EVIL}/plan.json"}
-    border = [["image", [2, 3], "fp32"]], [["y", [2, 3], "fp32"]]
-    plan = {"isa": "x", "arena_bytes": 0, "scratch_bytes": 0, "constants_bytes": 0, "steps": []}
-    plan |= dict(zip(("inputs", "outputs"), border, strict=True))
-    feature = "fpu" if "86" in platform.machine() else "fp"
-    metadata = {"format": 1, "arch": platform.machine(), "cpu_features": [feature]}
-    repacked(
-        here / "good.nnd",
-        here / "evil.nnd",
-        with_variant("native", files, metadata, native_code=False),
-        {files["kernels.so"]: library, files["constants.bin"]: b"", files["plan.json"]: canonical_json(plan)},
-    )
+    files = {"engine.trt": f"{EVIL}/engine.trt"}
+    edit = with_variant("tensorrt", files, {}, native_code=False)
+    repacked(here / "good.nnd", here / "evil.nnd", edit, {files["engine.trt"]: library})
     for call in calls("evil.nnd"):
         assert run_command(call + (more if call[-1] != "--no-run" else [])) == 77, call
-        assert "kernels.so is code for native, and the manifest says it holds none" in said(capsys)
+        assert "engine.trt is code for tensorrt, and the manifest says it holds none" in said(capsys)
     assert not song.exists()
     assert not (here / "y.npz").exists()
 
@@ -99,7 +89,6 @@ def test_code_that_the_manifest_calls_data_is_never_loaded(here: Path, canary, m
         ("tensorrt", "engine.trt"),
         ("cudnn", "plans.bin"),
         ("triton", "constants.bin"),
-        ("native", "kernels.so"),
         ("openvino", "model.blob"),
     ],
 )
@@ -122,12 +111,12 @@ def test_a_lie_in_a_variant_that_would_not_be_taken_is_refused(here: Path, canar
 
     def edit(manifest: dict) -> None:
         first = manifest["submodels"][0]["variants"][0]
-        other = first | {"id": "z", "backend": "native", "files": {"kernels.so": f"{EVIL}/k"}, "native_code": False}
+        other = first | {"id": "z", "backend": "tensorrt", "files": {"engine.trt": f"{EVIL}/k"}, "native_code": False}
         manifest["submodels"][0]["variants"].append(other)
 
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/k": library})
     assert run_command(calls("evil.nnd")[0]) == 77
-    assert "s0/z: kernels.so is code" in said(capsys)
+    assert "s0/z: engine.trt is code" in said(capsys)
     assert not song.exists()
 
 

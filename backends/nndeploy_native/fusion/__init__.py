@@ -13,17 +13,15 @@ from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.fusion.stem import fuse_stem
-from nndeploy_native.steps.step import Machine, NativeStep
+from nndeploy_native.steps.step import NativeStep
 
 
-def fused(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
+def fused(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
     steps = fuse_channel_parts(steps, kept)
-    if not machine.fuses:
-        return steps
-    steps = fuse_separable(steps, kept, machine)
+    steps = fuse_separable(steps, kept)
     steps = fuse_inverted_residual(steps, kept)
-    steps = fuse_layout(steps, kept, machine)
-    return fuse_stem(steps, kept, machine)
+    steps = fuse_layout(steps, kept)
+    return fuse_stem(steps, kept)

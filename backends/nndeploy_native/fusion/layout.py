@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """convert -> separable, separable -> convert  =>  separable: the layout is changed window by window, in the cache.
 
-Only where windows are whole rows of all channels, and where no residual, which lies in blocks, is added.
+Only where no residual, which lies in blocks, is added.
 """
 
 from collections.abc import Set
@@ -10,16 +10,16 @@ from dataclasses import replace
 from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_of
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Machine, NativeStep
+from nndeploy_native.steps.step import NativeStep
 
 
-def fuse_layout(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
+def fuse_layout(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the steps with such conversions as part of the pair; `kept` names the roots that are read outside."""
     readers, writers = readers_of(steps), writers_of(steps)
     found: dict[int, Separable] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Separable) or not step.takes_planes(machine):
+        if not isinstance(step, Separable) or not step.takes_planes:
             continue
         before = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[before] if before is not None else None

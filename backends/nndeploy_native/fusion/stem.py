@@ -10,11 +10,11 @@ from nndeploy.backend_kit.kernels.usage import only_writer, readers_of, writers_
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
-from nndeploy_native.steps.step import Machine, NativeStep
+from nndeploy_native.steps.step import NativeStep
 
 
-def fuse_stem(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list[NativeStep]:
-    """Returns the steps with each such pair as one step, at the place of its second, where its window fits."""
+def fuse_stem(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
+    """Returns the steps with each such pair as one step, at the place of its second."""
     readers, writers = readers_of(steps), writers_of(steps)
     found: dict[int, NativeStep] = {}
     gone: set[int] = set()
@@ -23,12 +23,17 @@ def fuse_stem(steps: list[NativeStep], kept: Set[str], machine: Machine) -> list
             continue
         before = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[before] if before is not None else None
-        if before is None or not isinstance(maker, Convolution) or maker.kernel != "first_convolution":
+        if before is None or not isinstance(maker, Convolution) or not _is_first(maker):
             continue
-        if _fits(maker, step) and Stem(maker, step).fits(machine):
+        if _fits(maker, step):
             found[number] = Stem(maker, step)
             gone.add(before)
     return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]
+
+
+def _is_first(maker: Convolution) -> bool:
+    """Whether it is a dense convolution from the order of ONNX."""
+    return not maker.x.is_blocked and maker.groups == 1 and not maker.is_transposed
 
 
 def _fits(wide: Convolution, pair: Separable) -> bool:

@@ -22,7 +22,7 @@ from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
 from nndeploy_native.steps.step import NativeStep
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
+from nndeploy_native.tensors import MAX_RANK, Array, Layout, Shape, Tensor, fixed_shape
 
 WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 MAX_MOVED_ELEMENTS = 2**24
@@ -113,6 +113,8 @@ class Context:
         sizes = sizes_of(value, self._ranges)
         if 0 in sizes:
             raise BuildRefusedError(f"{value.name!r} has no elements")
+        if len(sizes) > MAX_RANK:
+            raise BuildRefusedError(f"more than {MAX_RANK} axes")
         return sizes
 
     def is_fixed(self, node: ir.Node) -> bool:

@@ -15,7 +15,7 @@ from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, op
 from nndeploy_native import expressions
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.lowering.context import Context, column_shape, image_shape
-from nndeploy_native.steps.elementwise import MAX_OPERANDS, MAX_RANK, Elementwise, Operand, collapsed
+from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
 UNARY_OPERATORS = {
@@ -138,7 +138,6 @@ def emit(
             _emit_blocked(output, context, found, expression, is_column=images[0].is_column)
             return
     ready = tuple(_plain_operand(one, context, len(shape)) for one in found)
-    _check_rank(shape, ready)
     _check_broadcast(shape, ready)
     context.emit(Elementwise(context.output(output, Layout.PLAIN), ready, expression))
 
@@ -221,13 +220,6 @@ def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
         front = len(shape) - len(one.shape)
         if any(size not in (1, whole) for size, whole in zip(one.shape, shape[front:], strict=True)):
             raise BuildRefusedError(f"an operand of shape {one.shape} for {shape}")
-
-
-def _check_rank(shape: Shape, operands: Sequence[Operand]) -> None:
-    """Refuses what the loops of the plain kernel cannot walk."""
-    if len(shape) > MAX_RANK and len([size for size in shape if size > 1]) > MAX_RANK:
-        raise BuildRefusedError(f"more than {MAX_RANK} axes")
-    collapsed(shape, [one.shape for one in operands])
 
 
 def _channel_shape(array: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", rank: int) -> Shape:

@@ -5,12 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim, fixed, product
-from nndeploy_native.shuffles import Lane
-from nndeploy_native.steps.elementwise import MAX_RANK
-from nndeploy_native.steps.step import Call, Field, Machine, Shuffle
-from nndeploy_native.tensors import Array, Shape, Tensor, places_in_memory
+from nndeploy_native.tensors import MAX_RANK, Array, Shape, Tensor
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""
@@ -27,13 +23,6 @@ class Convert:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
-
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        batch, channels, height, width = self.x.shape if self.x.is_blocked else self.output.shape
-        kernel = "plain_from_blocked" if self.x.is_blocked else "blocked_from_plain"
-        fields = {"images": batch, "channels": channels, "pixels": height * width}
-        return Call(kernel, fields, self.output, (self.x,), "layout", notes={"what": "layout conversion"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +41,6 @@ class ChannelParts:
         """What the step reads."""
         return self.xs
 
-    def call(self, machine: Machine) -> Call:
-        """Returns what to call."""
-        lanes = machine.isa.lanes
-        batch, channels, height, width = self.output.shape
-        taken: list[Lane] = [(k, channel // lanes, channel % lanes) for k, channel in self.channels]
-        taken += [None] * (-self.output.channels % lanes)
-        fields: dict[str, Field] = {
-            "images": batch,
-            "blocks": machine.isa.blocks(self.output.channels),
-            "pixels": height * width,
-            "in_blocks": tuple(machine.isa.blocks(x.channels) for x in self.xs),
-            "move": Shuffle(tuple(tuple(taken[i : i + lanes]) for i in range(0, len(taken), lanes))),
-        }
-        arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
-        return Call("channel_parts", fields, self.output, arguments, notes={"what": f"{channels} channels moved"})
-
 
 MAX_PARTS = 8
 
@@ -85,23 +58,6 @@ class Gather:
         """What the step reads."""
         return (self.x,)
 
-    def call(self, machine: Machine) -> Call:
-        """Returns what to call: a copy by strides where the places are even, else by a table."""
-        flat = self.places.reshape(-1).astype(np.int64)
-        in_memory = np.where(flat < 0, ZERO, places_in_memory(self.x, machine.isa.lanes)[np.maximum(flat, 0)])
-        even = strides_of(in_memory.reshape(self.output.shape))
-        if even is None:
-            table = in_memory.astype(np.int32)
-            kernel, notes = self._kernel("gather"), {"what": "elements moved"}
-            return Call(kernel, {"size": flat.size}, self.output, (self.x, table), "gather", notes=notes)
-        offset, sizes, strides = even
-        fields: dict[str, Field] = {"offset": offset, "size": sizes, "step": strides}
-        kernel, notes = self._kernel("strided_copy"), {"what": "strided copy"}
-        return Call(kernel, fields, self.output, (self.x,), "strided_copy", notes=notes)
-
-    def _kernel(self, name: str) -> str:
-        return f"{name}_blocked" if self.x.is_blocked else name
-
 
 @dataclass(frozen=True, slots=True)
 class GatherRows:
@@ -115,17 +71,6 @@ class GatherRows:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.table, self.numbers)
-
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        rows, *rest = self.table.shape
-        fields: dict[str, Field] = {
-            "count": self.numbers.size,
-            "rows": rows,
-            "width": product(rest),
-            "is_wide": self.numbers.element == "int64",
-        }
-        return Call("gather_rows", fields, self.output, self.inputs, notes={"what": "rows by number"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +136,6 @@ class View:
             places = places[..., None] + np.arange(fixed(size)) * fixed(stride)
         return places
 
-    def fields(self) -> dict[str, Field]:
-        """Returns offset, sizes and strides of `MAX_RANK` axes, ones in front.
-
-        Raises:
-            BuildRefusedError: there are more axes.
-        """
-        kept = [(size, by) for size, by in zip(self.sizes, self.strides, strict=True) if size != 1]
-        if len(kept) > MAX_RANK:
-            raise BuildRefusedError(f"more than {MAX_RANK} axes are moved")
-        axes = [(1, 0)] * (MAX_RANK - len(kept)) + kept
-        return {"offset": self.offset, "size": [size for size, _ in axes], "step": [by for _, by in axes]}
-
 
 def contiguous(sizes: Shape) -> Shape:
     """Returns the strides of elements that follow each other."""
@@ -221,11 +154,6 @@ class StridedCopy:
         """What the step reads."""
         return (self.view.base,)
 
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        notes = {"what": "strided copy"}
-        return Call("strided_copy", self.view.fields(), self.output, (self.view.base,), "strided_copy", notes=notes)
-
 
 @dataclass(frozen=True, slots=True)
 class PaddedCopy:
@@ -240,20 +168,6 @@ class PaddedCopy:
         """What the step reads."""
         return (self.view.base,)
 
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        front = MAX_RANK - len(self.begins)
-        if front < 0:
-            raise BuildRefusedError(f"more than {MAX_RANK} axes are padded")
-        fields: dict[str, Field] = {
-            "offset": self.view.offset,
-            "size": (*[1] * front, *self.output.shape),
-            "begin": (*[0] * front, *self.begins),
-            "count": (*[1] * front, *self.view.sizes),
-            "step": (*[0] * front, *self.view.strides),
-        }
-        return Call("padded_copy", fields, self.output, (self.view.base,), notes={"what": "padding"})
-
 
 @dataclass(frozen=True, slots=True)
 class JoinPlain:
@@ -267,14 +181,6 @@ class JoinPlain:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return self.xs
-
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        inner = tuple(x.size // self.outer for x in self.xs)
-        arguments = (*self.xs, *[None] * (MAX_PARTS - len(self.xs)))
-        return Call(
-            "join_plain", {"outer": self.outer, "inner": inner}, self.output, arguments, notes={"what": "concatenation"}
-        )
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
@@ -297,8 +203,7 @@ def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | 
         made = made + np.arange(sizes[axis]).reshape(shape) * step
     if not np.array_equal(np.broadcast_to(made, grid.shape), grid):
         return None
-    front = MAX_RANK - len(sizes)
-    return int(grid[origin]), (*[1] * front, *sizes), (*[0] * front, *strides)
+    return int(grid[origin]), tuple(sizes), tuple(strides)
 
 
 def _line(grid: Array, axis: int) -> Array:

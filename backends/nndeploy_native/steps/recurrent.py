@@ -3,17 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.isa import Isa
-from nndeploy_native.packing import pack_gates
-from nndeploy_native.steps.step import Call, Field, Machine, Note
 from nndeploy_native.tensors import Array, Tensor
-
-GATES = 4
-
-
-def most_sequences(isa: Isa) -> int:
-    """Returns how many sequences meet the weights at once: NND_MOST_SEQUENCES of c/recurrent.h."""
-    return isa.accumulators // GATES - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,24 +26,3 @@ class Lstm:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.gates, *(one for one in (self.first_h, self.first_c) if one is not None))
-
-    def call(self, machine: Machine) -> Call:
-        """Returns what to call: directions and sequences are independent, which threads share."""
-        directions, _, hidden = self.weights.shape
-        steps, batch = self.gates.shape[:2]
-        fields: dict[str, Field] = {
-            "steps": steps,
-            "batch": batch,
-            "directions": directions,
-            "hidden": hidden,
-            "reverse": self.is_reverse,
-            "keeps_last": self.output.shape[0] != steps,
-            "most_sequences": most_sequences(machine.isa),
-        }
-        notes: dict[str, Note] = {
-            "what": f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}",
-            "multiply_adds": self.gates.size * hidden,
-        }
-        arguments = (self.gates, pack_gates(self.weights, machine.isa), self.first_h, self.first_c)
-        scratch = 4 * hidden * most_sequences(machine.isa)
-        return Call("lstm", fields, self.output, arguments, scratch_bytes=scratch, chunks=1, notes=notes)

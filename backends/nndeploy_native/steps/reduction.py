@@ -4,7 +4,6 @@
 from dataclasses import dataclass
 
 from nndeploy.values.size import Dim
-from nndeploy_native.steps.step import Call, Field, Machine
 from nndeploy_native.tensors import Tensor
 
 
@@ -23,8 +22,3 @@ class AlongAxis:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
-
-    def call(self, machine: Machine) -> Call:  # noqa: ARG002
-        """Returns what to call."""
-        fields: dict[str, Field] = {"outer": self.outer, "size": self.size, "inner": self.inner}
-        return Call(self.kind, fields, self.output, (self.x,), "along_axis", notes={"what": self.kind})

@@ -1,77 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thousands of random networks against float64, each array watched: `make fuzz-native-networks ARGS="..."`.
+"""Thousands of random networks against float64, each array ending at a guard page: `make fuzz-native-networks`.
 
 Prints a line for each network that is wrong, with the seed that makes it again, and at the end what was run; exit code
-1 where one was wrong.
+1 where one was wrong. A network that touches what is not its own ends its process, which is told as well.
 """
 
 import argparse
 import collections
+import json
+import multiprocessing
+import os
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
-from network_programs import Library, Planned, Set, failures_of, sets
-from random_networks import network_of
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from kernel_library import LEVELS_HERE
+from native_models import built
+from nndeploy_native.plan import DOCUMENT_FILE
+from random_networks import network_of, wrong_numbers
 
 from nndeploy.errors import BuildRefusedError
 
-EACH = 40
-"""Networks of one library."""
-
-
-def planned_networks(seeds: Iterable[int], chosen: Set) -> Iterator[Planned]:
-    """Yields the networks of seeds as a build plans them, without those that the rules refuse."""
-    for seed in seeds:
-        try:
-            yield Planned(seed, network_of(seed, chosen))
-        except BuildRefusedError:
-            continue
-
-
-def wrong_networks(
-    planned: Iterable[Planned], chosen: Set, folder: Path, *, sanitize: bool = False, as_built: bool = False
-) -> Iterator[str]:
-    """Yields what is wrong, in a line each; libraries are made in `folder`."""
-    planned, number = iter(planned), 0
-    while networks := list(islice(planned, EACH)):
-        library = Library(chosen, networks, folder / f"{number}", sanitize=sanitize, as_built=as_built)
-        for one in networks:
-            yield from (f"{one.network.name}: {why}" for why in failures_of(library, one))
-        library.remove()
-        number += 1
+EACH = 20
+"""Networks of one process."""
 
 
 def main() -> None:
     """Runs the command."""
-    names = [one.isa.name for one in sets()]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=400, help="networks of each instruction set")
+    parser.add_argument("--count", type=int, default=400, help="networks of each level")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--set", choices=names, action="append", help="an instruction set; all of them unless given")
-    parser.add_argument("--sanitize", action="store_true", help="under AddressSanitizer instead of guard pages")
-    parser.add_argument("--as-built", action="store_true", help="kernels specialised for each step, as in a build")
+    parser.add_argument("--level", choices=LEVELS_HERE, action="append", help="a level; all of them unless given")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes at once")
     given = parser.parse_args()
-    found, kernels, count = 0, collections.Counter[str](), 0
-    for chosen in sets():
-        if chosen.isa.name not in (given.set or names):
-            continue
-        for first in range(given.first, given.first + given.count, EACH):
-            seeds = range(first, min(first + EACH, given.first + given.count))
-            planned = list(planned_networks(seeds, chosen))
-            kernels.update(kernel for one in planned for kernel in one.kernels)
-            count += len(planned)
-            with tempfile.TemporaryDirectory() as folder:
-                for line in wrong_networks(
-                    planned, chosen, Path(folder), sanitize=given.sanitize, as_built=given.as_built
-                ):
-                    found += 1
-                    print(line, flush=True)
-        print(f"{chosen.isa.name}: {count} networks so far, {found} findings", flush=True)
-    print(", ".join(f"{kernel} {times}" for kernel, times in kernels.most_common()))
+    found, operators, count = 0, collections.Counter[str](), 0
+    tasks = [
+        (level, range(first, min(first + EACH, given.first + given.count)))
+        for level in given.level or LEVELS_HERE
+        for first in range(given.first, given.first + given.count, EACH)
+    ]
+    for lines, used in _results(tasks, given.workers):
+        found += len(lines)
+        count += used.pop("networks", 0)
+        operators.update(used)
+        for line in lines:
+            print(line, flush=True)
+    print(f"{count} networks, {found} findings")
+    print(", ".join(f"{operator} {times}" for operator, times in operators.most_common()))
     sys.exit(found > 0)
+
+
+def _results(tasks: list[tuple[str, range]], workers: int) -> Iterator[tuple[list[str], collections.Counter[str]]]:
+    """Yields what each task finds, each in a process of its own."""
+    context, waiting = multiprocessing.get_context("fork"), list(reversed(tasks))
+    running = []
+    while waiting or running:
+        while waiting and len(running) < workers:
+            task = waiting.pop()
+            receiving, sending = context.Pipe(duplex=False)
+            process = context.Process(target=_check, args=(*task, sending))
+            process.start()
+            sending.close()
+            running.append((task, process, receiving))
+        (level, seeds), process, receiving = running.pop(0)
+        last, used, lines = seeds[0], collections.Counter[str](), list[str]()
+        try:
+            while True:
+                last, more, here = receiving.recv()
+                used.update(more)
+                lines += here
+        except EOFError:
+            process.join()
+        if process.exitcode:
+            lines.append(f"{level}: the process ended with {process.exitcode} at the seed behind {last}")
+        yield lines, used
+
+
+def _check(level: str, seeds: range, sending: "multiprocessing.connection.Connection") -> None:
+    for seed in seeds:
+        used = collections.Counter[str]()
+        try:
+            network = network_of(seed)
+            wrong = wrong_numbers(network, level)
+            steps = json.loads(built(network.model, network.ranges).files[DOCUMENT_FILE])["steps"]
+            used.update(["networks", *(step["kernel"] for step in steps)])
+        except BuildRefusedError:
+            wrong = []
+        sending.send((seed, used, wrong))
 
 
 if __name__ == "__main__":

@@ -6,21 +6,19 @@ window buffer are drawn at random; kernel sizes, strides, ends and capacities ta
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 from native_models import Array
-from native_programs import Case
 from nndeploy_native.expressions import Expression, const, operand
-from nndeploy_native.isa import Isa
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
-from nndeploy_native.steps.step import Epilogue, Machine
+from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Layout, Tensor
 
 X, R, S = operand(0), operand(1), operand(2)
@@ -65,11 +63,22 @@ TURNS = (
 """All of them: what reads most first."""
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A step, the bytes of its window buffer, the values that it reads (N, C, H, W), and the result in float64."""
+
+    name: str
+    step: NativeStep
+    buffer_bytes: int
+    values: Mapping[str, Array]
+    wanted: Array
+
+
 @dataclass
 class Draw:
-    """What is drawn for the cases of one program: number `count` of a kind takes the turn `count` of each table."""
+    """What is drawn for cases of a precision: number `count` of a kind takes the turn `count` of each table."""
 
-    isa: Isa
+    precision: str
     seed: int
 
     def __post_init__(self) -> None:
@@ -83,7 +92,7 @@ class Draw:
 
     def rounded(self, array: Array) -> Array:
         """Returns what the inner layout keeps of an array."""
-        if self.isa.precision == "fp32":
+        if self.precision == "fp32":
             return array
         return array.astype(np.float32).astype(ml_dtypes.bfloat16).astype(array.dtype)
 
@@ -91,9 +100,9 @@ class Draw:
         """Returns weights whose products keep the size of what they meet."""
         return self.rounded(self.normal(*shape) / np.float32(np.sqrt(np.prod(shape[1:]))))
 
-    def machine(self, turn: int) -> Machine:
-        """Returns a machine; with an L2 of one byte everything exceeds it, and all prefetches are on."""
-        return Machine(self.isa, turn % 3 == 1, CAPACITIES[turn % len(CAPACITIES)])
+    def buffer_bytes(self, turn: int) -> int:
+        """Returns the capacity of a window buffer."""
+        return CAPACITIES[turn % len(CAPACITIES)]
 
     def image(self, channels: int, width: int = 45, least: int = 1) -> Tensor:
         """Returns a blocked tensor of 1 to 3 images, `least` to `width` wide."""
@@ -147,9 +156,9 @@ def separable(draw: Draw, turn: int) -> Case:
     values = {"x": draw.normal(*x.shape)}
     first, hidden, said = _depthwise(draw, turn, x, values["x"])
     second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
-    machine = draw.machine(turn)
-    name = f"separable {turn}: {said} then {ended}, {x.shape}, {machine.buffer_bytes} bytes"
-    return Case(name, Separable(first, second), machine, values, wanted, _streamed(turn))
+    buffer_bytes = draw.buffer_bytes(turn)
+    name = f"separable {turn}: {said} then {ended}, {x.shape}, {buffer_bytes} bytes"
+    return Case(name, Separable(first, second), buffer_bytes, values, wanted)
 
 
 def inverted_residual(draw: Draw, turn: int) -> Case:
@@ -161,9 +170,9 @@ def inverted_residual(draw: Draw, turn: int) -> Case:
     )
     first, hidden, said = _depthwise(draw, turn, expand.output, wide)
     second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
-    machine = draw.machine(turn)
-    name = f"inverted {turn}: {before} then {said} then {ended}, {x.shape}, {machine.buffer_bytes} bytes"
-    return Case(name, InvertedResidual(expand, Separable(first, second)), machine, values, wanted)
+    buffer_bytes = draw.buffer_bytes(turn)
+    name = f"inverted {turn}: {before} then {said} then {ended}, {x.shape}, {buffer_bytes} bytes"
+    return Case(name, InvertedResidual(expand, Separable(first, second)), buffer_bytes, values, wanted)
 
 
 def planar_separable(draw: Draw, turn: int) -> Case:
@@ -176,9 +185,9 @@ def planar_separable(draw: Draw, turn: int) -> Case:
         first = replace(first, x=replace(x, layout=Layout.PLAIN))
     if turn % 3 != 0:
         second = replace(second, output=replace(second.output, layout=Layout.PLAIN))
-    machine = Machine(draw.isa, turn % 2, (1 << 16, 1 << 20)[turn % 2])
+    buffer_bytes = (1 << 16, 1 << 20)[turn % 2]
     name = f"planar {turn}: {said} then {ended}, {x.shape}"
-    return Case(name, Separable(first, second), machine, values, wanted)
+    return Case(name, Separable(first, second), buffer_bytes, values, wanted)
 
 
 def stem(draw: Draw, turn: int) -> Case:
@@ -195,9 +204,9 @@ def stem(draw: Draw, turn: int) -> Case:
     made = draw.rounded(_ended(wide, end, convolved(values["x"], weights, bias, window, sizes), {}))
     first, hidden, said = _depthwise(draw, turn + 1, output, made)
     second, wanted, ended = _pointwise(draw, turn, first.output, hidden, values, draw.end(3 * turn))
-    machine = Machine(draw.isa, turn % 2, (1 << 17, 1 << 20)[turn % 2])
+    buffer_bytes = (1000, 1 << 17, 1 << 20)[turn % 3]
     name = f"stem {turn}: {window} {end} then {said} then {ended}, {x.shape}"
-    return Case(name, Stem(wide, Separable(first, second)), machine, values, wanted, _streamed(turn))
+    return Case(name, Stem(wide, Separable(first, second)), buffer_bytes, values, wanted)
 
 
 def pointwise(draw: Draw, turn: int) -> Case:
@@ -205,9 +214,9 @@ def pointwise(draw: Draw, turn: int) -> Case:
     x = draw.image(draw.random.choice([one for one in CHANNELS if one % 2] if turn % 2 else CHANNELS))
     values = {"x": draw.normal(*x.shape)}
     step, wanted, said = _pointwise(draw, turn, x, values["x"], values, draw.end(turn))
-    machine = draw.machine(turn)
-    name = f"pointwise {turn}: {said}, {x.shape}, {machine.buffer_bytes} bytes"
-    return Case(name, step, machine, values, draw.rounded(wanted), {**_streamed(turn), "by_panels": turn % 2})
+    buffer_bytes = draw.buffer_bytes(turn)
+    name = f"pointwise {turn}: {said}, {x.shape}, {buffer_bytes} bytes"
+    return Case(name, step, buffer_bytes, values, draw.rounded(wanted))
 
 
 def depthwise(draw: Draw, turn: int) -> Case:
@@ -215,7 +224,7 @@ def depthwise(draw: Draw, turn: int) -> Case:
     x = draw.image(draw.random.choice(CHANNELS))
     values = {"x": draw.normal(*x.shape)}
     step, wanted, said = _depthwise(draw, turn, x, values["x"], (1, 3, 5, 7)[turn % 4])
-    return Case(f"depthwise {turn}: {said}, {x.shape}", step, draw.machine(turn), values, wanted)
+    return Case(f"depthwise {turn}: {said}, {x.shape}", step, 0, values, wanted)
 
 
 def dense(draw: Draw, turn: int) -> Case:
@@ -255,7 +264,7 @@ def transposed(draw: Draw, turn: int) -> Case:
     step = step.with_epilogue(draw.epilogue(end, output, values), output)
     sums = convolved_transposed(values["x"], weights, window, output.shape) + bias.astype(np.float64)[:, None, None]
     name = f"transposed {turn}: {window}, {x.shape}->{output.shape}, {end}"
-    return Case(name, step, draw.machine(turn), values, _ended(step, end, sums, values))
+    return Case(name, step, 0, values, _ended(step, end, sums, values))
 
 
 def lstm(draw: Draw, turn: int) -> Case:
@@ -275,7 +284,7 @@ def lstm(draw: Draw, turn: int) -> Case:
     first = [values[one.name] if one is not None else np.zeros_like(values["h"]) for one in (first_h, first_c)]
     wanted = walked(values["gates"], weights, *first, (is_reverse, True))
     said = f"{steps} steps, {batch} sequences, {directions} directions, {hidden} units"
-    return Case(f"lstm {turn}: {said}", step, Machine(draw.isa), values, np.concatenate(wanted)[: shape[0]])
+    return Case(f"lstm {turn}: {said}", step, 0, values, np.concatenate(wanted)[: shape[0]])
 
 
 def walked(
@@ -313,10 +322,6 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
 }
 
 
-def _streamed(turn: int) -> dict[str, int]:
-    return {"stream": 1} if turn % 4 == 2 else {}
-
-
 def _convolution(draw: Draw, turn: int, kind: str, inputs: int, outputs: int, groups: int) -> Case:
     x = draw.image(inputs, width=30)
     if kind == "dense" and turn % 2:
@@ -331,8 +336,8 @@ def _convolution(draw: Draw, turn: int, kind: str, inputs: int, outputs: int, gr
     step = Convolution(output, x, weights, bias, window, groups)
     step = step.with_epilogue(draw.epilogue(end, output, values), output)
     wanted = _ended(step, end, convolved(values["x"], weights, bias, window, sizes, groups), values)
-    name = f"{step.kernel} {turn}: {window}, {x.shape}->{outputs}, {groups} groups, {end}"
-    return Case(name, step, draw.machine(turn), values, wanted, _streamed(turn))
+    name = f"{step.kind} {turn}: {window}, {x.shape}->{outputs}, {groups} groups, {end}"
+    return Case(name, step, 0, values, wanted)
 
 
 def _depthwise(draw: Draw, turn: int, x: Tensor, data: Array, kernel: int = 0) -> tuple[Convolution, Array, str]:

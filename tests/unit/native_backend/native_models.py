@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the native backend share: a model as text -> built for this machine -> run."""
+"""What tests of the native backend share: a model as text -> a plan -> run on a level of the kernel library."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,32 +9,21 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
+from kernel_library import LEVELS_HERE, run_plan
+from nndeploy_kernels.loading import installed
 from nndeploy_native.build import build
-from nndeploy_native.isa import ISAS, Isa
-from nndeploy_native.library import zig_missing
-from nndeploy_native.session import open_session
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from nndeploy_native.session import NativeSession, open_session
 
+from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact, OpenOptions
 from nndeploy.target.target import host_target
+from nndeploy.values.types import DimRange
 
 Array = np.ndarray[Any, Any]
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
-
-
-def runnable_isas(precision: str = "fp32") -> list[Isa]:
-    """Returns the instruction sets of a precision that this machine has."""
-    host = host_target()
-    isas = [isa for isa in ISAS if isa.arch == host.arch and isa.precision == precision]
-    return [isa for isa in isas if set(host.cpu_features).issuperset(isa.cpu_features)]
-
-
-def needs_zig() -> None:
-    """Skips where there is no compiler, or nothing that it compiles would run here."""
-    if reason := zig_missing():
-        pytest.skip(reason)
-    if not runnable_isas():
-        pytest.skip("no kernels for this machine")
+FLOAT_LEVELS = [level for level in LEVELS_HERE if not level.endswith("bf16")]
+each_float_level = pytest.mark.parametrize("level", FLOAT_LEVELS)
 
 
 def model_of(text: str, constants: Mapping[str, Array] | None = None) -> ir.Model:
@@ -46,17 +34,47 @@ def model_of(text: str, constants: Mapping[str, Array] | None = None) -> ir.Mode
     return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
 
 
-def built(model: ir.Model, workdir: Path, machine: Machine | None = None) -> Artifact:
-    """Returns the artifact for a machine, or for this one."""
-    needs_zig()
-    return build(model, machine or Machine(runnable_isas()[0]), {}, workdir)
+def dynamic(text: str, ranges: Mapping[str, DimRange], constants: Mapping[str, Array] | None = None) -> ir.Model:
+    """Returns a model whose symbolic sizes are named."""
+    model = model_of(text, constants)
+    optimise(model, ranges)
+    return model
 
 
-def run(artifact: Artifact, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Returns the outputs of an artifact on this machine."""
+def built(model: ir.Model, ranges: Mapping[str, DimRange] | None = None) -> Artifact:
+    """Returns the artifact of a model."""
+    return build(model, ranges or {})
+
+
+def run(
+    artifact: Artifact,
+    inputs: Mapping[str, Array],
+    level: str = FLOAT_LEVELS[-1],
+    *,
+    threads: int = 1,
+    buffer_bytes: int = 0,
+) -> dict[str, Array]:
+    """Returns the outputs of an artifact on a level; all memory ends at guard pages."""
+    document = document_from_json(artifact.files[DOCUMENT_FILE])
+    names = [one.name for one in document.inputs]
+    arrays = [np.asarray(inputs[name], order="C") for name in names]
+    symbols = [one.value(names, [array.shape for array in arrays]) for one in document.symbols]
+    plan = (artifact.files[PLAN_FILE], artifact.files[WEIGHTS_FILE])
+    found = run_plan(level, plan, arrays, symbols=symbols, threads=threads, buffer_bytes=buffer_bytes)
+    return {one.name: array for one, array in zip(document.outputs, found, strict=True)}
+
+
+def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
+    """Returns a session over an artifact; skips where no library is installed."""
+    if installed(host_target()) is None:
+        pytest.skip("no kernel library is installed")
     files = {name: memoryview(data) for name, data in artifact.files.items()}
-    session = open_session(files, artifact.metadata, OpenOptions(threads=1))
-    return session.run(inputs)
+    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
+
+
+def tolerance_of(level: str) -> float:
+    """Returns how much of the largest number rounding may take, on a level."""
+    return 2e-2 if level.endswith("bf16") else 1e-5
 
 
 def reals(*shape: int, seed: int = 0) -> Array:

@@ -1,37 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks with what they are made for: an instruction set, caches of five processors, buffers, threads."""
+"""Random networks with the buffer that their windows are made for, and what they give in float64."""
 
 import random
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from native_models import Array
+from native_models import Array, run
 from network_graphs import Drawn
-from network_programs import Network, Set
 from network_reference import outputs_in_float64
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.build import build
 
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
-L2_BYTES = {
-    "Raspberry Pi 5, Cortex-A76": 512 << 10, "Zen 4": 1 << 20, "Sapphire Rapids": 2 << 20, "Skylake client": 256 << 10,
-    "not known": 0,
-}  # fmt: skip
 BUFFERS = (0, 0, 0, 1, 1000, 8 << 10, 64 << 10, 256 << 10, 1 << 20)
 SYMBOLS, IMAGES = ("n", "", "h", "w"), ("n", "", "", "")
 RANGES = {"n": DimRange(1, 3, 1), "h": DimRange(24, 64, 32), "w": DimRange(24, 80, 40)}
 SHAPES = {SYMBOLS: ((1, 24, 80), (2, 37, 24), (1, 64, 41)), IMAGES: ((1, 24, 24), (3, 24, 24))}
 
 
-def network_of(seed: int, chosen: Set) -> Network:
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A model, and for each set of inputs the outputs in float64; `buffer_bytes` are 0 where they follow from L2."""
+
+    name: str
+    model: ir.Model
+    ranges: Mapping[str, DimRange]
+    buffer_bytes: int
+    samples: tuple[tuple[Mapping[str, Array], Mapping[str, Array]], ...]
+
+
+def network_of(seed: int) -> Network:
     """Returns the network of a seed, every fifth with sizes in ranges, or the number of images alone."""
     dice = random.Random(seed)  # noqa: S311 - no secret
-    machine = Machine(
-        chosen.isa, dice.choice(list(L2_BYTES.values())), dice.choice(BUFFERS), dice.choice((0, 1, 2)),
-        fuses=dice.random() > 0.05,
-    )  # fmt: skip
-    is_dynamic = seed % 5 == 4
+    buffer_bytes, is_dynamic = dice.choice(BUFFERS), seed % 5 == 4
     drawn = Drawn(seed, keeps_sizes=is_dynamic).grown(dice.randint(1, 6))
     while not drawn.nodes:
         drawn.grown(2)
@@ -47,14 +51,41 @@ def network_of(seed: int, chosen: Set) -> Network:
     for inputs in given:
         values = outputs_in_float64(proto, inputs)
         samples.append((inputs, {name: values[name] for name in names}))
-    tolerance = 2e-4 if chosen.isa.precision == "fp32" else 0.2
-    ranges = RANGES if is_dynamic else {}
-    caches = f"L2 {machine.l2_bytes}, buffer {machine.buffer_bytes}"
-    name = f"seed {seed}, {chosen.isa.name}, {caches}, {machine.threads} threads"
-    return Network(name, model, machine, tuple(samples), ranges, tolerance)
+    name = f"seed {seed}, buffer {buffer_bytes}"
+    return Network(name, model, RANGES if is_dynamic else {}, buffer_bytes, tuple(samples))
 
 
-def _of_sizes(inputs: dict[str, Array], sizes: tuple[int, int, int]) -> dict[str, Array]:
+def wrong_numbers(network: Network, level: str) -> list[str]:
+    """Returns what is wrong with a network on a level, in a line each: alone, and shared by two threads.
+
+    Raises:
+        BuildRefusedError: the rules refuse it.
+    """
+    artifact, wrong = build(network.model, network.ranges), []
+    for inputs, wanted in network.samples:
+        alone = run(artifact, inputs, level, buffer_bytes=network.buffer_bytes)
+        shared = run(artifact, inputs, level, threads=2, buffer_bytes=network.buffer_bytes)
+        shapes = {name: array.shape for name, array in inputs.items()}
+        for said, found in (("one thread", alone), ("two threads", shared)):
+            wrong += [f"{network.name}, {level}, {said}, {shapes}: {one}" for one in _differences(found, wanted, level)]
+    return wrong
+
+
+def _differences(found: Mapping[str, Array], wanted: Mapping[str, Array], level: str) -> list[str]:
+    tolerance = 0.1 if level.endswith("bf16") else 2e-4
+    wrong = []
+    for name, want in wanted.items():
+        if found[name].shape != want.shape:
+            wrong.append(f"{name}: shape {found[name].shape} instead of {want.shape}")
+            continue
+        scale = max(1.0, float(np.abs(want).max(initial=0.0)))
+        difference = float(np.abs(found[name] - want).max(initial=0.0))
+        if not difference <= tolerance * scale:
+            wrong.append(f"{name}: {difference} apart, of {scale}")
+    return wrong
+
+
+def _of_sizes(inputs: Mapping[str, Array], sizes: tuple[int, int, int]) -> dict[str, Array]:
     numbers = np.random.default_rng(sum(sizes))
     n, h, w = sizes
     return {name: numbers.standard_normal((n, one.shape[1], h, w)).astype(np.float32) for name, one in inputs.items()}

@@ -4,79 +4,34 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 import pytest
-from native_models import HEADER, Array, needs_zig, reals, runnable_isas
+from native_models import Array, built, dynamic, each_float_level, opened, reals, run
 from nndeploy_native.build import build
-from nndeploy_native.isa import Isa
-from nndeploy_native.plan import (
-    CONSTANTS_FILE,
-    LIBRARY_FILE,
-    PLAN_FILE,
-    SHAPES_FORMAT,
-    plan_from_json,
-    plan_to_json,
-)
-from nndeploy_native.plan_check import seal_of
-from nndeploy_native.session import NativeSession, open_session
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.plan import DOCUMENT_FILE, document_from_json, document_to_json
 from nndeploy_native.support import supports
+from onnx.reference import ReferenceEvaluator
 
 from nndeploy.errors import BuildRefusedError, BundleError, InputError
-from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import host_target
 from nndeploy.values.types import DimRange
 
-EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
 ANY = {"n": DimRange(1, 3, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 23, 28, 29, 31, 37, 40)
 
 
-def dynamic(text: str, ranges: Mapping[str, DimRange], constants: Mapping[str, Array] | None = None) -> ir.Model:
-    """Returns a model whose symbolic sizes are named."""
-    proto = onnx.parser.parse_model(HEADER + text)
-    for name, array in (constants or {}).items():
-        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    model = ir.from_proto(onnx.shape_inference.infer_shapes(proto))
-    optimise(model, ranges)
-    return model
-
-
-def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
-    """Returns a session over an artifact."""
-    files = {name: memoryview(data) for name, data in artifact.files.items()}
-    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
-
-
-def reference(model: ir.Model) -> "onnx.reference.ReferenceEvaluator":
-    """Returns ONNX's own evaluator of a model."""
-    from onnx.reference import ReferenceEvaluator
-
-    return ReferenceEvaluator(ir.to_proto(model))
-
-
-def compiled(model: ir.Model, ranges: Mapping[str, DimRange], isa: Isa, workdir: Path) -> Artifact:
-    """Returns the artifact for an instruction set."""
-    needs_zig()
-    return build(model, Machine(isa, threads=1), ranges, workdir)
-
-
-def check(model: ir.Model, session: NativeSession, inputs: Mapping[str, Array]) -> None:
-    """Compares every output of a session with ONNX's evaluator."""
-    wanted = reference(model).run(None, dict(inputs))
-    found = session.run(inputs)
+def check(model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:
+    """Compares every output with ONNX's evaluator."""
+    wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, dict(inputs))
     for value, expected in zip(model.graph.outputs, wanted, strict=True):
         what = f"{value.name} at {[array.shape for array in inputs.values()]}"
         np.testing.assert_allclose(found[value.name or ""], expected, rtol=2e-5, atol=3e-5, err_msg=what)
 
 
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "kernel", "groups", "stride", "dilation", "pads"),
     [
@@ -93,8 +48,8 @@ def check(model: ir.Model, session: NativeSession, inputs: Mapping[str, Array]) 
     ],
 )
 def test_convolution_at_every_width(
-    isa: Isa, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int,
-    pads: tuple[int, ...], tmp_path: Path,
+    level: str, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int,
+    pads: tuple[int, ...],
 ) -> None:  # fmt: skip
     w, bias = reals(outputs, channels // groups, kernel, kernel, seed=1), reals(outputs, seed=3)
     text = f"""g (float[n,{channels},h,w] x) => (float[n,{outputs},p,q] y) {{ t = Conv<group={groups},
@@ -103,10 +58,10 @@ def test_convolution_at_every_width(
     least = max(1, (kernel - 1) * dilation + 1 - pads[1] - pads[3])
     ranges = {**ANY, "w": DimRange(least, 40, 40)}
     model = dynamic(text, ranges, {"w": w, "b": bias})
-    session = opened(compiled(model, ranges, isa, tmp_path))
+    artifact = built(model, ranges)
     for number, width in enumerate(width for width in WIDTHS if width >= least):
         x = reals(1 + number % 3, channels, WIDTHS[-1 - number], width)
-        check(model, session, {"x": x})
+        check(model, run(artifact, {"x": x}, level, threads=1 + number % 2), {"x": x})
 
 
 NETWORKS = {
@@ -114,6 +69,14 @@ NETWORKS = {
         """g (float[n,16,h,w] x) => (float[n,24,p,q] y) { a = Conv<group=16, pads=[1,1,1,1]>(x, d)
         b = Relu(a) y = Conv(b, p) }""",
         {"d": reals(16, 1, 3, 3), "p": reals(24, 16, 1, 1, seed=1)},
+    ),
+    "stem": (
+        """g (float[n,3,h,w] x) => (float[n,5,p,q] y) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, s) b = Relu(a)
+        c = Conv<group=16, pads=[1,1,1,1]>(b, d) e = Relu(c) f = Conv(e, p) y = Conv<pads=[1,1,1,1]>(f, u) }""",
+        {
+            "s": reals(16, 3, 3, 3), "d": reals(16, 1, 3, 3, seed=1), "p": 0.1 * reals(24, 16, 1, 1, seed=2),
+            "u": 0.1 * reals(5, 24, 3, 3, seed=3),
+        },
     ),
     "inverted residual": (
         """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv(x, e) b = Relu(a)
@@ -190,9 +153,9 @@ NETWORKS = {
 }  # fmt: skip
 
 
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize("name", NETWORKS)
-def test_network_at_any_shape(isa: Isa, name: str, tmp_path: Path) -> None:
+def test_network_at_any_shape(level: str, name: str) -> None:
     ranges = dict(ANY)
     if name == "halved and enlarged":
         ranges = {**ANY, "h": DimRange(2, 40, 40, 2), "w": DimRange(2, 40, 40, 2)}
@@ -200,46 +163,60 @@ def test_network_at_any_shape(isa: Isa, name: str, tmp_path: Path) -> None:
         ranges = {**ANY, "h": DimRange(2, 40, 40), "w": DimRange(2, 40, 40)}
     text, constants = NETWORKS[name]
     model = dynamic(text, ranges, constants)
-    artifact = compiled(model, ranges, isa, tmp_path)
-    session = opened(artifact)
+    artifact = built(model, ranges)
     shape = [dim if isinstance(dim, int) else dim.value for dim in model.graph.inputs[0].shape or ()]
     for number, width in enumerate(width for width in WIDTHS if ranges["w"].holds(width)):
         height = [size for size in reversed(WIDTHS) if ranges["h"].holds(size)][number]
         sizes = {"n": 1 + number % 3, "h": height, "w": width}
         x = reals(*(size if isinstance(size, int) else sizes[str(size)] for size in shape))
-        check(model, session, {"x": x})
+        check(model, run(artifact, {"x": x}, level, threads=1 + number % 2), {"x": x})
 
 
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize("kind", ["int32", "int64"])
-def test_rows_by_numbers(isa: Isa, kind: str, tmp_path: Path) -> None:
+def test_rows_by_numbers(level: str, kind: str) -> None:
     text = f"g ({kind}[n,h] x) => (float[n,h,6] y, float[n,5,p] z) {{ y = Gather(w, x) t = Transpose<perm=[0,2,1]>(y) "
     text += "z = Conv<strides=[2], pads=[1,1]>(t, v) }"
     model = dynamic(text, ANY, {"w": reals(50, 6), "v": reals(5, 6, 2, seed=1)})
-    session = opened(compiled(model, ANY, isa, tmp_path), threads=2)
+    artifact = built(model, ANY)
     numbers = np.random.default_rng(0).integers(-50, 50, (3, 40)).astype(kind)
     for batch, length in ((1, 1), (3, 40), (2, 17)):
-        check(model, session, {"x": numbers[:batch, :length]})
-    found = session.run({"x": np.array([[49, 50, -50, -51, 2**31 - 1]], kind)})["y"]
+        given = {"x": numbers[:batch, :length]}
+        check(model, run(artifact, given, level, threads=2), given)
+    found = run(artifact, {"x": np.array([[49, 50, -50, -51, 2**31 - 1]], kind)}, level)["y"]
     np.testing.assert_array_equal(np.isnan(found).all(axis=2), [[False, True, False, True, True]])
     np.testing.assert_array_equal(np.isnan(found).any(axis=2), [[False, True, False, True, True]])
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("separable", ["planar_separable"]),
+        ("stem", ["stem", "convolution", "to_plain"]),
+        ("inverted residual", ["to_blocked", "inverted_residual", "to_plain"]),
+    ],
+)
+def test_sizes_that_are_not_fixed_are_fused_as_well(name: str, operators: list[str]) -> None:
+    text, constants = NETWORKS[name]
+    document = document_from_json(built(dynamic(text, ANY, constants), ANY).files[DOCUMENT_FILE])
+    assert [step["kernel"] for step in document.steps] == operators
 
 
 SMALL = "g (float[n,8,h,w] x) => (float[n,8,p,q] y) { y = Conv<pads=[1,1,1,1]>(x, w) }"
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[ir.Model, Artifact]:
+def small() -> tuple[ir.Model, Artifact]:
     model = dynamic(SMALL, ANY, {"w": reals(8, 8, 3, 3)})
-    needs_zig()
-    return model, compiled(model, ANY, runnable_isas()[0], tmp_path_factory.mktemp("small"))
+    return model, built(model, ANY)
 
 
 def test_threads_and_shapes_in_turn_give_the_same(small: tuple[ir.Model, Artifact]) -> None:
     model, artifact = small
     session = opened(artifact, threads=2)
     for sizes in ((1, 3, 5), (3, 40, 40), (1, 1, 1), (2, 17, 4), (1, 3, 5)):
-        check(model, session, {"x": reals(sizes[0], 8, *sizes[1:])})
+        x = reals(sizes[0], 8, *sizes[1:])
+        check(model, session.run({"x": x}), {"x": x})
 
 
 def test_outputs_of_earlier_calls_stay(small: tuple[ir.Model, Artifact]) -> None:
@@ -267,21 +244,22 @@ def test_other_shapes_are_refused(shape: tuple[int, ...], message: str, small: t
         opened(small[1]).run({"x": np.zeros(shape, np.float32)})
 
 
-def test_steps_of_a_range_are_kept_to(tmp_path: Path) -> None:
+def test_steps_of_a_range_are_kept_to() -> None:
     ranges = {**ANY, "w": DimRange(8, 40, 40, 8)}
     model = dynamic(SMALL, ranges, {"w": reals(8, 8, 3, 3)})
-    session = opened(compiled(model, ranges, runnable_isas()[0], tmp_path))
-    check(model, session, {"x": reals(1, 8, 5, 24)})
+    session = opened(built(model, ranges))
+    x = reals(1, 8, 5, 24)
+    check(model, session.run({"x": x}), {"x": x})
     with pytest.raises(InputError, match=r"axis 3 has size 20, kernels are for 8\.\.40 in steps of 8"):
         session.run({"x": reals(1, 8, 5, 20)})
 
 
-def test_sizes_that_must_be_equal_are_checked(tmp_path: Path) -> None:
-    needs_zig()
+def test_sizes_that_must_be_equal_are_checked() -> None:
     text = "g (float[n,h] a, float[n,h] b) => (float[n,h] y) { y = Add(a, b) }"
     model = dynamic(text, ANY)
-    session = opened(compiled(model, ANY, runnable_isas()[0], tmp_path))
-    check(model, session, {"a": reals(2, 7), "b": reals(2, 7, seed=1)})
+    session = opened(built(model, ANY))
+    given = {"a": reals(2, 7), "b": reals(2, 7, seed=1)}
+    check(model, session.run(given), given)
     with pytest.raises(InputError, match=r"'b': expected \(2, 7\), got \(2, 1\)"):
         session.run({"a": reals(2, 7), "b": reals(2, 1)})
 
@@ -307,26 +285,25 @@ def test_what_depends_on_the_sizes_is_refused_with_the_reason(text: str, why: st
     assert re.search(why, answer.reason), answer.reason
 
 
-def test_a_size_that_the_inputs_do_not_give_is_refused(tmp_path: Path) -> None:
+def test_a_size_that_the_inputs_do_not_give_is_refused() -> None:
     model = dynamic("g (float[n,h] x) => (float[n,h] y) { y = Relu(x) }", ANY)
     model.graph.inputs[0].shape = ir.Shape(["n", "({h} + 1)//(2)"])
     for value in (*model.graph.outputs, *(node.outputs[0] for node in model.graph)):
         value.shape = ir.Shape(["n", "h"])
     with pytest.raises(BuildRefusedError):
-        build(model, Machine(runnable_isas()[0]), ANY, tmp_path)
+        build(model, ANY)
 
 
-def test_plan_with_shapes_is_read_as_it_was_written(small: tuple[ir.Model, Artifact]) -> None:
-    plan = plan_from_json(small[1].files[PLAN_FILE])
-    assert plan.shapes is not None
-    assert plan_from_json(plan_to_json(plan)) == plan
-    assert small[1].metadata["format"] == SHAPES_FORMAT
+def test_document_with_symbols_is_read_as_it_was_written(small: tuple[ir.Model, Artifact]) -> None:
+    document = document_from_json(small[1].files[DOCUMENT_FILE])
+    assert document.symbols
+    assert document_from_json(document_to_json(document)) == document
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"num_entries": 0}, {"num_entries": 1}, {"arena_entry": -1}, {"scratch_entry": 10**6}, {"symbols": [{}]},
+        {"symbols": [{}]},
         {"symbols": [{"number": 1, "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
         {"symbols": [{"number": 0, "axis": 9, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
         {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 0, "low": 1, "high": 3}]},
@@ -334,37 +311,15 @@ def test_plan_with_shapes_is_read_as_it_was_written(small: tuple[ir.Model, Artif
         {"symbols": [{"number": "0", "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
     ],
 )  # fmt: skip
-def test_malformed_shapes_in_a_plan_are_refused(change: dict[str, object], small: tuple[ir.Model, Artifact]) -> None:
-    data = json.loads(small[1].files[PLAN_FILE])
-    data["shapes"] |= change
+def test_malformed_symbols_are_refused(change: dict[str, object], small: tuple[ir.Model, Artifact]) -> None:
+    data = json.loads(small[1].files[DOCUMENT_FILE]) | change
     with pytest.raises(BundleError, match=r"a malformed plan\.json"):
-        plan_from_json(json.dumps(data).encode())
+        document_from_json(json.dumps(data).encode())
 
 
-def test_a_plan_of_another_library_is_refused(small: tuple[ir.Model, Artifact]) -> None:
-    plan = plan_from_json(small[1].files[PLAN_FILE])
-    assert plan.shapes is not None
-    other = replace(plan, shapes=replace(plan.shapes, num_entries=plan.shapes.num_entries + 1))
-    files, constants = dict(small[1].files), small[1].files[CONSTANTS_FILE]
-    seals = [seal_of(text, constants).encode() for text in (files[PLAN_FILE], plan_to_json(other))]
-    files |= {PLAN_FILE: plan_to_json(other), LIBRARY_FILE: files[LIBRARY_FILE].replace(*seals)}
-    artifact = replace(small[1], files=files)
-    with pytest.raises(BundleError, match="another table than the plan says"):
-        opened(artifact).run({"x": np.zeros((1, 8, 5, 5), np.float32)})
-
-
-def test_entries_without_a_table_are_refused(small: tuple[ir.Model, Artifact]) -> None:
-    plan = plan_from_json(small[1].files[PLAN_FILE])
-    with pytest.raises(BundleError, match="an entry outside of a table of 0"):
-        plan_from_json(plan_to_json(replace(plan, shapes=None)))
-
-
-def test_memory_follows_the_shapes(tmp_path: Path) -> None:
+def test_memory_follows_the_shapes() -> None:
     text = """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv<pads=[1,1,1,1]>(x, d) b = Sigmoid(a)
         c = Conv<pads=[1,1,1,1]>(b, d) e = Sigmoid(c) y = Conv<pads=[1,1,1,1]>(e, d) }"""
-    model = dynamic(text, ANY, {"d": reals(16, 16, 3, 3)})
-    artifact = compiled(model, ANY, runnable_isas()[0], tmp_path)
-    plan = plan_from_json(artifact.files[PLAN_FILE])
-    session = opened(artifact)
+    session = opened(built(dynamic(text, ANY, {"d": reals(16, 16, 3, 3)}), ANY))
     arenas = [session._tables.table_for(((1, 16, size, size),)).arena_bytes for size in (1, 10, 40)]
-    assert arenas[0] < arenas[1] < arenas[2] <= plan.arena_bytes
+    assert arenas[0] < arenas[1] < arenas[2]

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Artifacts: built for the target's instructions, the same bytes each time, and refused where they cannot run."""
+"""Artifacts: the same bytes each time, for every machine; refused where they are damaged or nothing runs them."""
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,55 +12,43 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from native_models import HEADER, built, model_of, needs_zig, reals
-from nndeploy_native import library, plan_build
+from native_models import HEADER, built, model_of, reals
+from nndeploy_kernels.levels import LEVELS
+from nndeploy_native import build as build_module
 from nndeploy_native import session as session_module
-from nndeploy_native.isa import ISAS, isa_for
 from nndeploy_native.plan import (
-    CONSTANTS_FILE,
-    LIBRARY_FILE,
+    DOCUMENT_FILE,
     PLAN_FILE,
-    Border,
-    NativePlan,
-    plan_from_json,
-    plan_to_json,
+    WEIGHTS_FILE,
+    PlanBorder,
+    PlanDocument,
+    document_from_json,
+    document_to_json,
 )
-from nndeploy_native.plan_check import seal_of
 from nndeploy_native.plugin import Plugin
-from nndeploy_native.session import open_session
-from nndeploy_native.steps.step import Machine
+from nndeploy_native.session import NativeSession, open_session
 
 from nndeploy import CompileOptions, compile_model
-from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError, UsageError
+from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError
 from nndeploy.jobs.workers import InProcessWorkers
-from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
+from nndeploy.plugin.interface import Artifact, BuildOptions, Json, OpenOptions
 from nndeploy.target.known_targets import known_targets
-from nndeploy.target.target import Target, host_target, target_from_toml
+from nndeploy.target.target import Target, host_target, target_from_toml, with_window_buffer
 
 TEXT = """g (float[1,4,5,5] x) => (float[1,6,5,5] y) {
     d = Conv<group=4, pads=[1,1,1,1]>(x, w) a = Relu(d) y = Conv(a, v) }"""
 WEIGHTS = {"w": reals(4, 1, 3, 3), "v": reals(6, 4, 1, 1)}
 
 
-def _artifact(folder: Path, machine: Machine | None = None) -> Artifact:
-    return built(model_of(TEXT, WEIGHTS), folder, machine)
+def _artifact() -> Artifact:
+    return built(model_of(TEXT, WEIGHTS))
 
 
-def _open(artifact: Artifact, **changed: bytes) -> session_module.NativeSession:
+def _open(artifact: Artifact, metadata: dict[str, Json] | None = None, **changed: bytes) -> NativeSession:
+    if Plugin().probe(host_target()).reason:
+        pytest.skip(Plugin().probe(host_target()).reason)
     files = {name: memoryview(data) for name, data in {**artifact.files, **changed}.items()}
-    return open_session(files, artifact.metadata, OpenOptions())
-
-
-def _raspberry() -> Target:
-    return target_from_toml(known_targets()["raspberry-pi-5"])
-
-
-def test_widest_instruction_set_of_the_target() -> None:
-    v4 = Target("t", "x86_64", ISAS[0].cpu_features)
-    assert isa_for(v4) == ISAS[0]
-    assert isa_for(replace(v4, cpu_features=ISAS[1].cpu_features)) == ISAS[1]
-    assert isa_for(Target("t", "aarch64", ("asimd", "fp"))) == ISAS[2]
-    assert isa_for(replace(v4, cpu_features=("sse2",))) is None
+    return open_session(files, {**artifact.metadata, **(metadata or {})}, OpenOptions())
 
 
 @pytest.mark.parametrize(("arch", "reason"), [("riscv64", "no fp32 kernels for riscv64"), ("x86_64", "lacks")])
@@ -73,119 +60,131 @@ def test_target_without_the_instructions_is_refused_with_a_reason(arch: str, rea
         Plugin().build(model, target, BuildOptions(), tmp_path)
 
 
-def test_missing_compiler_is_one_line_with_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(library, "find_spec", lambda _name: None)
-    with pytest.raises(BuildRefusedError, match=r"^ziglang is not installed: .*nndeploy-toolchain\[native\]$"):
-        library.library_from_source("", ISAS[0], tmp_path)
+def test_one_artifact_serves_the_machines_of_all_levels(tmp_path: Path) -> None:
+    raspberry, model = target_from_toml(known_targets()["raspberry-pi-5"]), model_of(TEXT, WEIGHTS)
+    artifact = Plugin().build(model, raspberry, BuildOptions(), tmp_path)
+    assert artifact.files == Plugin().build(model, host_target(), BuildOptions(), tmp_path).files
+    assert not artifact.native_code
+    machines = artifact.requires["machines"]
+    assert isinstance(machines, list)
+    assert [one["arch"] for one in machines] == ["aarch64", "x86_64"]
+    assert all(set(level.cpu_features) >= set(machines[level.arch == "x86_64"]["cpu_features"]) for level in LEVELS)
 
 
-@pytest.mark.parametrize("isa", ISAS, ids=lambda isa: isa.name)
-def test_builds_for_every_instruction_set_here(isa, tmp_path: Path) -> None:
-    artifact = _artifact(tmp_path, Machine(isa))
-    machine_number = int.from_bytes(artifact.files[LIBRARY_FILE][18:20], "little")
-    assert machine_number == {"x86_64": 62, "aarch64": 183}[isa.arch]  # e_machine of ELF
-    assert artifact.requires == {"arch": isa.arch, "cpu_features": list(isa.cpu_features)}
-
-
-def test_known_target_of_another_architecture_is_built_for(tmp_path: Path) -> None:
-    needs_zig()
-    artifact = Plugin().build(model_of(TEXT, WEIGHTS), _raspberry(), BuildOptions(), tmp_path)
-    assert "aarch64" in [machine["arch"] for machine in artifact.requires["machines"]]
-
-
-def test_two_processes_give_the_same_bytes(tmp_path: Path, forget_libraries: Callable[[], None]) -> None:
-    needs_zig()
+def test_two_processes_give_the_same_bytes() -> None:
     script = (
-        "import hashlib, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-        "import test_native_artifact as t; a = t._artifact(Path(sys.argv[2]));"
+        "import hashlib, sys; sys.path[:0] = sys.argv[1:3]; import test_native_artifact as t; a = t._artifact();"
         "print(sorted((k, hashlib.sha256(v).hexdigest()) for k, v in a.files.items()), a.log)"
     )
-    texts = []
-    for name in ("a", "b"):
-        forget_libraries()
-        folder = tmp_path / name
-        folder.mkdir()
-        command = [sys.executable, "-c", script, str(Path(__file__).parent), str(folder)]
-        texts.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", script, str(here), str(here.parents[1])]
+    texts = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert texts[0] == texts[1]
 
 
-def test_machine_that_lacks_an_instruction_never_opens_the_library(
+def test_what_the_library_refuses_is_refused_by_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    artifact = replace(_artifact(), files={**_artifact().files, PLAN_FILE: b"no plan"})
+    _open(_artifact()).close()
+    monkeypatch.setattr(build_module, "artifact_of", lambda *_, **__: artifact)
+    with pytest.raises(BuildRefusedError, match=r"plan\.bin: "):
+        Plugin().build(model_of(TEXT, WEIGHTS), host_target(), BuildOptions(), tmp_path)
+
+
+def test_a_machine_without_a_library_builds_and_says_why_it_does_not_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    artifact = _artifact(tmp_path)
-    poor = replace(host_target(), cpu_features=("sse2",))
+    poor = replace(host_target(), cpu_features=())
     monkeypatch.setattr(session_module, "host_target", lambda: poor)
-    monkeypatch.setattr(session_module, "library_from_bytes", lambda _data: pytest.fail("opened"))
-    with pytest.raises(UnavailableError, match="needs CPU features this machine lacks"):
-        _open(artifact)
+    artifact = Plugin().build(model_of(TEXT, WEIGHTS), host_target(), BuildOptions(), tmp_path)
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    with pytest.raises(UnavailableError, match="the target lacks"):
+        open_session(files, artifact.metadata, OpenOptions())
+    assert session_module.steps_here(files, artifact.metadata) is None
+    with pytest.raises(UnavailableError, match="run on the CPU"):
+        open_session(files, artifact.metadata, OpenOptions(device="cuda:0"))
 
 
-def test_damaged_artifacts_are_refused(tmp_path: Path) -> None:
-    artifact = _artifact(tmp_path)
-    with pytest.raises(BundleError, match="plan says"):
-        _open(artifact, **{CONSTANTS_FILE: b""})
-    with pytest.raises(BundleError, match=r"malformed plan\.json"):
-        _open(artifact, **{PLAN_FILE: b'{"arena_bytes": -1}'})
-    with pytest.raises(BundleError, match="made with another"):
-        _open(artifact, **{LIBRARY_FILE: b"no library"})
-    seal = seal_of(artifact.files[PLAN_FILE], artifact.files[CONSTANTS_FILE])
-    with pytest.raises(UnavailableError, match="cannot be loaded"):
-        _open(artifact, **{LIBRARY_FILE: seal.encode()})
-    with pytest.raises(BundleError, match="format"):
-        open_session({}, {"format": 7}, OpenOptions())
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({WEIGHTS_FILE: b""}, r"plan\.bin: "),
+        ({PLAN_FILE: b""}, r"plan\.bin: "),
+        ({DOCUMENT_FILE: b'{"inputs": -1}'}, r"a malformed plan\.json"),
+    ],
+)
+def test_damaged_artifacts_are_refused(files: dict[str, bytes], why: str) -> None:
+    with pytest.raises(BundleError, match=why):
+        _open(_artifact(), **files)
 
 
-def test_closed_session_is_an_error(tmp_path: Path) -> None:
-    session = _open(_artifact(tmp_path))
-    session.close()
-    with pytest.raises(UsageError):
-        session.run({"x": np.zeros((1, 4, 5, 5), np.float32)})
+def test_a_plan_and_a_document_of_two_builds_are_refused() -> None:
+    other = built(model_of("g (float[1,4,5,5] x) => (float[1,4,5,5] y) { a = Relu(x) y = Softmax(a) }"))
+    with pytest.raises(BundleError, match="are of two builds"):
+        _open(_artifact(), **{DOCUMENT_FILE: other.files[DOCUMENT_FILE]})
 
 
-def test_libraries_of_two_artifacts_are_not_mixed_up(tmp_path: Path) -> None:
-    """The loader knows a library by its path; a file in memory may get the path of an earlier one."""
+def test_an_artifact_of_another_format_or_without_a_file_is_refused() -> None:
+    with pytest.raises(BundleError, match="an artifact of format 4; this nndeploy reads 5"):
+        _open(_artifact(), {"format": 4})
+    files = {name: memoryview(data) for name, data in _artifact().files.items() if name != WEIGHTS_FILE}
+    with pytest.raises(BundleError, match=r"the artifact has no weights\.bin"):
+        open_session(files, _artifact().metadata, OpenOptions())
+
+
+def test_a_buffer_that_the_user_sets_makes_the_windows_that_it_allows(tmp_path: Path) -> None:
+    windows = []
+    for num_bytes in (64, 1 << 20):
+        target = with_window_buffer(host_target(), num_bytes)
+        artifact = Plugin().build(model_of(TEXT, WEIGHTS), target, BuildOptions(), tmp_path)
+        _open(artifact).close()
+        files = {name: memoryview(data) for name, data in artifact.files.items()}
+        (step,) = session_module.steps_here(files, artifact.metadata) or ()
+        windows.append((step["window"], step["buffer_bytes"]))
+    assert windows[0][0] == "1x5x4"
+    assert windows[1][0] == "5x5x4"
+    assert windows[0][1] == 64
+
+
+def test_sessions_of_two_artifacts_are_not_mixed_up() -> None:
     x = np.ones((1, 4, 5, 5), np.float32)
-    results = []
-    for operator in ("Relu", "Neg"):
-        folder = tmp_path / operator
-        folder.mkdir()
-        model = model_of(f"g (float[1,4,5,5] x) => (float[1,4,5,5] y) {{ y = {operator}(x) }}")
-        results.append(_open(built(model, folder)).run({"x": x})["y"])
-    assert (results[0] == 1).all()
-    assert (results[1] == -1).all()
+    sessions = [
+        _open(built(model_of(f"g (float[1,4,5,5] x) => (float[1,4,5,5] y) {{ y = {operator}(x) }}")))
+        for operator in ("Relu", "Neg")
+    ]
+    assert [session.run({"x": x})["y"][0, 0, 0, 0] for session in sessions] == [1, -1]
 
 
-def test_plan_survives_the_round_trip() -> None:
-    borders = (Border("x", (1, 2)), Border("z", (1, 1, 2, 2, 16), "blocked bf16"))
-    plan = NativePlan("x86-64-v3", 64, 4096, 128, borders, (Border("y", ()),), ({"kernel": "pointwise", "n": 1},))
-    assert plan_from_json(plan_to_json(plan)) == plan
+def test_document_survives_the_round_trip() -> None:
+    borders = (PlanBorder("x", "fp32", (1, 2)), PlanBorder("z", "int64", (1, None)))
+    document = PlanDocument(borders, (PlanBorder("y", "fp32", ()),), (), ({"kernel": "pool", "n": 1},))
+    assert document_from_json(document_to_json(document)) == document
 
 
 @pytest.mark.parametrize(
     ("member", "value"),
     [
-        ("scratch_bytes", -1),
-        ("arena_bytes", 2**41),
-        ("constants_bytes", True),
-        ("inputs", [["x", [1], "int8"]]),
-        ("inputs", [["x", [-1], "fp32"]]),
-        ("outputs", [["y", [1] * 65, "fp32"]]),
-        ("outputs", [["y", [1]]]),
+        ("inputs", [["x", "int8", [1]]]),
+        ("inputs", [["x", "fp32", [-1]]]),
+        ("inputs", [["x", "fp32", [True]]]),
+        ("inputs", [["x", "fp32", [2**41]]]),
+        ("inputs", [["x", "fp32", [1]], ["x", "fp32", [1]]]),
+        ("outputs", [["y", "fp32", [1] * 9]]),
+        ("outputs", [["y", "fp32"]]),
+        ("outputs", []),
         ("steps", 1),
     ],
 )
-def test_malformed_plan_is_refused(member: str, value: object) -> None:
-    good = json.loads(plan_to_json(NativePlan("x86-64-v3", 64, 0, 0, (Border("x", (1,)),), (Border("y", (1,)),))))
+def test_malformed_document_is_refused(member: str, value: object) -> None:
+    borders = (PlanBorder("x", "fp32", (1,)),), (PlanBorder("y", "fp32", (1,)),)
+    good = json.loads(document_to_json(PlanDocument(*borders, (), ())))
     with pytest.raises(BundleError, match=r"malformed plan\.json"):
-        plan_from_json(json.dumps({**good, member: value}).encode())
+        document_from_json(json.dumps({**good, member: value}).encode())
 
 
 def test_a_mistake_of_ours_is_told_with_its_place_and_the_next_backend_takes_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    needs_zig()
-    monkeypatch.setattr(plan_build, "solved_symbols", lambda _: {"not a symbol": {}["nothing"]})
+    monkeypatch.setattr(build_module, "solved_symbols", lambda _: ())
     model = onnx.parser.parse_model(
         HEADER + "g (float[1,4,5,5] x) => (float[1,4,1,1] y) { a = Relu(x) y = Conv(a, w) }"
     )
@@ -198,4 +197,4 @@ def test_a_mistake_of_ours_is_told_with_its_place_and_the_next_backend_takes_ove
     )
     assert [one.backend for one in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.dropped if line.startswith("native lost")]
-    assert re.search(r"a bug of .*, line \d+: KeyError: ", line)
+    assert re.search(r"a bug of .*, line \d+: AttributeError: ", line)

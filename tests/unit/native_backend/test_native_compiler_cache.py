@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler needs for every model is kept in a folder of the account's, and only in one that is ours alone."""
+"""What the compiler needs for every source is kept in a folder of the account's, and only in one that is ours alone."""
 
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nndeploy_native.isa import isa_for
+from nndeploy_native import library
 from nndeploy_native.library import library_from_source, zig_missing
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.files.account_cache import own_cache_folder
-from nndeploy.target.known_targets import target_of
 
 
 @pytest.fixture(name="cache")
@@ -26,14 +26,12 @@ def global_cache_of_a_build(monkeypatch: pytest.MonkeyPatch, workdir: Path) -> s
 
     def run(_command: Any, *, env: dict[str, str], **_others: Any) -> subprocess.CompletedProcess[str]:
         told.update(env)
-        (workdir / "kernels.so").write_bytes(b"library")
+        (workdir / "library.so").write_bytes(b"library")
         return subprocess.CompletedProcess([], 0, "", "")
 
     monkeypatch.delenv("ZIG_GLOBAL_CACHE_DIR", raising=False)
     monkeypatch.setattr(subprocess, "run", run)
-    isa = isa_for(target_of("x86-64-v3"))
-    assert isa is not None
-    assert library_from_source("int one(void) { return 1; }", isa, workdir) == b"library"
+    assert library_from_source(["int one(void) { return 1; }"], "x86_64", workdir) == b"library"
     return told.get("ZIG_GLOBAL_CACHE_DIR")
 
 
@@ -59,7 +57,7 @@ def test_cache_that_cannot_be_made_is_none(cache: Path) -> None:
 
 
 @pytest.mark.skipif(bool(zig_missing()), reason="ziglang is not installed")
-def test_compiler_keeps_what_every_model_needs(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_keeps_what_every_source_needs(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = global_cache_of_a_build(monkeypatch, tmp_path)
     assert kept is not None
     assert Path(kept).parent == cache / "nndeploy"
@@ -67,3 +65,14 @@ def test_compiler_keeps_what_every_model_needs(cache: Path, tmp_path: Path, monk
     (cache / "nndeploy").rename(cache / "moved")
     (cache / "nndeploy").write_text("a file")
     assert global_cache_of_a_build(monkeypatch, tmp_path) is None
+
+
+def test_missing_compiler_is_one_line_with_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "find_spec", lambda _name: None)
+    with pytest.raises(BuildRefusedError, match=r"^ziglang is not installed: .*nndeploy-toolchain\[native\]$"):
+        library_from_source([""], "x86_64", tmp_path)
+
+
+def test_another_architecture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildRefusedError, match="nothing is known of riscv64"):
+        library_from_source([""], "riscv64", tmp_path)

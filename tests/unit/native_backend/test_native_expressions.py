@@ -3,12 +3,11 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-from native_models import Array, built, model_of, run
-from nndeploy_native.expressions import Expression, c_lines, const, operand, size_of, substituted
+from native_models import Array, built, each_float_level, model_of, run
+from nndeploy_native.expressions import const, operand, size_of, substituted
 from nndeploy_native.lowering.table import refusal_of
 
 FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array], float]] = {
@@ -27,21 +26,23 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Array], Array], float]] = {
 INPUTS = np.array([-95, -30, -5.5, -1, -0.4, -0.25, -1e-3, 1e-3, 0.25, 0.39, 0.7, 1, 2.5, 9, 30, 88], np.float32)
 
 
-def test_functions_agree_with_numpy(tmp_path: Path) -> None:
+@each_float_level
+def test_functions_agree_with_numpy(level: str) -> None:
     outputs = ", ".join(f"float[16] {name}_y" for name in FUNCTIONS)
     body = " ".join(f"{name}_y = {name}(x)" for name in FUNCTIONS)
-    found = run(built(model_of(f"g (float[16] x) => ({outputs}) {{ {body} }}"), tmp_path), {"x": INPUTS})
+    found = run(built(model_of(f"g (float[16] x) => ({outputs}) {{ {body} }}")), {"x": INPUTS}, level)
     with np.errstate(all="ignore"):
         for name, (_, function, tolerance) in FUNCTIONS.items():
             wanted = function(INPUTS.astype(np.float64))
             np.testing.assert_allclose(found[f"{name}_y"], wanted, rtol=tolerance, atol=1e-38, err_msg=name)
 
 
+@each_float_level
 @pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 2.0, 3.0])
-def test_powers_agree_with_numpy(exponent: float, tmp_path: Path) -> None:
+def test_powers_agree_with_numpy(exponent: float, level: str) -> None:
     model = model_of("g (float[16] x) => (float[16] y) { y = Pow(x, e) }", {"e": np.array(exponent, np.float32)})
     x = np.abs(INPUTS)
-    np.testing.assert_allclose(run(built(model, tmp_path), {"x": x})["y"], x.astype(np.float64) ** exponent, rtol=3e-7)
+    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], x.astype(np.float64) ** exponent, rtol=3e-7)
 
 
 def test_other_powers_are_refused() -> None:
@@ -49,11 +50,12 @@ def test_other_powers_are_refused() -> None:
     assert "a Pow by another constant number than -2.0, -1.0" in refusal_of(model.graph[0], model, {})
 
 
-def test_special_values(tmp_path: Path) -> None:
+@each_float_level
+def test_special_values(level: str) -> None:
     text = """g (float[4] x) => (float[4] r, float[4] e, float[4] m, float[4] s, float[4] l) <float z = {0}> {
         r = Relu(x) e = Exp(x) m = Max(z, x) s = Sigmoid(x) l = Log(x) }"""
     x = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
-    found = run(built(model_of(text), tmp_path), {"x": x})
+    found = run(built(model_of(text)), {"x": x}, level)
     np.testing.assert_array_equal(found["r"], [np.nan, np.inf, 0, 0])
     np.testing.assert_array_equal(found["e"], [np.nan, np.inf, 0, 1])
     np.testing.assert_array_equal(found["m"], [np.nan, np.inf, 0, 0])
@@ -71,32 +73,9 @@ def test_substitution_replaces_operands() -> None:
     assert size_of(outer) == 5
 
 
-def test_equal_parts_are_computed_once() -> None:
-    part = ("sigmoid", operand(0))
-    lines, result = c_lines(("mul", part, ("add", part, part)), {0: "x"})
-    made = [line.split(" = ")[1] for line in lines]
-    assert made == ["nnd_op_sigmoid(x);", "nnd_op_add(t0, t0);", "nnd_op_mul(t0, t1);"]
-    assert result == "t2"
-
-
-@pytest.mark.parametrize(
-    ("expression", "code"),
-    [
-        (("max", operand(0), const(2)), "nnd_at_least(nnd_splat(0x1.0000000000000p+1f), x);"),
-        (("min", operand(0), const(2)), "nnd_at_most(nnd_splat(0x1.0000000000000p+1f), x);"),
-        (("max", operand(0), const(math.nan)), 'nnd_op_max(x, nnd_splat(__builtin_nanf("")));'),
-        (("max", operand(0), operand(1)), "nnd_op_max(x, y);"),
-        (("where", ("less", operand(0), operand(1)), operand(1), operand(0)), "nnd_select(x < y, y, x);"),
-        (("where", operand(0), operand(1), operand(0)), "nnd_op_where(x, y, x);"),
-    ],
-    ids=str,
-)
-def test_bounds_and_comparisons_are_one_instruction(expression: Expression, code: str) -> None:
-    assert c_lines(expression, {0: "x", 1: "y"}) == ([f"vf t0 = {code}"], "t0")
-
-
+@each_float_level
 @pytest.mark.parametrize("value", [0.1, -0.0, float("inf"), float("-inf"), float("nan"), 1e-40])
-def test_literals_are_c(value: float, tmp_path: Path) -> None:
+def test_constants_keep_their_bits(value: float, level: str) -> None:
     model = model_of("g (float[2] x) => (float[2] y) { y = Add(x, c) }", {"c": np.array(value, np.float32)})
-    found = run(built(model, tmp_path), {"x": np.zeros(2, np.float32)})["y"]
+    found = run(built(model), {"x": np.zeros(2, np.float32)}, level)["y"]
     np.testing.assert_array_equal(found, np.full(2, np.float32(value) + 0))

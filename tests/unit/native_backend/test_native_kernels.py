@@ -1,35 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions and LSTMs against NumPy in float64 on random shapes, for each instruction set and number of threads.
-
-Many steps are one program, for each costs the compiler a second; native_programs.py says how memory is watched.
-"""
-
-from pathlib import Path
+"""Convolutions and LSTMs against NumPy in float64 on random shapes, for each level and number of threads."""
 
 import numpy as np
 import pytest
-from native_cases import KINDS, Draw
-from native_models import needs_zig, runnable_isas
-from native_programs import Program
-from nndeploy_native.isa import Isa
+from kernel_library import every_level, plan_of, run_plan
+from native_cases import KINDS, Case, Draw
+from native_models import Array
+from nndeploy_native.steps.movement import Convert
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Tensor
 
-COUNTS = {
-    "separable": 8, "planar_separable": 6, "stem": 4, "inverted_residual": 5, "pointwise": 4, "depthwise": 4,
-    "dense": 5, "grouped": 3, "transposed": 3, "lstm": 6,
-}  # fmt: skip
+COUNT = 12
 SEED = 1
-HERE = [*runnable_isas(), *runnable_isas("bf16")]
 
 
-@pytest.mark.parametrize("isa", HERE, ids=lambda isa: isa.name)
+@every_level
 @pytest.mark.parametrize("kind", KINDS)
-def test_kernel_equals_float64_however_many_threads_share_it(kind: str, isa: Isa, tmp_path: Path) -> None:
-    needs_zig()
-    draw = Draw(isa, SEED)
-    program = Program([KINDS[kind](draw, turn) for turn in range(COUNTS[kind])])
-    alone, two, three = program.run(tmp_path, (1, 2, 3))
-    for found in (alone, two, three):
-        program.check(found)
-    for case, call, *found in zip(program.cases, program.calls, alone, two, three, strict=True):
-        assert np.array_equal(found[1], found[2]), case.name
-        assert call.shared_fields or np.array_equal(found[0], found[1]), case.name
+def test_kernel_equals_float64_however_many_threads_share_it(kind: str, level: str) -> None:
+    precision = "bf16" if level.endswith("bf16") else "fp32"
+    draw = Draw(precision, SEED)
+    for turn in range(COUNT):
+        case = KINDS[kind](draw, turn)
+        for threads in (1, 2, 3):
+            found = _run(case, level, threads)
+            most = (2e-2 if precision == "bf16" else 5e-6) * max(1.0, float(np.abs(case.wanted).max()))
+            np.testing.assert_allclose(found, case.wanted, rtol=0, atol=most, err_msg=f"{case.name}, {threads} threads")
+
+
+def _run(case: Case, level: str, threads: int) -> Array:
+    """Returns what a step gives, in the order of ONNX."""
+    read = list(dict.fromkeys(case.step.inputs))
+    plain = [Tensor(f"plain {one.name}", one.shape) if one.is_blocked else one for one in read]
+    steps: list[NativeStep] = [Convert(a, b) for a, b in zip(read, plain, strict=True) if a != b]
+    made = case.step.output
+    output = Tensor("plain output", made.shape) if made.is_blocked else made
+    steps += [case.step, *([Convert(output, made)] if output != made else [])]
+    given = [np.ascontiguousarray(case.values[one.name]) for one in read]
+    plan = plan_of(steps, plain, [output])
+    return run_plan(level, plan, given, threads=threads, buffer_bytes=case.buffer_bytes)[0]

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of light networks against numpy in float64, on odd sizes and every instruction set of this machine."""
-
-from pathlib import Path
+"""Operators of light networks against numpy in float64, on odd sizes and every level that this machine runs."""
 
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, convolved, model_of, reals, run, runnable_isas
-from nndeploy_native.isa import Isa
-from nndeploy_native.steps.step import Machine
+from kernel_library import every_level
+from native_models import Array, built, convolved, each_float_level, model_of, reals, run, tolerance_of
 from onnx.reference import ReferenceEvaluator
 
-EACH_ISA = pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
-EACH_ISA_AND_PRECISION = pytest.mark.parametrize(
-    "isa", [*runnable_isas(), *runnable_isas("bf16")], ids=lambda isa: isa.name
-)
 
-
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "kernel", "groups", "stride", "dilation"),
     [
@@ -31,7 +23,7 @@ EACH_ISA_AND_PRECISION = pytest.mark.parametrize(
     ],
 )
 def test_convolution(
-    isa: Isa, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int, tmp_path: Path
+    level: str, channels: int, outputs: int, kernel: int, groups: int, stride: int, dilation: int
 ) -> None:
     x, bias = reals(2, channels, 9, 13), reals(outputs, seed=3)
     w = reals(outputs, channels // groups, kernel, kernel, seed=1)
@@ -41,11 +33,11 @@ def test_convolution(
     text = f"""g (float[2,{channels},9,13] x) => (float[{shape}] y) {{ y = Conv<group={groups},
         strides=[{stride},{stride}], dilations=[{dilation},{dilation}],
         pads=[{begin},{begin},{end},{end}]>(x, w, b) }}"""
-    artifact = built(model_of(text, {"w": w, "b": bias}), tmp_path, Machine(isa))
-    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=1e-5, atol=2e-5)
+    artifact = built(model_of(text, {"w": w, "b": bias}))
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted, rtol=1e-5, atol=2e-5)
 
 
-@EACH_ISA_AND_PRECISION
+@every_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "width", "kernel", "stride", "pad", "dilation"),
     [
@@ -60,7 +52,7 @@ def test_convolution(
     ],
 )
 def test_transposed_convolution(
-    isa: Isa,
+    level: str,
     channels: int,
     outputs: int,
     width: int,
@@ -68,7 +60,6 @@ def test_transposed_convolution(
     stride: int,
     pad: int,
     dilation: int,
-    tmp_path: Path,
 ) -> None:
     x, w, b = reals(2, channels, 3, width), reals(channels, outputs, kernel, kernel, seed=1), reals(outputs, seed=2)
     reach = dilation * (kernel - 1) + 1
@@ -83,28 +74,28 @@ def test_transposed_convolution(
     text = f"""g (float[2,{channels},3,{width}] x) => (float[{",".join(map(str, wanted.shape))}] y) {{
         c = ConvTranspose<strides=[{stride},{stride}], pads=[{pad},{pad},{pad},{pad}],
         dilations=[{dilation},{dilation}]>(x, w, b) y = Relu(c) }}"""
-    artifact = built(model_of(text, {"w": w, "b": b}), tmp_path, Machine(isa))
-    most = 1e-5 if isa.precision == "fp32" else 2e-2
-    found = run(artifact, {"x": x})["y"]
+    artifact = built(model_of(text, {"w": w, "b": b}))
+    most = tolerance_of(level)
+    found = run(artifact, {"x": x}, level)["y"]
     np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=most, atol=most * np.abs(wanted).max())
     assert "elementwise" not in artifact.log
 
 
-@EACH_ISA
-def test_channels_are_shuffled_split_and_joined_without_leaving_their_blocks(isa: Isa, tmp_path: Path) -> None:
+@each_float_level
+def test_channels_are_shuffled_split_and_joined_without_leaving_their_blocks(level: str) -> None:
     text = """g (float[1,20,4,5] x) => (float[1,30,4,5] y) <int64[5] apart = {1,2,10,4,5}, int64[4] again = {1,20,4,5},
         int64[2] sizes = {10,10}> { r = Conv<group=20>(x, w) a = Reshape(r, apart) t = Transpose<perm=[0,2,1,3,4]>(a)
         s = Reshape(t, again) l, h = Split<axis=1>(s, sizes) n = Relu(h) y = Concat<axis=1>(n, l, n) }"""
     x, w = reals(1, 20, 4, 5), np.ones((20, 1, 1, 1), np.float32)
-    artifact = built(model_of(text, {"w": w}), tmp_path, Machine(isa))
+    artifact = built(model_of(text, {"w": w}))
     shuffled = x.reshape(1, 2, 10, 4, 5).transpose(0, 2, 1, 3, 4).reshape(1, 20, 4, 5)
     low, high = shuffled[:, :10], np.maximum(shuffled[:, 10:], 0)
-    np.testing.assert_array_equal(run(artifact, {"x": x})["y"], np.concatenate([high, low, high], axis=1))
+    np.testing.assert_array_equal(run(artifact, {"x": x}, level)["y"], np.concatenate([high, low, high], axis=1))
     assert "2 layout conversions" in artifact.log
 
 
-@EACH_ISA_AND_PRECISION
-def test_channels_come_from_any_place_of_several_images(isa: Isa, tmp_path: Path) -> None:
+@every_level
+def test_channels_come_from_any_place_of_several_images(level: str) -> None:
     """Whole blocks, blocks at odd offsets, an interleaving of three; 70 pixels are more than one run."""
     text = """g (float[2,21,7,10] x, float[2,32,7,10] z) => (float[2,58,7,10] y) <int64[5] apart = {2,3,7,7,10},
         int64[4] again = {2,21,7,10}, int64[2] sizes = {16,5}> { r = Conv<group=21>(x, v) q = Conv<group=32>(z, w)
@@ -113,46 +104,48 @@ def test_channels_come_from_any_place_of_several_images(isa: Isa, tmp_path: Path
     rng = np.random.default_rng(0)
     x, z = (rng.integers(-99, 99, (2, channels, 7, 10)).astype(np.float32) for channels in (21, 32))
     constants = {"v": np.ones((21, 1, 1, 1), np.float32), "w": np.ones((32, 1, 1, 1), np.float32)}
-    artifact = built(model_of(text, constants), tmp_path, Machine(isa))
+    artifact = built(model_of(text, constants))
     shuffled = x.reshape(2, 3, 7, 7, 10).transpose(0, 2, 1, 3, 4).reshape(2, 21, 7, 10)
     low, high = shuffled[:, :16], shuffled[:, 16:]
-    np.testing.assert_array_equal(run(artifact, {"x": x, "z": z})["y"], np.concatenate([z, high, low, high], axis=1))
+    np.testing.assert_array_equal(
+        run(artifact, {"x": x, "z": z}, level)["y"], np.concatenate([z, high, low, high], axis=1)
+    )
     assert artifact.log.count("channel_parts") == 1
 
 
-@EACH_ISA
-def test_squeeze_and_excite(isa: Isa, tmp_path: Path) -> None:
+@each_float_level
+def test_squeeze_and_excite(level: str) -> None:
     text = """g (float[2,20,4,5] x) => (float[2,20,4,5] y) { p = Conv<group=20>(x, w) g1 = GlobalAveragePool(p)
         c = Conv(g1, v) s = HardSigmoid(c) y = Mul(p, s) }"""
     x, w, v = reals(2, 20, 4, 5), reals(20, 1, 1, 1, seed=1), reals(20, 20, 1, 1, seed=2)
-    artifact = built(model_of(text, {"w": w, "v": v}), tmp_path, Machine(isa))
+    artifact = built(model_of(text, {"w": w, "v": v}))
     p = convolved(x, w, groups=20)
     s = np.clip(convolved(p.mean((2, 3), keepdims=True), v) * 0.2 + 0.5, 0, 1)
-    np.testing.assert_allclose(run(artifact, {"x": x})["y"], p * s, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], p * s, rtol=1e-5, atol=1e-6)
 
 
-@EACH_ISA
-def test_head_of_a_classifier(isa: Isa, tmp_path: Path) -> None:
+@each_float_level
+def test_head_of_a_classifier(level: str) -> None:
     text = """g (float[3,20,4,5] x) => (float[3,7] y) { r = Conv<group=20>(x, w) p = GlobalAveragePool(r)
         f = Flatten(p) z = Gemm<transB=1>(f, v, b) y = Softmax(z) }"""
     x, w, v, b = reals(3, 20, 4, 5), np.ones((20, 1, 1, 1), np.float32), reals(7, 20, seed=1), reals(7, seed=2)
-    artifact = built(model_of(text, {"w": w, "v": v, "b": b}), tmp_path, Machine(isa))
+    artifact = built(model_of(text, {"w": w, "v": v, "b": b}))
     z = x.astype(np.float64).mean((2, 3)) @ v.T.astype(np.float64) + b
     wanted = np.exp(z - z.max(1, keepdims=True))
-    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted / wanted.sum(1, keepdims=True), rtol=2e-6)
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted / wanted.sum(1, keepdims=True), rtol=2e-6)
 
 
-@EACH_ISA
-def test_padding_lanes_stay_zero_where_an_activation_of_zero_is_not(isa: Isa, tmp_path: Path) -> None:
+@each_float_level
+def test_padding_lanes_stay_zero_where_an_activation_of_zero_is_not(level: str) -> None:
     """Sigmoid(0) = 0.5 in a padding lane would be added up by the next pointwise convolution's block."""
     text = """g (float[1,5,3,3] x) => (float[1,5,3,3] y) { a = Conv(x, v) s = Exp(a) t = Add(s, s)
         y = Conv<group=5>(t, w) }"""
     x, v, w = reals(1, 5, 3, 3), reals(5, 5, 1, 1, seed=1), reals(5, 1, 1, 1, seed=2)
-    found = run(built(model_of(text, {"v": v, "w": w}), tmp_path, Machine(isa)), {"x": x})["y"]
+    found = run(built(model_of(text, {"v": v, "w": w})), {"x": x}, level)["y"]
     np.testing.assert_allclose(found, convolved(2 * np.exp(convolved(x, v)), w, groups=5), rtol=1e-5)
 
 
-@EACH_ISA_AND_PRECISION
+@every_level
 @pytest.mark.parametrize(
     ("kind", "kernel", "stride", "pads", "dilation", "attributes"),
     [
@@ -165,14 +158,13 @@ def test_padding_lanes_stay_zero_where_an_activation_of_zero_is_not(isa: Isa, tm
     ],
 )
 def test_pooling(
-    isa: Isa,
+    level: str,
     kind: str,
     kernel: int,
     stride: int,
     pads: tuple[int, int, int, int],
     dilation: int,
     attributes: str,
-    tmp_path: Path,
 ) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (2, 19, 11, 9)).astype(np.float32)
     x[0, 3, 4:6, 4:6] = np.nan if kind == "MaxPool" else 1
@@ -186,9 +178,9 @@ def test_pooling(
     text = f"""g (float[2,19,11,9] x) => (float[{",".join(map(str, wanted.shape))}] y) {{ c = Conv<group=19>(x, w)
         y = {kind}<kernel_shape=[{kernel},{kernel}], strides=[{stride},{stride}], pads=[{",".join(map(str, pads))}]
         {attributes}>(c) }}"""
-    artifact = built(model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)}), tmp_path, Machine(isa))
-    most = 1e-6 if isa.precision == "fp32" else 1e-2
-    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=most, atol=most)
+    artifact = built(model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)}))
+    most = tolerance_of(level)
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted, rtol=most, atol=most)
 
 
 def _windows(
@@ -202,29 +194,29 @@ def _windows(
     ]
 
 
-@EACH_ISA
-def test_rows_of_pixels(isa: Isa, tmp_path: Path) -> None:
+@each_float_level
+def test_rows_of_pixels(level: str) -> None:
     """Images (N, C, W), which ONNX's evaluator does not pool right."""
     text = """g (float[2,19,13] x) => (float[2,19,1] y, float[2,19,6] z) { a = Conv<group=19>(x, w) y = GlobalMaxPool(a)
         z = MaxPool<kernel_shape=[3], strides=[2]>(a) }"""
     x = reals(2, 19, 13)
-    found = run(built(model_of(text, {"w": np.ones((19, 1, 1), np.float32)}), tmp_path, Machine(isa)), {"x": x})
+    found = run(built(model_of(text, {"w": np.ones((19, 1, 1), np.float32)})), {"x": x}, level)
     np.testing.assert_array_equal(found["y"], x.max(2, keepdims=True))
     np.testing.assert_array_equal(found["z"], np.maximum.reduce([x[:, :, k : k + 11 : 2] for k in range(3)]))
 
 
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize(
     ("shape", "axis"), [((37, 2), 1), ((3, 85), 1), ((2, 5, 19), 1), ((2, 40, 3), 1), ((7, 33), 0)]
 )
-def test_softmax_and_reductions_along_an_axis(isa: Isa, shape: tuple[int, ...], axis: int, tmp_path: Path) -> None:
+def test_softmax_and_reductions_along_an_axis(level: str, shape: tuple[int, ...], axis: int) -> None:
     sizes = ",".join(map(str, shape))
     kept = ",".join("1" if one == axis else str(size) for one, size in enumerate(shape))
     text = f"""g (float[{sizes}] x) => (float[{sizes}] s, float[{sizes}] l, float[{kept}] a, float[{kept}] m,
         float[{kept}] t) <int64[1] axes = {{{axis}}}> {{ s = Softmax<axis={axis}>(x) l = LogSoftmax<axis={axis}>(x)
         a = ReduceMean(x, axes) m = ReduceMax(x, axes) t = ReduceSum(x, axes) }}"""
     x = 3 * reals(*shape)
-    found = run(built(model_of(text), tmp_path, Machine(isa)), {"x": x})
+    found = run(built(model_of(text)), {"x": x}, level)
     wide = x.astype(np.float64)
     shares = np.exp(wide - wide.max(axis, keepdims=True))
     shares /= shares.sum(axis, keepdims=True)
@@ -235,7 +227,7 @@ def test_softmax_and_reductions_along_an_axis(isa: Isa, shape: tuple[int, ...], 
     np.testing.assert_allclose(found["t"], wide.sum(axis, keepdims=True), rtol=1e-5, atol=1e-5)
 
 
-@EACH_ISA_AND_PRECISION
+@every_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "groups", "kernel", "stride", "width"),
     [
@@ -247,7 +239,7 @@ def test_softmax_and_reductions_along_an_axis(isa: Isa, shape: tuple[int, ...], 
     ],
 )
 def test_grouped_convolution_with_a_residual(
-    isa: Isa, channels: int, outputs: int, groups: int, kernel: int, stride: int, width: int, tmp_path: Path
+    level: str, channels: int, outputs: int, groups: int, kernel: int, stride: int, width: int
 ) -> None:
     x, b, pad = reals(2, channels, 5, width), reals(outputs, seed=3), kernel // 2
     w = reals(outputs, channels // groups, kernel, kernel, seed=1)
@@ -258,12 +250,12 @@ def test_grouped_convolution_with_a_residual(
         r = Conv<group={outputs}>(z, one) c = Conv<group={groups}, strides=[{stride},{stride}],
         pads=[{pad},{pad},{pad},{pad}]>(x, w, b) a = Add(c, r) y = Relu(a) }}"""
     constants = {"w": w, "b": b, "one": np.ones((outputs, 1, 1, 1), np.float32)}
-    found = run(built(model_of(text, constants), tmp_path, Machine(isa)), {"x": x, "z": added})["y"]
-    most = 1e-5 if isa.precision == "fp32" else 2e-2
+    found = run(built(model_of(text, constants)), {"x": x, "z": added}, level)["y"]
+    most = tolerance_of(level)
     np.testing.assert_allclose(found, np.maximum(wanted + added, 0), rtol=most, atol=most * np.abs(wanted).max())
 
 
-@EACH_ISA_AND_PRECISION
+@every_level
 @pytest.mark.parametrize(
     ("height", "width", "attributes"),
     [
@@ -274,7 +266,7 @@ def test_grouped_convolution_with_a_residual(
         (9, 9, 'mode="cubic"'),
     ],
 )
-def test_resize(isa: Isa, height: int, width: int, attributes: str, tmp_path: Path) -> None:
+def test_resize(level: str, height: int, width: int, attributes: str) -> None:
     """Against ONNX's own evaluator: copies in turn and by a table, sums of two and of four places."""
     x = reals(2, 19, 5, 7)
     text = f"""g (float[2,19,5,7] x) => (float[2,19,{height},{width}] y)
@@ -282,16 +274,16 @@ def test_resize(isa: Isa, height: int, width: int, attributes: str, tmp_path: Pa
         y = Resize<{attributes}>(c, , , sizes) }}"""
     model = model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)})
     wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})[0]
-    most = 1e-5 if isa.precision == "fp32" else 2e-2
-    found = run(built(model, tmp_path, Machine(isa)), {"x": x})["y"]
+    most = tolerance_of(level)
+    found = run(built(model), {"x": x}, level)["y"]
     np.testing.assert_allclose(found, wanted, rtol=most, atol=most)
 
 
-@EACH_ISA
+@each_float_level
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(9, 5, 7), (4, 33, 50), (3, 2, 32), (6, 9, 17)])
-def test_product_of_two_values(isa: Isa, rows: int, inner: int, columns: int, tmp_path: Path) -> None:
+def test_product_of_two_values(level: str, rows: int, inner: int, columns: int) -> None:
     text = f"""g (float[2,{rows},{inner}] a, float[2,{inner},{columns}] b) => (float[2,{rows},{columns}] y)
         {{ y = MatMul(a, b) }}"""
     a, b = reals(2, rows, inner), reals(2, inner, columns, seed=1)
-    found = run(built(model_of(text), tmp_path, Machine(isa)), {"a": a, "b": b})["y"]
+    found = run(built(model_of(text)), {"a": a, "b": b}, level)["y"]
     np.testing.assert_allclose(found, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-5)

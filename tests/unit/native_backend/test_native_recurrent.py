@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """LSTM nodes: the cases of ONNX's own suite with constant weights, and what is refused."""
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, model_of, reals, run
+from native_models import Array, built, each_float_level, model_of, reals, run
 from nndeploy_native.lowering.table import refusal_of
 from onnx.backend.test.case import node as node_cases
 from onnx.backend.test.case.node import lstm as _lstm  # noqa: F401 - puts its cases on the list
@@ -26,10 +24,11 @@ def case_of_suite(name: str) -> tuple[ir.Model, dict[str, Array], list[Array]]:
     return ir.from_proto(onnx.shape_inference.infer_shapes(proto)), {x.name: inputs[0]}, outputs
 
 
+@each_float_level
 @pytest.mark.parametrize("name", ["defaults", "with_initial_bias", "reverse", "bidirectional"])
-def test_case_of_onnx_suite(name: str, tmp_path: Path) -> None:
+def test_case_of_onnx_suite(name: str, level: str) -> None:
     model, inputs, outputs = case_of_suite(name)
-    found = run(built(model, tmp_path), inputs)
+    found = run(built(model), inputs, level)
     for value, wanted in zip(model.graph.outputs, outputs, strict=True):
         np.testing.assert_allclose(found[value.name or ""], wanted, rtol=1e-3, atol=1e-7)
 
@@ -67,10 +66,9 @@ def test_what_is_refused_and_why(inputs: str, node: str, why: str) -> None:
     assert why in refusal_of(model.graph[-1], model, {})
 
 
-def test_lengths_of_whole_sequences_change_nothing(tmp_path: Path) -> None:
+def test_lengths_of_whole_sequences_change_nothing() -> None:
     x, results = reals(4, 2, 5), []
     for lengths in ("", "whole"):
         text = NODE.format(inputs="", node=f"y = LSTM<hidden_size=3>(x, w, r, b, {lengths})")
-        (tmp_path / f"with{lengths}").mkdir()
-        results.append(run(built(model_of(text, WEIGHTS), tmp_path / f"with{lengths}"), {"x": x})["y"])
+        results.append(run(built(model_of(text, WEIGHTS)), {"x": x})["y"])
     np.testing.assert_array_equal(*results)

@@ -2,19 +2,14 @@
 """depthwise -> pointwise: found in the forms that models write, and right whatever the window."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, convolved, model_of, reals, run, runnable_isas
+from native_models import Array, built, convolved, each_float_level, model_of, reals, run
 from nndeploy_native.fusion import fused
-from nndeploy_native.isa import ISAS, Isa
 from nndeploy_native.lowering.table import lower
 from nndeploy_native.steps.separable import Separable
-from nndeploy_native.steps.step import Machine
-
-from nndeploy.plugin.interface import Artifact
 
 BETWEEN: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "nothing": ("a = Identity(d)", lambda d: d),
@@ -48,26 +43,26 @@ def _model(between: str) -> ir.Model:
 
 
 @pytest.mark.parametrize("form", BETWEEN)
-def test_pair_is_one_step_in_every_form(form: str, tmp_path: Path) -> None:
+def test_pair_is_one_step_in_every_form(form: str) -> None:
     text, computed = BETWEEN[form]
-    artifact = built(_model(text), tmp_path)
+    artifact = built(_model(text))
     assert artifact.log.count("separable:") == 1
     assert "dense" not in artifact.log
     x, constants = reals(2, 20, 9, 11), _constants()
     first = computed(convolved(x, constants["w"], pads=(1, 1, 1, 1), groups=20))
     wanted = np.maximum(convolved(first, constants["v"]), 0)
-    np.testing.assert_allclose(_run(artifact, x), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("isa", runnable_isas(), ids=lambda isa: isa.name)
+@each_float_level
 @pytest.mark.parametrize("capacity", [1, 512, 2048, 6000, 40_000, 2**20])
-def test_any_capacity_gives_the_same_numbers(capacity: int, isa: Isa, tmp_path: Path) -> None:
-    artifact = built(_model("a = Relu(d)"), tmp_path, Machine(isa, 0, capacity))
+def test_any_capacity_gives_the_same_numbers(capacity: int, level: str) -> None:
+    artifact = built(_model("a = Relu(d)"))
     x, constants = reals(2, 20, 9, 11), _constants()
     first = np.maximum(convolved(x, constants["w"], pads=(1, 1, 1, 1), groups=20), 0)
     wanted = np.maximum(convolved(first, constants["v"]), 0)
-    np.testing.assert_allclose(_run(artifact, x), wanted, rtol=1e-5, atol=1e-5)
-    assert f"buffer_bytes {capacity}" in artifact.log
+    found = run(artifact, {"x": x}, level, buffer_bytes=capacity)["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_depthwise_result_that_someone_else_reads_is_kept() -> None:
@@ -88,22 +83,18 @@ def test_three_by_three_after_depthwise_is_no_pair() -> None:
     assert not _has_separable(text, v=reals(24, 8, 3, 3))
 
 
-def test_residual_is_added_by_the_pair(tmp_path: Path) -> None:
+def test_residual_is_added_by_the_pair() -> None:
     text = """g (float[1,24,6,7] x) => (float[1,24,6,7] y) {
         d = Conv<group=24, pads=[1,1,1,1]>(x, w) a = Relu(d) p = Conv(a, v) y = Add(x, p) }"""
     w, v, x = reals(24, 1, 3, 3, seed=1), reals(24, 24, 1, 1, seed=2), reals(1, 24, 6, 7)
-    artifact = built(model_of(text, {"w": w, "v": v}), tmp_path)
+    artifact = built(model_of(text, {"w": w, "v": v}))
     assert "elementwise" not in artifact.log
     first = np.maximum(convolved(x, w, pads=(1, 1, 1, 1), groups=24), 0)
-    np.testing.assert_allclose(_run(artifact, x), convolved(first, v) + x, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], convolved(first, v) + x, rtol=1e-5, atol=1e-5)
 
 
 def _has_separable(text: str, v: Array | None = None) -> bool:
     constants = {"w": reals(8, 1, 3, 3), "v": reals(24, 8, 1, 1) if v is None else v}
     lowered = lower(model_of(text, constants), {})
     kept = {tensor.name for tensor in lowered.outputs.values()}
-    return any(isinstance(step, Separable) for step in fused(lowered.steps, kept, Machine(ISAS[0])))
-
-
-def _run(artifact: Artifact, x: Array) -> Array:
-    return run(artifact, {"x": x})["y"]
+    return any(isinstance(step, Separable) for step in fused(lowered.steps, kept))

@@ -14,11 +14,11 @@ import nndeploy_native.native_memory as native_memory
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, convolved, model_of, reals, run
-from nndeploy_native.session import NativeSession, open_session
+from native_models import Array, built, convolved, model_of, opened, reals, run
+from nndeploy_native.session import NativeSession
 
-from nndeploy.errors import InputError
-from nndeploy.plugin.interface import Artifact, OpenOptions
+from nndeploy.errors import InputError, UsageError
+from nndeploy.plugin.interface import Artifact
 
 TEXT = """g (float[1,20,9,11] x) => (float[1,20,9,11] y) {
     a = Conv<group=20, pads=[1,1,1,1]>(x, w) b = Sigmoid(a) c = GlobalAveragePool(b) d = Conv(c, v) e = Mul(b, d)
@@ -49,21 +49,16 @@ session.close()
 
 
 @pytest.fixture(scope="module")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+def artifact() -> Artifact:
     """Returns a network whose steps each need all of the one before."""
-    return built(model_of(TEXT, WEIGHTS), tmp_path_factory.mktemp("network"))
+    return built(model_of(TEXT, WEIGHTS))
 
 
 @pytest.fixture
 def session(artifact: Artifact) -> Iterator[NativeSession]:
-    opened = _opened(artifact, 3)
-    yield opened
-    opened.close()
-
-
-def _opened(artifact: Artifact, threads: int) -> NativeSession:
-    files = {name: memoryview(data) for name, data in artifact.files.items()}
-    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
+    session = opened(artifact, 3)
+    yield session
+    session.close()
 
 
 def _x(seed: int = 0) -> Array:
@@ -83,10 +78,10 @@ def _threads() -> int:
 
 def test_every_number_of_threads_gives_the_same_bytes(artifact: Artifact) -> None:
     x = _x()
-    alone = run(artifact, {"x": x})["y"]
+    alone = opened(artifact).run({"x": x})["y"]
     np.testing.assert_allclose(alone, _wanted(x), rtol=1e-5, atol=1e-4)
     for threads in (2, 3, 5):
-        session = _opened(artifact, threads)
+        session = opened(artifact, threads)
         for _ in range(50):
             assert np.array_equal(session.run({"x": x})["y"], alone)
         session.close()
@@ -110,7 +105,7 @@ def test_takes_no_processor_time_between_runs(session: NativeSession) -> None:
 
 def test_threads_begin_with_the_first_run_and_end_with_the_session(artifact: Artifact) -> None:
     before = _threads()
-    session = _opened(artifact, 4)
+    session = opened(artifact, 4)
     assert _threads() == before
     session.run({"x": _x()})
     assert _threads() == before + 3
@@ -165,16 +160,23 @@ def test_inputs_may_lie_in_any_way(session: NativeSession, form: str) -> None:
     np.testing.assert_allclose(session.run({"x": given})["y"], _wanted(x), rtol=1e-5, atol=1e-4)
 
 
+def test_closed_session_is_an_error(artifact: Artifact) -> None:
+    session = opened(artifact)
+    session.close()
+    with pytest.raises(UsageError):
+        session.run({"x": _x()})
+
+
 def test_another_shape_is_an_error(session: NativeSession) -> None:
     with pytest.raises(InputError, match=r"expected \(1, 20, 9, 11\), got \(1, 20, 11, 9\)"):
         session.run({"x": reals(1, 20, 11, 9)})
 
 
-def test_numbers_without_axes_are_inputs_and_outputs(tmp_path: Path) -> None:
+def test_numbers_without_axes_are_inputs_and_outputs() -> None:
     model = model_of("g (float x, float[3] z) => (float[3] y, float n) { y = Add(x, z) n = Neg(x) }")
     for value in (model.graph.inputs[0], model.graph.outputs[1]):
         value.shape = ir.Shape([])
-    found = run(built(model, tmp_path), {"x": np.float32(2), "z": np.zeros(3, np.float32)})
+    found = run(built(model), {"x": np.float32(2), "z": np.zeros(3, np.float32)})
     assert found["y"].tolist() == [2, 2, 2]
     assert found["n"].shape == ()
     assert found["n"] == -2

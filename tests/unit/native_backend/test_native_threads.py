@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pool of c/threads.h: every unit once, steps one after the other, nothing spun away between two runs."""
+"""The pool of base/threads.h: every unit once, steps one after the other, nothing spun away between two runs."""
 
 import ctypes
 import time
@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from native_models import needs_zig, runnable_isas
-from nndeploy_native.library import library_from_source
+from nndeploy_native.library import library_from_source, zig_missing
 
 from nndeploy.files.shared_object import library_from_bytes
+from nndeploy.target.target import host_target
 
 CHUNKS = 4
 MOST_STEPS = 300
-TEXT = f"""#include "program.h"
+TEXT = f"""#include "base/threads.h"
+#define NND_EXPORT __attribute__((visibility("default")))
 NND_EXPORT struct nnd_pool *nnd_start(int workers) {{ return nnd_pool_start(workers, {MOST_STEPS}); }}
 NND_EXPORT void nnd_stop(struct nnd_pool *pool) {{ nnd_pool_stop(pool); }}
 struct work {{ int *counts; nnd_size units; }};
@@ -71,8 +72,9 @@ class Pool:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    needs_zig()
-    made = library_from_bytes(library_from_source(TEXT, runnable_isas()[-1], tmp_path_factory.mktemp("pool")))
+    if reason := zig_missing():
+        pytest.skip(reason)
+    made = library_from_bytes(library_from_source([TEXT], host_target().arch, tmp_path_factory.mktemp("pool")))
     made.nnd_start.argtypes, made.nnd_start.restype = [ctypes.c_int], ctypes.c_void_p
     made.nnd_stop.argtypes = [ctypes.c_void_p]
     made.run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]

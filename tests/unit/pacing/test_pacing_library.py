@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from broken_libraries import isa_of_this_machine
 from nndeploy_native.library import library_from_source
 from virtual_clock import VirtualPace
 
@@ -22,6 +21,7 @@ from nndeploy.pacing import item as items
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.target.target import host_target
 
 US, MS, SECOND = 1000, 1_000_000, 1_000_000_000
 WHOLE, ONE_PART = np.full(4, False), np.ones(4, np.int64)
@@ -88,9 +88,8 @@ def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
         for name, fields in want.items()
     )
     export = '__attribute__((visibility("default")))'
-    source = f'#include "pace.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
-    isa = isa_of_this_machine()
-    library = library_from_bytes(library_from_source(source, isa, tmp_path))
+    source = f'#include "base/pace.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
+    library = library_from_bytes(library_from_source([source], host_target().arch, tmp_path))
     places = [
         place
         for size, fields in zip(sizes, want.values(), strict=True)
@@ -310,7 +309,6 @@ def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
 
 
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
-    isa = isa_of_this_machine()
     export = '__attribute__((visibility("default"))) const int nnd_pace_version = '
     for number, (source, reason) in enumerate((
         ("int nothing_of_ours;", "of another version"),
@@ -320,4 +318,4 @@ def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         with pytest.raises(BundleError, match=reason):
-            PaceLibrary(library_from_source(source, isa, folder))
+            PaceLibrary(library_from_source([source], host_target().arch, folder))

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from broken_libraries import library_of
-from nndeploy_native.library import HEADERS
+from nndeploy_native.library import SOURCES
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.pace_operator import operator_problem, watched_copies
 from onnx import TensorProto, helper
 
 from nndeploy.pacing.library import PaceLibrary
 
-OPERATOR = (HEADERS / "pacing" / "onnxruntime_operator.c").read_text(encoding="utf-8")
+OPERATOR = (SOURCES / "pacing" / "onnxruntime_operator.c").read_text(encoding="utf-8")
 
 
 def copying_model(element_type: int) -> bytes:

@@ -4,11 +4,11 @@
 import ctypes
 from pathlib import Path
 
-from broken_libraries import isa_of_this_machine
 from nndeploy_native.library import library_from_source
 
 from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing.library import PaceLibrary
+from nndeploy.target.target import host_target
 
 _SOURCE = """
 #define _GNU_SOURCE
@@ -61,7 +61,7 @@ class VirtualPace(PaceLibrary):
 
     def __init__(self, workdir: Path) -> None:
         """Builds and loads it; `workdir` is private."""
-        data = library_from_source(_SOURCE, isa_of_this_machine(), workdir)
+        data = library_from_source([_SOURCE], host_target().arch, workdir)
         super().__init__(data)
         library = library_from_bytes(data)
         self._now, self._used, self._late = (

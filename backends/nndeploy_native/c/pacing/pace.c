@@ -15,7 +15,7 @@
  * Linux only.
  */
 #define _GNU_SOURCE
-#include "pace.h"
+#include "base/pace.h"
 
 #include <errno.h>
 #include <sched.h>

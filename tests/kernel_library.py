@@ -102,13 +102,13 @@ def run_plan(
     level: str,
     plan: tuple[bytes, bytes],
     arrays: Sequence[Array],
-    shapes: Sequence[tuple[int, ...]],
+    shapes: Sequence[tuple[int, ...]] | None = None,
     *,
     symbols: Sequence[int] = (),
     threads: int = 1,
     buffer_bytes: int = 0,
 ) -> list[Array]:
-    """Returns float32 outputs of `shapes`; arena, scratch, inputs and outputs all end at guard pages.
+    """Returns float32 outputs, of `shapes` or as the library says; all memory ends at guard pages.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -133,6 +133,10 @@ def run_plan(
     if not table:
         lib.nnd_model_close(model)
         raise RefusedError(message.value.decode())
+    if shapes is None:
+        shapes = [
+            _output_shape(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))
+        ]
     arena, each = Guarded(lib.nnd_table_arena_bytes(table), 64), lib.nnd_table_scratch_bytes(table)
     scratch = Guarded(each * threads, 64)
     arena.bytes[:] = 0xFF  # not a number, wherever something is read that nobody wrote
@@ -151,6 +155,12 @@ def run_plan(
     lib.nnd_table_free(table)
     lib.nnd_model_close(model)
     return [array.copy() for array, _ in results]
+
+
+def _output_shape(lib: ctypes.CDLL, table: int, number: int) -> tuple[int, ...]:
+    numbers = (ctypes.c_int64 * 10)()
+    lib.nnd_table_output(ctypes.c_void_p(table), ctypes.c_int64(number), numbers)
+    return tuple(numbers[2 : 2 + numbers[1]])
 
 
 def tolerance(level: str) -> float:
