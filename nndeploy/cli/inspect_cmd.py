@@ -239,6 +239,8 @@ def _other_notes(step: PlanStep) -> str:
 
 def _requires(requires: Mapping[str, Any]) -> str:
     """Returns what a variant needs in words; the flags of an x86-64 level by its name."""
+    if "machines" in requires:
+        return " or ".join(map(_requires, requires["machines"]))
     flags, levels = set(requires.get("cpu_features", ())), X86_64_LEVELS
     reached = [name for name, features in levels.items() if flags and flags.issuperset(features)]
     if reached:
