@@ -224,7 +224,10 @@ class _Tables:
         numbers = (ctypes.c_int64 * 10)()
         count = self._model.library.nnd_table_output(table, number, numbers)
         element, rank, *sizes = numbers[: max(2, count)]
-        if element != _ELEMENTS[border.element] or rank != len(border.shape):
+        said = len(sizes) == len(border.shape) and all(
+            wanted in (None, size) for size, wanted in zip(sizes, border.shape, strict=True)
+        )
+        if element != _ELEMENTS[border.element] or rank != len(border.shape) or not said:
             raise BundleError(f"{DOCUMENT_FILE} says another output {border.name!r:.60} than {PLAN_FILE}")
         return tuple(sizes)
 

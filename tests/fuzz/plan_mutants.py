@@ -14,11 +14,41 @@ from pathlib import Path
 
 from nndeploy_kernels.build import FLAGS, SOURCES, TILES, WAYS
 from nndeploy_kernels.levels import LEVELS, Level
+from nndeploy_native.build import build
+from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
+
+from nndeploy.errors import BuildRefusedError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "native_backend"))
+
+from random_networks import Network, network_of
 
 DRIVER = Path(__file__).with_name("plan_mutants.c")
 _WATCH = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined", "-DNND_SEPARATE", "-Wno-error")
 _INCLUDED = "model/table.c"
 """The driver includes it."""
+MOST_WEIGHTS, MOST_INPUTS = 64 << 10, 16 << 10
+"""Bytes of a small network: the driver runs a mutant of little memory alone."""
+
+
+def small_plans(count: int) -> list[tuple[bytes, bytes]]:
+    """Returns plans of small random networks with their weights, every fifth of sizes that are not fixed."""
+    plans, seed = list[tuple[bytes, bytes]](), 0
+    while len(plans) < count:
+        network, seed = network_of(seed), seed + 1
+        if _input_bytes(network) > MOST_INPUTS * (1 + 15 * bool(network.ranges)):
+            continue
+        try:
+            files = build(network.model, network.ranges).files
+        except BuildRefusedError:
+            continue
+        if len(files[WEIGHTS_FILE]) <= MOST_WEIGHTS:
+            plans.append((files[PLAN_FILE], files[WEIGHTS_FILE]))
+    return plans
+
+
+def _input_bytes(network: Network) -> int:
+    return min(sum(array.nbytes for array in inputs.values()) for inputs, _ in network.samples)
 
 
 def sanitizer_missing(folder: Path) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of `native` whose plan, constants, metadata or types say something else, with hashes made right.
+"""Bundles of `native` whose plan, weights, document, metadata or types say something else, hashes made right.
 
-Each is refused by one line, or gives the right numbers; in a child process, for what is believed wrongly ends it.
+Each is refused by one line, or gives the right numbers, or of a plan or weights that were changed the right shapes.
+In a child process, for what is believed wrongly ends it.
 """
 
 import subprocess
@@ -12,9 +13,10 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from nndeploy_native.library import zig_missing
+from nndeploy_kernels.loading import installed
 
 import nndeploy
+from nndeploy.target.target import host_target
 
 MUTANTS = Path(__file__).with_name("fuzz_native_plans.py")
 COUNT = 150
@@ -26,8 +28,8 @@ PAIR = """<ir_version: 10, opset_import: ["" : 21]>
 @pytest.fixture(scope="module", params=["fixed", "of any size"])
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a bundle of one submodel for `native`."""
-    if reason := zig_missing():
-        pytest.skip(reason)
+    if installed(host_target()) is None:
+        pytest.skip("no kernel library is installed")
     folder, is_fixed = tmp_path_factory.mktemp("native"), request.param == "fixed"
     model = onnx.parser.parse_model(PAIR.format(n="1" if is_fixed else "n"))
     numbers = np.random.default_rng(1)
