@@ -43,6 +43,6 @@ LEVELS = (
 
 
 def least_machines(precision: str) -> list[dict[str, str | list[str]]]:
-    """Returns for each architecture the least machine that has a level of a precision, as `Artifact.requires` has it."""
+    """Returns the least machine of each architecture that has a level of a precision, as `Artifact.requires` has it."""
     least = {level.arch: level for level in reversed(LEVELS) if level.precision == precision}
     return [{"arch": arch, "cpu_features": list(level.cpu_features)} for arch, level in sorted(least.items())]
