@@ -111,7 +111,9 @@ def _why_not(variant: Variant, submodel: Submodel, options: LoadOptions, host: T
     if refusal is None or not refusal.is_loss or _has_library(variant, host):
         return refusal
     own = any(
-        other.target != variant.target and other.requires.get("arch") and why_not(other, options, host) is None
+        other.target != variant.target
+        and not other.requires.keys().isdisjoint(("arch", "machines"))
+        and why_not(other, options, host) is None
         for other in submodel.variants
     )
     return replace(refusal, is_loss=not own)
