@@ -4,7 +4,6 @@
 import ctypes
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -52,23 +51,6 @@ def nndeploy_command() -> Command:
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def _own_caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("caches")
-
-
-@pytest.fixture
-def forget_libraries(_own_caches: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Returns a function after which each library of own kernels is compiled anew: none that was kept is found."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(_own_caches))
-
-    def forget() -> None:
-        shutil.rmtree(_own_caches / "nndeploy" / "native-libraries", ignore_errors=True)
-
-    forget()
-    return forget
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,18 +33,15 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
-def assert_same_bytes(model: Path, tmp_path: Path, forget_libraries: Callable[[], None]) -> None:
+def assert_same_bytes(model: Path, tmp_path: Path) -> None:
     first = compiled(model, tmp_path / "a", "1")
-    forget_libraries()
     assert compiled(model, tmp_path / "b", "2") == first
 
 
-def test_the_digit_reader_compiles_to_the_same_bytes(tmp_path: Path, forget_libraries: Callable[[], None]) -> None:
-    assert_same_bytes(DIGITS, tmp_path, forget_libraries)
+def test_the_digit_reader_compiles_to_the_same_bytes(tmp_path: Path) -> None:
+    assert_same_bytes(DIGITS, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2_quant", "random_forest_iris", "silero_vad_v5"])
-def test_a_real_model_compiles_to_the_same_bytes(
-    name: str, models_folder: Path, tmp_path: Path, forget_libraries: Callable[[], None]
-) -> None:
-    assert_same_bytes(models_folder / f"{name}.onnx", tmp_path, forget_libraries)
+def test_a_real_model_compiles_to_the_same_bytes(name: str, models_folder: Path, tmp_path: Path) -> None:
+    assert_same_bytes(models_folder / f"{name}.onnx", tmp_path)

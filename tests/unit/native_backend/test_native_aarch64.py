@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that are made here compute on aarch64, under qemu where this machine is none.
+
+Needs qemu-aarch64 and an aarch64 libc: Debian's qemu-user-static and libc6-arm64-cross.
+"""
+
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native_models import Array, built, model_of, reals
+from nndeploy_kernels.build import LIBRARIES, SOURCES, build
+from nndeploy_kernels.levels import LEVELS
+from nndeploy_native.library import zig_missing
+from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from random_networks import network_of
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy.plugin.interface import Artifact
+
+AARCH64 = next(level for level in LEVELS if level.name == "aarch64")
+LIBC = Path("/usr/aarch64-linux-gnu")
+SEEDS = range(40, 70)
+ELEMENTS = {"float32": 0, "int32": 1, "int64": 2}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Returns the command that runs plan_driver.c, built for aarch64; skips where nothing runs it."""
+    if reason := zig_missing():
+        pytest.skip(reason)
+    folder, before = tmp_path_factory.mktemp("driver"), []
+    if platform.machine() != "aarch64":
+        found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+        if found is None or not LIBC.exists():
+            pytest.skip("no qemu-aarch64 with an aarch64 libc (Debian: qemu-user-static, libc6-arm64-cross)")
+        before = [found, "-L", str(LIBC)]
+    library = build(AARCH64)
+    source = Path(__file__).with_name("plan_driver.c")
+    command = [
+        sys.executable, "-m", "ziglang", "cc", "-target", AARCH64.zig_target, "-O1", "-I", str(SOURCES), str(source),
+        str(library), f"-Wl,-rpath,{LIBRARIES}", "-o", str(folder / "driver"),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [*before, str(folder / "driver")]
+
+
+def test_random_networks_give_the_same_there(driver: list[str], tmp_path: Path) -> None:
+    checked = 0
+    for seed in SEEDS:
+        network = network_of(seed)
+        try:
+            artifact = built(network.model, network.ranges)
+        except BuildRefusedError:
+            continue
+        inputs, wanted = network.samples[-1]
+        for name, found in _run(driver, artifact, inputs, {k: v.shape for k, v in wanted.items()}, tmp_path).items():
+            scale = max(1.0, float(np.abs(wanted[name]).max(initial=0)))
+            np.testing.assert_allclose(found, wanted[name], rtol=0, atol=2e-4 * scale, err_msg=network.name)
+        checked += 1
+    assert checked > len(SEEDS) * 0.9
+
+
+def test_two_threads_give_the_same_bytes_as_one_there(driver: list[str], tmp_path: Path) -> None:
+    text = """g (float[1,3,37,41] x) => (float[1,10,1,1] y) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, u)
+        b = HardSwish(a) c = Conv<pads=[1,1,1,1]>(b, v) y = GlobalAveragePool(c) }"""
+    artifact = built(model_of(text, {"u": reals(19, 3, 3, 3), "v": 0.1 * reals(10, 19, 3, 3, seed=1)}))
+    x = {"x": reals(1, 3, 37, 41, seed=9)}
+    alone, shared = (_run(driver, artifact, x, {"y": (1, 10, 1, 1)}, tmp_path, threads)["y"] for threads in (1, 2))
+    assert np.isfinite(alone).all()
+    np.testing.assert_array_equal(alone, shared)
+
+
+def _run(
+    driver: list[str],
+    artifact: Artifact,
+    inputs: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+    folder: Path,
+    threads: int = 2,
+) -> dict[str, Array]:
+    document = document_from_json(artifact.files[DOCUMENT_FILE])
+    names = [one.name for one in document.inputs]
+    arrays = [np.ascontiguousarray(inputs[name]) for name in names]
+    symbols = [one.value(names, [array.shape for array in arrays]) for one in document.symbols]
+    sizes = [number for one in arrays for number in (ELEMENTS[one.dtype.name], one.ndim, *one.shape)]
+    plan, weights = artifact.files[PLAN_FILE], artifact.files[WEIGHTS_FILE]
+    data = [plan, weights, b"".join(_whole_words(array.tobytes()) for array in arrays)]
+    words = [*map(len, data), threads, len(symbols), *symbols, len(sizes), *sizes]
+    (folder / "request").write_bytes(np.array(words, np.int64).tobytes() + b"".join(map(_whole_words, data)))
+    command = [*driver, "request", "result"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"{command[-3]} ended with {done.returncode}: {done.stderr[:1000]}"
+    floats, found, at = np.frombuffer((folder / "result").read_bytes(), np.float32), {}, 0
+    for one in document.outputs:
+        count = int(np.prod(shapes[one.name]))
+        found[one.name] = floats[at : at + count].reshape(shapes[one.name])
+        at += count
+    assert at == floats.size
+    return found
+
+
+def _whole_words(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
