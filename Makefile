@@ -41,6 +41,8 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	$(FOUND_PYTHON) -m venv build/demo-env
 	build/demo-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
 	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
+	build/demo-env/bin/python -m nndeploy_kernels.build $$(build/demo-env/bin/python -c \
+		'from nndeploy.target.target import host_target; print(host_target().level)')
 	@touch $@
 
 test: setup ## run the tests
@@ -90,16 +92,18 @@ figures-stale: ## the figures of docs/figures that are older than the code they 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
 
-wheel: setup ## build dist/*.whl and the source archive, offline
+wheel: setup ## build dist/*.whl, the kernel library's for each architecture, and the source archive, offline
 	$(BIN)/hatchling build -d dist
+	for arch in x86_64 aarch64; do (cd backends/nndeploy_kernels && \
+		NNDEPLOY_KERNELS_ARCH=$$arch $(CURDIR)/$(BIN)/hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
 
 lock: ## write the requirements*.lock files and the site's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra native --extra vision --extra video --extra loadgen --extra pacing --extra dev \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra dev --group kernels \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra vision --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra native --extra vision --extra dev -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
 	build/lock/bin/uv pip compile --group site \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/site/requirements.lock

@@ -3,3 +3,8 @@
 
 `nndeploy_kernels.levels` says which libraries there are, `build` makes them, `loading` takes the one for this machine.
 """
+
+from pathlib import Path
+
+HEADERS = Path(__file__).with_name("c")
+"""The folder of nndeploy_kernels.h."""

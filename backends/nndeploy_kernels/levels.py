@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The levels that the library is built for, from the least to the widest of each architecture and precision.
 
-`cpu_features` are Linux flag names that a machine must show before the library of a level is mapped.
+`cpu_features` are Linux flag names that a machine must show before the library of a level is mapped. Nothing but this
+package is needed to read them; that they are those of nndeploy's targets is tested.
 """
 
 from dataclasses import dataclass
 
-from nndeploy.target.target import X86_64_LEVELS
-
-_V2 = X86_64_LEVELS["x86-64-v2"]
-_V3 = (*_V2, *X86_64_LEVELS["x86-64-v3"])
-_V4 = (*_V3, *X86_64_LEVELS["x86-64-v4"])
-_X86_64, _AARCH64 = "x86_64-linux-gnu.2.17", "aarch64-linux-gnu.2.17"
+_V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
+_V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+GLIBC = "2.17"
+"""The least glibc that the libraries run with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,13 @@ class Level:
     name: str
     arch: str
     cpu_features: tuple[str, ...]
-    zig_target: str
     zig_cpu: str
     precision: str = "fp32"
+
+    @property
+    def zig_target(self) -> str:
+        """The platform, as the compiler calls it."""
+        return f"{self.arch}-linux-gnu.{GLIBC}"
 
     @property
     def file_name(self) -> str:
@@ -32,14 +36,12 @@ class Level:
 
 
 LEVELS = (
-    Level("x86-64-v2", "x86_64", tuple(sorted(_V2)), _X86_64, "x86_64_v2"),
-    Level("x86-64-v3", "x86_64", tuple(sorted(_V3)), _X86_64, "x86_64_v3"),
-    Level("x86-64-v4", "x86_64", tuple(sorted(_V4)), _X86_64, "x86_64_v4"),
-    Level(
-        "x86-64-v4-bf16", "x86_64", tuple(sorted((*_V4, "avx512_bf16"))), _X86_64, "x86_64_v4+avx512bf16", "bf16"
-    ),
-    Level("aarch64", "aarch64", ("asimd",), _AARCH64, "generic"),
-)  # fmt: skip
+    Level("x86-64-v2", "x86_64", tuple(sorted(_V2)), "x86_64_v2"),
+    Level("x86-64-v3", "x86_64", tuple(sorted(_V3)), "x86_64_v3"),
+    Level("x86-64-v4", "x86_64", tuple(sorted(_V4)), "x86_64_v4"),
+    Level("x86-64-v4-bf16", "x86_64", tuple(sorted((*_V4, "avx512_bf16"))), "x86_64_v4+avx512bf16", "bf16"),
+    Level("aarch64", "aarch64", ("asimd",), "generic"),
+)
 
 
 def least_machines(precision: str) -> list[dict[str, str | list[str]]]:

@@ -3,10 +3,9 @@
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from nndeploy.target.target import Target
 from nndeploy_kernels.levels import LEVELS, Level
 
 LIBRARIES = Path(__file__).with_name("lib")
@@ -48,22 +47,22 @@ _loaded: dict[Path, ctypes.CDLL] = {}
 _lock = threading.Lock()
 
 
-def missing(target: Target, precision: str = "fp32") -> str:
-    """Returns why no level of a precision is for a target, in one line; "" where one is."""
-    known = [level for level in LEVELS if level.arch == target.arch and level.precision == precision]
+def missing(arch: str, cpu_features: Collection[str], precision: str = "fp32") -> str:
+    """Returns why no level of a precision is for a machine, in one line; "" where one is."""
+    known = [level for level in LEVELS if level.arch == arch and level.precision == precision]
     if not known:
-        return f"no {precision} kernels for {target.arch}"
-    lacking = sorted(set(known[0].cpu_features) - set(target.cpu_features))
+        return f"no {precision} kernels for {arch}"
+    lacking = sorted(set(known[0].cpu_features) - set(cpu_features))
     return f"the target lacks {', '.join(lacking)}, which {known[0].name} has" if lacking else ""
 
 
-def installed(target: Target, precision: str = "fp32") -> Level | None:
+def installed(arch: str, cpu_features: Collection[str], precision: str = "fp32") -> Level | None:
     """Returns the widest level of a precision that a machine has and whose library is here, else that of float32."""
-    have = set(target.cpu_features)
+    have = set(cpu_features)
     fitting = [
         level
         for level in LEVELS
-        if level.arch == target.arch and have.issuperset(level.cpu_features) and (LIBRARIES / level.file_name).exists()
+        if level.arch == arch and have.issuperset(level.cpu_features) and (LIBRARIES / level.file_name).exists()
     ]
     of_precision = [level for level in fitting if level.precision == precision]
     found = of_precision or [level for level in fitting if level.precision == "fp32"]

@@ -13,13 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from nndeploy_kernels.build import SOURCES as KERNELS
-from nndeploy_kernels.levels import LEVELS
-
 from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.files.account_cache import own_cache_folder
+from nndeploy_native import kernel_library
 
-HINT = "install the extra: nndeploy-toolchain[native]"
+HINT = "install the extra: nndeploy-toolchain[pacing]"
 SOURCES = Path(__file__).with_name("c")
 COMPILE_SECONDS = 600
 FLAGS = (
@@ -53,6 +51,11 @@ def library_from_source(sources: Sequence[str], arch: str, workdir: Path) -> byt
     """
     if missing := zig_missing():
         raise BuildRefusedError(f"{missing}: {HINT}")
+    if not kernel_library.is_installed():
+        raise BuildRefusedError(f"the headers of nndeploy-kernels are not installed: {kernel_library.HINT}")
+    from nndeploy_kernels import HEADERS
+    from nndeploy_kernels.levels import LEVELS
+
     level = next((level for level in LEVELS if level.arch == arch), None)
     if level is None:
         raise BuildRefusedError(f"nothing is known of {arch}")
@@ -61,7 +64,7 @@ def library_from_source(sources: Sequence[str], arch: str, workdir: Path) -> byt
         (workdir / name).write_text(text, encoding="utf-8")
     command = [
         sys.executable, "-m", "ziglang", "cc", "-target", level.zig_target, f"-mcpu={_ANY_CPU[arch]}", *FLAGS,
-        "-I", str(SOURCES), "-I", str(KERNELS), *files, "-o", "library.so",
+        "-I", str(SOURCES), "-I", str(HEADERS), *files, "-o", "library.so",
     ]  # fmt: skip
     _run(command, workdir)
     return (workdir / "library.so").read_bytes()

@@ -57,15 +57,15 @@ class Plugin:
         Raises:
             BuildRefusedError: a node has no kernel, the target is too old, or the kernel library refuses the plan.
         """
-        from nndeploy_kernels.loading import missing
-
         from nndeploy.errors import BuildRefusedError
         from nndeploy.target.target import WINDOW_BUFFER
+        from nndeploy_native.kernel_library import no_kernels
+
+        if why := no_kernels(target, options.precision):
+            raise BuildRefusedError(why)
         from nndeploy_native.build import build
         from nndeploy_native.session import checked
 
-        if why := missing(target, options.precision):
-            raise BuildRefusedError(why)
         buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
         return checked(build(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes))
 

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done here for a target: a plan needs nothing, running it the kernel library of this machine."""
 
-from nndeploy_kernels.loading import installed, missing
-
+from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Probe
-from nndeploy.target.target import Target, host_target
-from nndeploy_native.session import INSTALL_HINT, no_library
+from nndeploy.target.target import Target
+from nndeploy_native.kernel_library import HINT, is_installed, level_here, no_kernels
 
 
 def probe(target: Target) -> Probe:
     """Returns whether there are kernels for the target, and a library of them that this machine runs."""
-    host = host_target()
-    level = installed(host)
-    version = level.name if level is not None else ""
-    if why := missing(target):
-        return Probe(False, False, version, why)
-    if level is None:
-        return Probe(True, False, version, no_library(host), INSTALL_HINT)
-    return Probe(True, True, version, "")
+    if why := no_kernels(target):
+        return Probe(False, False, "", why, "" if is_installed() else HINT)
+    try:
+        return Probe(True, True, level_here().name, "")
+    except UnavailableError as err:
+        return Probe(True, False, "", err.what, err.hint)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from nndeploy_kernels.loading import installed, load, missing
 
 from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSizesError, UnavailableError, UsageError
 from nndeploy.files.shared_object import exported_version
 from nndeploy.pacing.item import PACE_VERSION
 from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
-from nndeploy.target.target import WINDOW_BUFFER, Target, host_target
+from nndeploy.target.target import WINDOW_BUFFER, host_target
 from nndeploy.values.types import Value
+from nndeploy_native.kernel_library import kernel_library
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_copy, aligned_zeros
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
@@ -39,7 +39,6 @@ MAX_TABLES = 1024
 MAX_BYTES = 2**40
 _ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
 _MESSAGE_BYTES = 400
-INSTALL_HINT = "install nndeploy-kernels"
 
 _Shapes = tuple[tuple[int, ...], ...]
 
@@ -81,14 +80,7 @@ def open_session(
             raise BundleError(f"the artifact has no {name}")
     document = document_from_json(bytes(files[DOCUMENT_FILE]))
     check_document(document, options)
-    host = host_target()
-    level = installed(host, str(metadata.get("precision", "fp32")))
-    if level is None:
-        raise UnavailableError(no_library(host), hint=INSTALL_HINT)
-    try:
-        library = load(level)
-    except OSError as err:
-        raise UnavailableError(f"the kernel library cannot be loaded: {err}") from err
+    library, host = kernel_library(str(metadata.get("precision", "fp32"))), host_target()
     caches = dict(host.caches)
     buffer = metadata.get("buffer_bytes", 0)
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
@@ -97,11 +89,6 @@ def open_session(
     if model.num_borders != (len(document.inputs), len(document.outputs)) or model.num_steps != len(document.steps):
         raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
     return NativeSession(model, document, threads)
-
-
-def no_library(host: Target) -> str:
-    """Returns why plans do not run on a machine that has no library."""
-    return missing(host) or f"no kernel library for this {host.arch} machine is installed"
 
 
 class _Model:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nndeploy_native.probe
-import nndeploy_native.session
+import nndeploy_native.kernel_library
 import numpy as np
 import onnx.reference
 import pytest
@@ -48,7 +47,7 @@ def compiled(model: Path, **options: Any) -> Path:
 def pretend(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
     """Makes bundles believe that this machine has these CPU features alone."""
     host = replace(host_target(), cpu_features=features, gpus=())
-    for module in (places, nndeploy_native.session, nndeploy_native.probe):
+    for module in (places, nndeploy_native.kernel_library):
         monkeypatch.setattr(module, "host_target", lambda: host)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from nndeploy_kernels.loading import installed
+from nndeploy_native.probe import probe
 
 import nndeploy
 from nndeploy.target.target import host_target
@@ -28,8 +28,8 @@ PAIR = """<ir_version: 10, opset_import: ["" : 21]>
 @pytest.fixture(scope="module", params=["fixed", "of any size"])
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a bundle of one submodel for `native`."""
-    if installed(host_target()) is None:
-        pytest.skip("no kernel library is installed")
+    if not (found := probe(host_target())).can_run:
+        pytest.skip(found.reason)
     folder, is_fixed = tmp_path_factory.mktemp("native"), request.param == "fixed"
     model = onnx.parser.parse_model(PAIR.format(n="1" if is_fixed else "n"))
     numbers = np.random.default_rng(1)

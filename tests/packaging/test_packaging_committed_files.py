@@ -15,7 +15,7 @@ MACHINE_WORDS = (
     *(SLASH + folder + SLASH for folder in ("work", "root", "tmp/nn", "opt/wheels", "opt/pypi")),
     *("pypi" + ".org", "pythonhosted" + ".org", "file:" + SLASH * 3),
 )
-OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain)")
+OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain|-kernels)")
 BUILD_PRODUCTS = {".whl", ".pyc", ".so", ".egg"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 PRODUCT = ("nndeploy/", "backends/", "examples/")

@@ -16,26 +16,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from wheel_builds import ROOT, built
 
 from nndeploy.cli.main import COMMANDS
 from nndeploy.version import __version__
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
+KERNELS = "nndeploy_kernels"
+"""A package that has wheels of its own."""
+PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {
+    p.name: p for p in (ROOT / "backends").glob("nndeploy_*") if p.name != KERNELS
+}
 CONFIGURATIONS = ("targets", "pipelines")
 """The folders of configs/ that a user needs."""
 BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
 MAN = ".data/data/share/man/man1"
 EXTRAS = {"cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "native", "vision", "dev"}
-
-
-def built(kind: str, source: Path, folder: Path) -> Path:
-    """Returns the one file that hatchling builds of `kind` ("wheel", "sdist") from the tree `source`."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (file,) = folder.iterdir()
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +59,7 @@ def package_files() -> Iterator[str]:
     """Yields every file of our packages by its path in a wheel."""
     for name, folder in PACKAGES.items():
         for file in folder.rglob("*"):
-            built = "__pycache__" in file.parts or file.is_relative_to(ROOT / "backends/nndeploy_kernels/lib")
-            if file.is_file() and not built:
+            if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
     for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
@@ -119,7 +113,7 @@ def test_wheel_names_every_backend_and_the_command_as_entry_points(unpacked: Pat
 
 
 def test_every_backend_in_the_tree_is_packaged() -> None:
-    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy", "nndeploy_kernels"}
+    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy"}
 
 
 def test_wheel_offers_the_extras_and_its_name_is_not_the_one_taken_on_the_index(unpacked: Path) -> None:

@@ -17,10 +17,10 @@ LOCKS = {
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
 EXTRAS = {
     "requirements.lock": (
-        "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "native", "vision", "video", "loadgen", "pacing", "dev",
+        "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing", "dev",
     ),
-    "requirements-demo.lock": ("cpu", "native", "vision"),
-    "requirements-pythons.lock": ("cpu", "native", "vision", "dev"),
+    "requirements-demo.lock": ("cpu", "vision"),
+    "requirements-pythons.lock": ("cpu", "vision", "dev"),
 }  # fmt: skip
 EACH_LOCK = pytest.mark.parametrize("lock", LOCKS)
 
@@ -33,11 +33,12 @@ def wanted() -> list[tuple[str, Requirement]]:
     """Returns what pyproject.toml asks for and each lock installs."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = pyproject["project"]
-    always = [*project["dependencies"], *pyproject["build-system"]["requires"]]
+    groups = pyproject["dependency-groups"]
+    always = [*project["dependencies"], *pyproject["build-system"]["requires"], *groups["kernels"]]
     of_extras = project["optional-dependencies"]
     texts = {
         lock: (*always, *(text for extra in extras for text in of_extras[extra])) for lock, extras in EXTRAS.items()
-    } | {SITE: pyproject["dependency-groups"]["site"]}
+    } | {SITE: groups["site"]}
     return [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
 
 

@@ -10,9 +10,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from kernel_library import LEVELS_HERE, run_plan
-from nndeploy_kernels.loading import installed
 from nndeploy_native.build import build
 from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from nndeploy_native.probe import probe
 from nndeploy_native.session import NativeSession, open_session
 
 from nndeploy.passes import optimise
@@ -66,8 +66,8 @@ def run(
 
 def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
     """Returns a session over an artifact; skips where no library is installed."""
-    if installed(host_target()) is None:
-        pytest.skip("no kernel library is installed")
+    if not (found := probe(host_target())).can_run:
+        pytest.skip(found.reason)
     files = {name: memoryview(data) for name, data in artifact.files.items()}
     return open_session(files, artifact.metadata, OpenOptions(threads=threads))
 

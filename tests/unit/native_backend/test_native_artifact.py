@@ -15,6 +15,7 @@ import pytest
 from native_models import HEADER, built, model_of, reals
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native import build as build_module
+from nndeploy_native import kernel_library
 from nndeploy_native import session as session_module
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
@@ -94,7 +95,7 @@ def test_a_machine_without_a_library_builds_and_says_why_it_does_not_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     poor = replace(host_target(), cpu_features=())
-    monkeypatch.setattr(session_module, "host_target", lambda: poor)
+    monkeypatch.setattr(kernel_library, "host_target", lambda: poor)
     artifact = Plugin().build(model_of(TEXT, WEIGHTS), host_target(), BuildOptions(), tmp_path)
     files = {name: memoryview(data) for name, data in artifact.files.items()}
     with pytest.raises(UnavailableError, match="the target lacks"):

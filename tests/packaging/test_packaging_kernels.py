@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheels of the kernel library: each holds one architecture, runs where its tag says, and gives the numbers.
+
+The library for aarch64 computes under qemu where this machine is none, which needs qemu-aarch64 and an aarch64 libc:
+Debian's qemu-user-static and libc6-arm64-cross.
+"""
+
+import email
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from elf_file import needs_of
+from nndeploy_kernels.levels import GLIBC, LEVELS
+from onnx.reference import ReferenceEvaluator
+from wheel_builds import KERNELS, ROOT, built, clean_environment
+
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.version import __version__
+
+ARCHITECTURES = sorted({level.arch for level in LEVELS})
+ALWAYS = {"__init__.py", "levels.py", "loading.py", "py.typed", "c/nndeploy_kernels.h", "c/base/pace.h"}
+SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+"""Libraries that each system of the tag has. Source: PEP 599."""
+RUN_HALF = ("numpy", "click", "rich", "pygments", "markdown-it-py", "mdurl")
+"""What a box that runs bundles needs: three packages, and what these need."""
+LIBC = Path("/usr/aarch64-linux-gnu")
+DRIVER = Path(__file__).with_name("kernels_driver.c")
+MODEL = """<ir_version: 8, opset_import: ["": 17]>
+small_mobilenet (float[1,3,37,41] x) => (float[1,10] y) <float zero = {0}, float six = {6}> {
+  a1 = Conv<strides=[2,2], pads=[1,1,1,1]>(x, w0)  a2 = Clip(a1, zero, six)
+  b1 = Conv<group=19, pads=[1,1,1,1]>(a2, w1)  b2 = Clip(b1, zero, six)  b3 = Conv(b2, w2)
+  c1 = Conv(b3, w3)  c2 = HardSwish(c1)
+  c3 = Conv<group=66, pads=[2,2,2,2]>(c2, w4)  c4 = Relu(c3)  c5 = Conv(c4, w5)  c6 = Add(c5, b3)
+  d1 = GlobalAveragePool(c6)  d2 = Flatten(d1)  y = Gemm<transB=1>(d2, w6)
+}"""
+SHAPES = ((19, 3, 3, 3), (19, 1, 3, 3), (22, 19, 1, 1), (66, 22, 1, 1), (66, 1, 5, 5), (22, 66, 1, 1), (10, 22))
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Returns the wheel for each architecture."""
+    return {
+        arch: built("wheel", KERNELS, tmp_path_factory.mktemp(arch), NNDEPLOY_KERNELS_ARCH=arch)
+        for arch in ARCHITECTURES
+    }
+
+
+@pytest.fixture(scope="module")
+def toolchain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", ROOT, tmp_path_factory.mktemp("toolchain"))
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    made, draw = onnx.parser.parse_model(MODEL), np.random.default_rng(3)
+    for number, shape in enumerate(SHAPES):
+        weights = (draw.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        made.graph.initializer.append(onnx.numpy_helper.from_array(weights, f"w{number}"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def bundle(model: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the model as this checkout compiles it: one submodel for our kernels."""
+    folder = tmp_path_factory.mktemp("bundle")
+    onnx.save(model, folder / "m.onnx")
+    assert run_command(["compile", str(folder / "m.onnx"), "-o", str(folder / "m.nnd"), "--backends", "native"]) == 0
+    return folder / "m.nnd"
+
+
+@pytest.fixture(scope="module")
+def x() -> Array:
+    return np.random.default_rng(4).standard_normal((1, 3, 37, 41)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def wanted(model: onnx.ModelProto, x: Array) -> Array:
+    return np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+def assert_close(found: Array, wanted: Array) -> None:
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch: str, wheels: dict[str, Path]) -> None:
+    names = set(zipfile.ZipFile(wheels[arch]).namelist())
+    libraries = {f"lib/{level.file_name}" for level in LEVELS if level.arch == arch}
+    package = {name for name in names if not name.startswith("nndeploy_kernels-")}
+    assert package == {f"nndeploy_kernels/{name}" for name in ALWAYS | libraries}
+    assert f"nndeploy_kernels-{__version__}.dist-info/licenses/LICENSE" in names
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_wheel_is_of_the_project_s_version_and_needs_no_other_package(arch: str, wheels: dict[str, Path]) -> None:
+    wheel = zipfile.ZipFile(wheels[arch])
+    info = f"nndeploy_kernels-{__version__}.dist-info"
+    metadata = email.message_from_bytes(wheel.read(f"{info}/METADATA"))
+    assert (metadata["Name"], metadata["Version"]) == ("nndeploy-kernels", __version__)
+    assert metadata.get_all("Requires-Dist") is None
+    assert wheel.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_libraries_need_no_more_than_the_tag_says(arch: str, wheels: dict[str, Path]) -> None:
+    tag = f"py3-none-manylinux_{GLIBC.replace('.', '_')}_{arch}"
+    wheel = zipfile.ZipFile(wheels[arch])
+    said = email.message_from_bytes(wheel.read(f"nndeploy_kernels-{__version__}.dist-info/WHEEL"))
+    assert (said["Tag"], said["Root-Is-Purelib"]) == (tag, "false")
+    assert wheels[arch].stem.endswith(f"-{tag}")
+    for name in (name for name in wheel.namelist() if name.endswith(".so")):
+        needs = needs_of(wheel.read(name))
+        assert needs.machine == arch
+        assert needs.libraries <= SYSTEM
+        families, versions = zip(*(version.split("_") for version in needs.versions), strict=True)
+        assert set(families) == {"GLIBC"}
+        assert max(tuple(map(int, version.split("."))) for version in versions) <= tuple(map(int, GLIBC.split(".")))
+
+
+def test_a_newer_system_than_the_tag_says_would_be_noticed() -> None:
+    """This Python, or the library that it is in, was built on some system, and says which symbols of it it needs."""
+    needs = needs_of(Path(sys.executable).resolve().read_bytes())
+    assert needs.machine == platform.machine()
+    assert "libc.so.6" in needs.libraries
+    assert any(version.startswith("GLIBC_2.") for version in needs.versions)
+
+
+def test_an_architecture_without_kernels_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=KERNELS, env={"NNDEPLOY_KERNELS_ARCH": "mips"}, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "there are no kernels for mips, only for aarch64, x86_64" in done.stderr
+
+
+def test_box_with_the_wheels_gives_the_numbers(
+    wheels: dict[str, Path], toolchain: Path, bundle: Path, x: Array, wanted: Array, tmp_path: Path
+) -> None:
+    python = clean_environment(tmp_path / "box", (toolchain, wheels[platform.machine()]), RUN_HALF)
+    np.savez(tmp_path / "x.npz", x=x)
+    run = [python.with_name("nndeploy"), "run", bundle, "--input", "x.npz", "--output", "y.npz", "--no-native-code"]
+    done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert_close(np.load(tmp_path / "y.npz")["y"], wanted)
+    code = (
+        "import nndeploy, nndeploy_kernels as k, nndeploy_native as n; print(nndeploy.__file__, k.__file__, n.__file__)"
+    )
+    done = subprocess.run([str(python), "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=True)
+    assert all(Path(path).is_relative_to(tmp_path / "box") for path in done.stdout.split())
+
+
+def test_box_without_the_library_is_told_what_to_install(toolchain: Path, bundle: Path, tmp_path: Path) -> None:
+    python = clean_environment(tmp_path / "box", (toolchain,), RUN_HALF)
+    np.savez(tmp_path / "x.npz", x=np.zeros((1, 3, 37, 41), np.float32))
+    run = [python.with_name("nndeploy"), "run", bundle, "--input", "x.npz", "--output", "y.npz"]
+    done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert done.returncode != 0
+    (line,) = done.stderr.splitlines()
+    assert "pip install nndeploy-kernels" in line
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_library_for_aarch64_computes_a_plan(
+    threads: int, wheels: dict[str, Path], bundle: Path, x: Array, wanted: Array, tmp_path: Path
+) -> None:
+    before = _runs_aarch64()
+    zipfile.ZipFile(wheels["aarch64"]).extractall(tmp_path)
+    level = next(level for level in LEVELS if level.arch == "aarch64")
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", level.zig_target, "-std=gnu11", "-Wall", "-Werror"]
+    arguments = [DRIVER, "-I", "nndeploy_kernels/c", "-o", "driver", "-ldl"]
+    subprocess.run([*compiler, *map(str, arguments)], cwd=tmp_path, check=True)
+    with open_bundle(bundle) as opened:
+        (variant,) = opened.manifest.submodels[0].variants
+        for name, member in variant.files.items():
+            (tmp_path / name).write_bytes(opened.member(member))
+    x.tofile(tmp_path / "x")
+    library = f"nndeploy_kernels/lib/{level.file_name}"
+    run = [*before, "./driver", library, "plan.bin", "weights.bin", "x", "y", threads, *x.shape]
+    subprocess.run([*map(str, run)], cwd=tmp_path, check=True)
+    assert_close(np.fromfile(tmp_path / "y", np.float32), wanted)
+
+
+def _runs_aarch64() -> list[str]:
+    """Returns the command before a program for aarch64; skips where nothing runs it."""
+    if platform.machine() == "aarch64":
+        return []
+    found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    if found is None or not LIBC.exists():
+        pytest.skip("no qemu-aarch64 with an aarch64 libc (Debian: qemu-user-static, libc6-arm64-cross)")
+    return [found, "-L", str(LIBC)]

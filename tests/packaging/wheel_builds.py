@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions built offline by hatchling, and environments that hold nothing but what is put into them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "backends" / "nndeploy_kernels"
+
+
+def built(kind: str, source: Path, folder: Path, **variables: str) -> Path:
+    """Returns the one file that hatchling builds of `kind` ("wheel", "sdist") from the tree `source`."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, env={**os.environ, **variables})
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+def clean_environment(folder: Path, wheels: Sequence[Path], packages: Sequence[str]) -> Path:
+    """Returns the Python of a new environment with wheels and those packages of this one; nothing else is imported."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for package in packages:
+        found = distribution(package)
+        for name in {file.parts[0] for file in found.files or () if file.parts[0] != ".."}:
+            (site / name).symlink_to(str(found.locate_file(name)))
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, *map(str, wheels)], check=True)
+    return python
