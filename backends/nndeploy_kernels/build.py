@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the library of each level with ziglang: `python -m nndeploy_kernels.build [LEVEL ...]`.
+"""Builds the library of each level with ziglang: `python -m nndeploy_kernels.build [here | LEVEL ...]`.
 
 Law: the same sources give the same bytes: no path and no clock goes into a library. A library whose sources, compiler
 and flags are those of the last build is left as it is.
@@ -7,6 +7,8 @@ and flags are those of the last build is left as it is.
 
 import hashlib
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -100,10 +102,26 @@ def _headers() -> str:
     return digest.hexdigest()
 
 
+def level_here() -> Level:
+    """Returns the widest float32 level of this machine.
+
+    Raises:
+        RuntimeError: it has none.
+    """
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    flags = set(found[1].split()) if found else set[str]()
+    fitting = [one for one in LEVELS if one.arch == platform.machine() and flags.issuperset(one.cpu_features)]
+    fitting = [one for one in fitting if one.precision == "fp32"]
+    if not fitting:
+        raise RuntimeError("no level of the kernel library is for this machine")
+    return fitting[-1]
+
+
 def main(names: Sequence[str]) -> None:
-    """Builds the named levels, all where none is named."""
+    """Builds the named levels, "here" being that of this machine; all where none is named."""
+    wanted = {level_here().name if name == "here" else name for name in names}
     for level in LEVELS:
-        if not names or level.name in names:
+        if not wanted or level.name in wanted:
             build(level)
 
 

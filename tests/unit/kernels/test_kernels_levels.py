@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from nndeploy_kernels import HEADERS, loading
+from nndeploy_kernels.build import level_here
 from nndeploy_kernels.levels import LEVELS, least_machines
 from nndeploy_kernels.loading import API_VERSION, installed, missing
 
-from nndeploy.target.target import BF16_FEATURE, X86_64_LEVELS
+from nndeploy.target.target import BF16_FEATURE, X86_64_LEVELS, host_target
 
 BY_NAME = {level.name: level for level in LEVELS}
 X86_64 = dict(zip(X86_64_LEVELS, accumulate(X86_64_LEVELS.values()), strict=True))
@@ -66,3 +67,12 @@ def test_widest_level_that_is_here_is_taken(features, precision, files, level, t
 
 def test_version_of_the_interface_is_that_of_the_header() -> None:
     assert f"#define NND_API_VERSION {API_VERSION}\n" in (HEADERS / "nndeploy_kernels.h").read_text()
+
+
+def test_the_level_that_is_built_here_is_the_widest_that_this_machine_runs() -> None:
+    host = host_target()
+    here = level_here()
+    assert set(host.cpu_features).issuperset(here.cpu_features)
+    wider = LEVELS[LEVELS.index(here) + 1 :]
+    same = [one for one in wider if (one.arch, one.precision) == (here.arch, here.precision)]
+    assert not any(set(host.cpu_features).issuperset(one.cpu_features) for one in same)
