@@ -20,6 +20,7 @@ import onnx.parser
 import pytest
 from elf_file import needs_of
 from nndeploy_kernels.levels import GLIBC, LEVELS
+from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
 from onnx.reference import ReferenceEvaluator
 from wheel_builds import KERNELS, ROOT, built, clean_environment
 
@@ -34,7 +35,7 @@ SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "
 RUN_HALF = ("numpy", "click", "rich", "pygments", "markdown-it-py", "mdurl")
 """What a box that runs bundles needs: three packages, and what these need."""
 LIBC = Path("/usr/aarch64-linux-gnu")
-DRIVER = Path(__file__).with_name("kernels_driver.c")
+DRIVER = ROOT / "tests" / "unit" / "native_backend" / "plan_driver.c"
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 small_mobilenet (float[1,3,37,41] x) => (float[1,10] y) <float zero = {0}, float six = {6}> {
   a1 = Conv<strides=[2,2], pads=[1,1,1,1]>(x, w0)  a2 = Clip(a1, zero, six)
@@ -176,19 +177,20 @@ def test_library_for_aarch64_computes_a_plan(
 ) -> None:
     before = _runs_aarch64()
     zipfile.ZipFile(wheels["aarch64"]).extractall(tmp_path)
-    level = next(level for level in LEVELS if level.arch == "aarch64")
-    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", level.zig_target, "-std=gnu11", "-Wall", "-Werror"]
-    arguments = [DRIVER, "-I", "nndeploy_kernels/c", "-o", "driver", "-ldl"]
+    level, package = next(level for level in LEVELS if level.arch == "aarch64"), tmp_path / "nndeploy_kernels"
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", level.zig_target, f"-Wl,-rpath,{package}/lib"]
+    arguments = ["-I", package / "c", DRIVER, package / "lib" / level.file_name, "-o", "driver"]
     subprocess.run([*compiler, *map(str, arguments)], cwd=tmp_path, check=True)
     with open_bundle(bundle) as opened:
-        (variant,) = opened.manifest.submodels[0].variants
-        for name, member in variant.files.items():
-            (tmp_path / name).write_bytes(opened.member(member))
-    x.tofile(tmp_path / "x")
-    library = f"nndeploy_kernels/lib/{level.file_name}"
-    run = [*before, "./driver", library, "plan.bin", "weights.bin", "x", "y", threads, *x.shape]
-    subprocess.run([*map(str, run)], cwd=tmp_path, check=True)
-    assert_close(np.fromfile(tmp_path / "y", np.float32), wanted)
+        files = opened.manifest.submodels[0].variants[0].files
+        data = [bytes(opened.member(files[name])) for name in (PLAN_FILE, WEIGHTS_FILE)]
+    data.append(x.tobytes())
+    words = [*map(len, data), threads, 0, 2 + x.ndim, 0, x.ndim, *x.shape]
+    (tmp_path / "request").write_bytes(
+        np.array(words, np.int64).tobytes() + b"".join(one + bytes(-len(one) % 8) for one in data)
+    )
+    subprocess.run([*before, "./driver", "request", "result"], cwd=tmp_path, check=True)
+    assert_close(np.fromfile(tmp_path / "result", np.float32), wanted)
 
 
 def _runs_aarch64() -> list[str]:

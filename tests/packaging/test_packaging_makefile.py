@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nndeploy_kernels.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS_WITHOUT_HELP = {"build/demo-env/ready", ".venv/ready", "build/zoo-env/ready", "build/docs-env/ready", ".PHONY"}
@@ -92,6 +93,11 @@ def test_check_is_the_sum_of_what_ci_runs() -> None:
     (check,) = re.findall(r"^check: ([a-z ]*) ##", text, re.MULTILINE)
     steps = re.findall(r"^step ([a-z ]+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert " ".join(steps).split() == ["setup", *check.split()]
+
+
+def test_wheels_of_the_kernel_library_are_built_for_each_architecture(fresh: Path) -> None:
+    (architectures,) = re.findall(r"for arch in ([\w ]+);", make(fresh, "-n", "wheel").stdout)
+    assert set(architectures.split()) == {level.arch for level in LEVELS}
 
 
 def test_every_benchmark_is_listed_with_what_it_measures() -> None:
