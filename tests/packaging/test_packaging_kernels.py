@@ -7,6 +7,7 @@ Debian's qemu-user-static and libc6-arm64-cross.
 
 import email
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,15 @@ def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch:
     package = {name for name in names if not name.startswith("nndeploy_kernels-")}
     assert package == {f"nndeploy_kernels/{name}" for name in ALWAYS | libraries}
     assert f"nndeploy_kernels-{__version__}.dist-info/licenses/LICENSE" in names
+
+
+def test_headers_that_sources_of_native_include_are_in_the_wheel() -> None:
+    folder = ROOT / "backends" / "nndeploy_native" / "c"
+    sources = [path for path in folder.rglob("*") if path.suffix in (".c", ".h")]
+    included = {name for path in sources for name in re.findall(r'^#include "(.+)"$', path.read_text(), re.MULTILINE)}
+    own = {path.name for path in sources}
+    assert included - own
+    assert {f"c/{name}" for name in included - own} <= ALWAYS
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
