@@ -41,8 +41,7 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	$(FOUND_PYTHON) -m venv build/demo-env
 	build/demo-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
 	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
-	build/demo-env/bin/python -m nndeploy_kernels.build $$(build/demo-env/bin/python -c \
-		'from nndeploy.target.target import host_target; print(host_target().level)')
+	build/demo-env/bin/python -m nndeploy_kernels.build here
 	@touch $@
 
 test: setup ## run the tests

@@ -5,7 +5,7 @@
 package is needed to read them; that they are those of nndeploy's targets is tested.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
 _V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave")
@@ -14,8 +14,7 @@ GLIBC = "2.17"
 """The least glibc that the libraries run with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """One build of the library; `precision` is that of channel blocks and of the weights of products."""
 
     name: str

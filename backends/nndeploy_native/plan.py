@@ -3,28 +3,28 @@
 
 Nothing that is safe or not depends on it: the kernel library checks the plan itself, and the shapes of every call.
 Law: `document_from_json(document_to_json(d)) == d`. Everything that is read is checked: it comes from a bundle.
+Values are named tuples, as all that a load imports: Python makes their classes in a tenth of a dataclass's time.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nndeploy.errors import BundleError
 from nndeploy.plugin.interface import OpenOptions
-from nndeploy.values.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import TensorType, ValueType
-from nndeploy_native.tensors import MAX_RANK
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
 PLAN_FORMAT = 5
 """The format of an artifact that is a plan."""
 DTYPES = {"fp32": "float32", "int32": "int32", "int64": "int64"}
 MAX_SIZE = 2**40
+MAX_RANK = 8
+"""Axes of a tensor: NND_MOST_RANK of the kernel library."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanBorder:
+class PlanBorder(NamedTuple):
     """An input or output: sizes that depend on the inputs are None."""
 
     name: str
@@ -32,8 +32,7 @@ class PlanBorder:
     shape: tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDocument:
+class PlanDocument(NamedTuple):
     """What stands in plan.json."""
 
     inputs: tuple[PlanBorder, ...]
@@ -47,7 +46,7 @@ def document_to_json(document: PlanDocument) -> bytes:
     data = {
         "inputs": [[one.name, one.element, list(one.shape)] for one in document.inputs],
         "outputs": [[one.name, one.element, list(one.shape)] for one in document.outputs],
-        "symbols": [asdict(one) for one in document.symbols],
+        "symbols": [one._asdict() for one in document.symbols],
         "steps": [dict(step) for step in document.steps],
     }
     return json.dumps(data, indent=1, ensure_ascii=False).encode()

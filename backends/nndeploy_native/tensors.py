@@ -17,8 +17,6 @@ from nndeploy.values.size import Dim, fixed, is_fixed, product
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[Dim, ...]
-MAX_RANK = 8
-"""Axes of a tensor: NND_MOST_RANK of the kernel library."""
 
 
 class Layout(StrEnum):

@@ -10,13 +10,13 @@ memory that it declares itself.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from nndeploy.errors import BundleError
 from nndeploy.values.size import MAX_SIZE, Dim, Size, product, symbol
 from nndeploy.values.size_text import size_from_text
-from nndeploy.values.solving import SolvedSymbol, solved_from_json
+from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import NUMPY_DTYPES, numpy_dtype
 
 FORMAT, SHAPES_FORMAT = 1, 2
@@ -142,7 +142,7 @@ def plan_to_json(plan: TritonPlan) -> bytes:
         "launches": [_launch_to_json(launch) for launch in plan.launches],
     }
     if plan.shapes is not None:
-        symbols = [asdict(one) for one in plan.shapes.symbols]
+        symbols = [one._asdict() for one in plan.shapes.symbols]
         arena = [[_dim_to_json(one.num_bytes), list(one.below)] for one in plan.shapes.arena]
         data["shapes"] = {"symbols": symbols, "arena": arena}
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -318,25 +319,24 @@ def _features_of_level(level: str | None, where: str) -> tuple[str, ...]:
 
 def _host_features() -> tuple[str, ...]:
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:  # of the first processor: the text of all of them takes long to make
+                key, _, value = line.partition(":")
+                if key.strip() in ("flags", "Features"):
+                    return tuple(sorted(value.split()))
     except OSError:
         return ()
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return tuple(sorted(value.split()))
     return ()
 
 
 def _host_caches() -> tuple[tuple[str, int], ...]:
     sizes: dict[str, int] = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+    for number in count():  # until there is no such cache
+        folder = f"/sys/devices/system/cpu/cpu0/cache/index{number}"
         try:
-            kind = (index / "type").read_text().strip()
-            level = (index / "level").read_text().strip()
-            size = (index / "size").read_text().strip()
+            kind, level, size = (Path(folder, fact).read_text().strip() for fact in ("type", "level", "size"))
         except OSError:
-            continue
+            break
         if kind != "Instruction" and size.endswith("K"):
             sizes[f"l{level}"] = int(size[:-1]) * 1024
     return tuple(sorted(sizes.items()))

@@ -20,9 +20,10 @@ from nndeploy.graph.constants import constant_array
 from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
+from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
 from nndeploy_native.steps.step import NativeStep
-from nndeploy_native.tensors import MAX_RANK, Array, Layout, Shape, Tensor, fixed_shape
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
 WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 MAX_MOVED_ELEMENTS = 2**24

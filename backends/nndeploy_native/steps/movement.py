@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nndeploy.values.size import Dim, fixed, product
-from nndeploy_native.tensors import MAX_RANK, Array, Shape, Tensor
+from nndeploy_native.plan import MAX_RANK
+from nndeploy_native.tensors import Array, Shape, Tensor
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""

@@ -3,6 +3,8 @@
 
 import json
 import os
+import platform
+import resource
 import subprocess
 import sys
 import time
@@ -146,6 +148,35 @@ def test_memory_of_an_output_that_nobody_holds_is_used_again(session: NativeSess
         del y
         others.append(np.zeros(size, np.uint8))  # would take the memory if it were free
     assert len(places) == 1
+
+
+@pytest.mark.parametrize("num_bytes", [0, 100, 1 << 20, (5 << 20) + 4])
+def test_memory_is_zeros_that_begin_at_a_cache_line(num_bytes: int) -> None:
+    made = native_memory.aligned_zeros(num_bytes)
+    assert made.size == num_bytes
+    assert not made.any()
+    assert native_memory.address_of(made) % native_memory.ALIGNMENT == 0
+
+
+@pytest.mark.parametrize("num_floats", [16, 1 << 20])
+def test_memory_of_few_and_of_many_bytes_is_used_again_once_nobody_holds_it(num_floats: int) -> None:
+    memory = native_memory.OutputMemory("y", np.float32)
+    held, first = memory.taken((num_floats,))
+    other, second = memory.taken((num_floats,))
+    assert first != second
+    del held
+    assert memory.taken((num_floats // 2, 2))[1] == first
+    assert other.shape == (num_floats,)
+
+
+@pytest.mark.skipif(
+    [int(part) for part in platform.release().split(".")[:2]] < [5, 14],
+    reason="Linux before 5.14 gives pages one by one",
+)
+def test_large_memory_is_there_before_it_is_written() -> None:
+    made, before = native_memory.aligned_zeros(2 << 20), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    made[::4096] = 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 256  # of 512 pages
 
 
 @pytest.mark.parametrize("form", ["strided", "float64", "unaligned"])

@@ -35,7 +35,7 @@ from nndeploy.plugin.interface import OpenOptions
 from nndeploy.target.target import Gpu
 from nndeploy.testing.host_driver import HostDriver, Launch
 from nndeploy.values.size import symbol
-from nndeploy.values.solving import SolvedSymbol
+from nndeploy.values.solved_symbol import SolvedSymbol
 
 ROWS = SolvedSymbol(number=0, axis=0, offset=0, factor=2, low=1, high=100)
 WIDTH = SolvedSymbol(number=1, axis=0, offset=0, factor=1, low=1, high=8)

@@ -5,7 +5,8 @@ import pytest
 
 from nndeploy.errors import InputError
 from nndeploy.values.size import Quotient, Size, Symbol, symbol
-from nndeploy.values.solving import SolvedSymbol, check_shapes, solved_from_json, solved_symbols
+from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
+from nndeploy.values.solving import check_shapes, solved_symbols
 
 H, W = symbol("h", 1, 9), symbol("w", 0, 19)
 HALF = (H + 1) // 2
