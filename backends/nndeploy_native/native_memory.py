@@ -106,7 +106,7 @@ def aligned_zeros(num_bytes: int) -> ByteArray:
         return _pages(num_bytes)[:num_bytes]
     whole = np.zeros(num_bytes + ALIGNMENT, np.uint8)
     start = -address_of(whole) % ALIGNMENT
-    return whole[start : start + num_bytes]
+    return whole[start:][:num_bytes]  # in two steps: an empty slice would begin where the whole does
 
 
 def _pages(num_bytes: int) -> ByteArray:
