@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from nndeploy_kernels.build import build
 from nndeploy_kernels.levels import LEVELS
+from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_steps import write_step
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.step import NativeStep
@@ -24,6 +25,9 @@ LEVELS_HERE = [
     level.name for level in LEVELS if level.arch == HOST.arch and set(HOST.cpu_features).issuperset(level.cpu_features)
 ]
 """The levels that this machine runs."""
+
+DTYPE_NAMES = tuple(DTYPES.values())
+"""The types of elements, in the order of their numbers."""
 
 _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -108,7 +112,7 @@ def run_plan(
     threads: int = 1,
     buffer_bytes: int = 0,
 ) -> list[Array]:
-    """Returns float32 outputs, of `shapes` or as the library says; all memory ends at guard pages.
+    """Returns the outputs, of `shapes` or as the library says; all memory ends at guard pages.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -124,8 +128,7 @@ def run_plan(
     )  # fmt: skip
     if not model:
         raise RefusedError(message.value.decode())
-    elements = {"float32": 0, "int32": 1, "int64": 2}
-    flat = [number for array in arrays for number in (elements[array.dtype.name], array.ndim, *array.shape)]
+    flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
     table = lib.nnd_table_make(
         ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
         (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), message, ctypes.c_int64(len(message)),
@@ -133,16 +136,17 @@ def run_plan(
     if not table:
         lib.nnd_model_close(model)
         raise RefusedError(message.value.decode())
-    if shapes is None:
-        shapes = [
-            _output_shape(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))
-        ]
+    borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
+    if shapes is not None:
+        borders = [(dtype, shape) for (dtype, _), shape in zip(borders, shapes, strict=True)]
     arena, each = Guarded(lib.nnd_table_arena_bytes(table), 64), lib.nnd_table_scratch_bytes(table)
     scratch = Guarded(each * threads, 64)
     arena.bytes[:] = 0xFF  # not a number, wherever something is read that nobody wrote
     scratch.bytes[:] = 0xFF
     inputs = [guarded(np.ascontiguousarray(array)) for array in arrays]
-    results = [guarded(np.full(shape, np.nan, np.float32)) for shape in shapes]
+    results = [guarded(np.empty(shape, dtype)) for dtype, shape in borders]
+    for _, memory in results:
+        memory.bytes[:] = 0xFF
     given = (ctypes.c_void_p * max(1, len(inputs)))(*(memory.address for _, memory in inputs))
     taken = (ctypes.c_void_p * max(1, len(results)))(*(memory.address for _, memory in results))
     call = _Call(
@@ -157,10 +161,11 @@ def run_plan(
     return [array.copy() for array, _ in results]
 
 
-def _output_shape(lib: ctypes.CDLL, table: int, number: int) -> tuple[int, ...]:
+def _border(lib: ctypes.CDLL, table: int, number: int) -> tuple[str, tuple[int, ...]]:
+    """Returns the type and the shape of an output."""
     numbers = (ctypes.c_int64 * 10)()
     lib.nnd_table_output(ctypes.c_void_p(table), ctypes.c_int64(number), numbers)
-    return tuple(numbers[2 : 2 + numbers[1]])
+    return DTYPE_NAMES[numbers[0]], tuple(numbers[2 : 2 + numbers[1]])
 
 
 def tolerance(level: str) -> float:

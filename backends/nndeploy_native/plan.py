@@ -18,7 +18,10 @@ from nndeploy.values.types import TensorType, ValueType
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
 PLAN_FORMAT = 5
 """The format of an artifact that is a plan."""
-DTYPES = {"fp32": "float32", "int32": "int32", "int64": "int64"}
+DTYPES = {"fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}}
+"""The type of each element that a tensor of a plan may have."""
+ELEMENTS = {element: number for number, element in enumerate(DTYPES)}
+"""Their numbers in a plan: enum nnd_element."""
 MAX_SIZE = 2**40
 MAX_RANK = 8
 """Axes of a tensor: NND_MOST_RANK of the kernel library."""

@@ -14,13 +14,13 @@ from nndeploy.backend_kit.kernels.memory import aligned
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Atom, Dim, Extreme, Quotient, Symbol
 from nndeploy_native.expression_program import Program
+from nndeploy_native.plan import DTYPES, ELEMENTS
 from nndeploy_native.tensors import Array, Tensor
 
 MAGIC = 0x4E414C50444E4E
 VERSION = 1
 ALIGNMENT = 64
-ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
-_DTYPES = {"float32": 0, "int32": 1, "int64": 2}
+_DTYPES = {dtype: ELEMENTS[element] for element, dtype in DTYPES.items()}
 _CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _DIVIDE, _MIN, _MAX = range(7)
 _ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
 
@@ -87,12 +87,13 @@ class PlanWriter:
 
     def constant_tensor(self, array: Array) -> int:
         """Returns the number of a tensor that is a constant."""
-        number = self.weight(np.ascontiguousarray(array, np.float32))
+        number = self.weight(array)
         name = f"$constant.{number}"
         if name not in self._values:
             self._values[name] = len(self._values)
             self._value_words += [_WEIGHT, number]
-        words = (self._values[name], 0, 0, array.ndim, *(self.size(int(size)) for size in array.shape))
+        sizes = [self.size(int(size)) for size in array.shape]
+        words = (self._values[name], _DTYPES[array.dtype.name], 0, array.ndim, *sizes)
         return self._tensors.setdefault(words, len(self._tensors))
 
     def program(self, program: Program) -> int:

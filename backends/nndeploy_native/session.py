@@ -24,6 +24,7 @@ from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, ad
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
     DTYPES,
+    ELEMENTS,
     PLAN_FILE,
     PLAN_FORMAT,
     WEIGHTS_FILE,
@@ -37,7 +38,6 @@ from nndeploy_native.worker_pool import WorkerPool
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
 MAX_BYTES = 2**40
-_ELEMENTS = {"fp32": 0, "int32": 1, "int64": 2}
 _MESSAGE_BYTES = 400
 
 _Shapes = tuple[tuple[int, ...], ...]
@@ -181,7 +181,7 @@ class _Tables:
         flat = [
             number
             for one, shape in zip(self._document.inputs, shapes, strict=True)
-            for number in (_ELEMENTS[one.element], len(shape), *shape)
+            for number in (ELEMENTS[one.element], len(shape), *shape)
         ]
         symbols, sizes = _numbers(values), _numbers(flat)
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
@@ -214,7 +214,7 @@ class _Tables:
         said = len(sizes) == len(border.shape) and all(
             wanted in (None, size) for size, wanted in zip(sizes, border.shape, strict=True)
         )
-        if element != _ELEMENTS[border.element] or rank != len(border.shape) or not said:
+        if element != ELEMENTS[border.element] or rank != len(border.shape) or not said:
             raise BundleError(f"{DOCUMENT_FILE} says another output {border.name!r:.60} than {PLAN_FILE}")
         return tuple(sizes)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors as steps see them: a shape as ONNX counts it, in one of two layouts.
 
-    plain     (N, C, H, W) in the order of ONNX, any rank, float32 (inputs of whole numbers as they are)
-    blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector of the box, rank 4 only, of its precision
+    plain     (N, C, H, W) in the order of ONNX, any rank, any element
+    blocked   (N, ceil(C / c), H, W, c): channels in blocks of one vector of the box, rank 4 only, float32 kept in the
+              precision of the box
 
 Law: lanes of a blocked tensor beyond its last channel hold anything; no kernel reads one into a channel.
 """
@@ -30,7 +31,7 @@ class Layout(StrEnum):
 class Tensor:
     """All elements of the value `name`, seen in `shape`: plain tensors of one name may differ in shape.
 
-    `element` is "fp32", or "int32" or "int64" of an input that is plain.
+    `element` is one of `plan.DTYPES`: "fp32", or another where the tensor is plain.
     """
 
     name: str

@@ -25,7 +25,11 @@ from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, Stride
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
-WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
+ELEMENTS = {
+    ir.DataType.FLOAT: "fp32", ir.DataType.INT32: "int32", ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool",
+    ir.DataType.UINT8: "uint8", ir.DataType.INT8: "int8",
+}  # fmt: skip
+"""The types of ONNX that tensors may have, and what they are called there."""
 MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
@@ -90,27 +94,40 @@ class Context:
         self._views: dict[str, View] = {}
         self._converted: dict[tuple[str, Layout], Tensor] = {}
         self._names = frozenset(names)
+        self._waiting: set[str] = set()
         self._numbers = itertools.count()
 
     def shape_of(self, value: ir.Value | None) -> Shape:
-        """Returns the sizes of a float32 value.
+        """Returns the sizes of a float32 value: for what computes with nothing else.
 
         Raises:
-            BuildRefusedError: it is left out, not float32, its shape is not known or not fixed, or it is too large.
+            BuildRefusedError: it is not float32, or has no sizes.
+        """
+        if value is not None and value.dtype != ir.DataType.FLOAT:
+            raise BuildRefusedError(f"kernels compute with float32, not {_type_name(value)}")
+        return self.sizes_of(value)
+
+    def element_of(self, value: ir.Value | None) -> str:
+        """Returns the element of a value, as tensors name it.
+
+        Raises:
+            BuildRefusedError: it is left out, or of a type that kernels do not read.
         """
         if value is None:
             raise BuildRefusedError("an input is left out")
-        if value.dtype != ir.DataType.FLOAT:
-            name = value.dtype.name.lower() if value.dtype is not None else "unknown type"
-            raise BuildRefusedError(f"kernels compute with float32, not {name}")
-        return self.sizes_of(value)
+        if value.dtype not in ELEMENTS:
+            raise BuildRefusedError(f"no kernel reads {_type_name(value)}")
+        return ELEMENTS[value.dtype]
 
-    def sizes_of(self, value: ir.Value) -> Shape:
-        """Returns the sizes of a value of any type.
+    def sizes_of(self, value: ir.Value | None) -> Shape:
+        """Returns the sizes of a value of any type that kernels read.
 
         Raises:
-            BuildRefusedError: its shape is not known, or it is too large or may have no elements.
+            BuildRefusedError: it is left out or of another type, its shape is not known, or it is too large or may have
+                no elements.
         """
+        self.element_of(value)
+        assert value is not None
         sizes = sizes_of(value, self._ranges)
         if 0 in sizes:
             raise BuildRefusedError(f"{value.name!r} has no elements")
@@ -121,7 +138,7 @@ class Context:
     def is_fixed(self, node: ir.Node) -> bool:
         """Whether the shapes of a node's first operand and of its outputs are the same in every call."""
         values = [node.inputs[0], *(output for output in node.outputs if output.name)]
-        return all(is_fixed(self.shape_of(value)) for value in values)
+        return all(is_fixed(self.sizes_of(value)) for value in values)
 
     def constant(self, value: ir.Value | None) -> Array | None:
         """Returns the data of a constant, None for any other value."""
@@ -139,15 +156,14 @@ class Context:
         return array
 
     def whole_numbers(self, value: ir.Value | None) -> Tensor:
-        """Returns an input of int32 or int64, plain.
+        """Returns a value of int32 or int64, plain.
 
         Raises:
-            BuildRefusedError: the value is none.
+            BuildRefusedError: the value is of another type.
         """
-        if value is None or value.dtype not in WHOLE or self.constant(value) is not None:
-            raise BuildRefusedError("whole numbers that are no input of int32 or int64")
-        tensor = Tensor(value.name or "", self.sizes_of(value), element=value.dtype.name.lower())
-        return self.lowered.inputs.setdefault(tensor.name, tensor)
+        if self.element_of(value) not in ("int32", "int64"):
+            raise BuildRefusedError(f"whole numbers of int32 or int64, not {self.element_of(value)}")
+        return self.plain(value)
 
     def is_blocked(self, value: ir.Value) -> bool:
         """Whether the value, or what it was moved from, is there in blocks: what follows had better stay there."""
@@ -203,8 +219,8 @@ class Context:
         Raises:
             BuildRefusedError: the model says another shape.
         """
-        if view.sizes != self.shape_of(value):
-            raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {view.sizes}")
+        if view.sizes != self.sizes_of(value):
+            raise BuildRefusedError(f"the model says {value.name!r} is {self.sizes_of(value)}, it is {view.sizes}")
         self._views[value.name or ""] = view
 
     def moved(self, value: ir.Value | None) -> Moved:
@@ -213,7 +229,7 @@ class Context:
         Raises:
             BuildRefusedError: its shape is not fixed, or too large to be followed element by element.
         """
-        shape = self.shape_of(value)
+        shape = self.sizes_of(value)
         if not is_fixed(shape):
             raise BuildRefusedError("elements are moved one by one in a shape that is not fixed")
         if product(shape) > MAX_MOVED_ELEMENTS:
@@ -239,65 +255,90 @@ class Context:
         Raises:
             BuildRefusedError: the model says another shape.
         """
-        if places.shape != self.shape_of(value):
-            raise BuildRefusedError(f"the model says {value.name!r} is {self.shape_of(value)}, it is {places.shape}")
+        if places.shape != self.sizes_of(value):
+            raise BuildRefusedError(f"the model says {value.name!r} is {self.sizes_of(value)}, it is {places.shape}")
         self._moved[value.name or ""] = Moved(base, places)
 
     def output(self, value: ir.Value, layout: Layout, image: Callable[[Shape], Shape] = image_shape) -> Tensor:
-        """Returns the tensor that a rule's step must write; `image` says how (N, C, W) lies in blocks."""
-        shape = self.shape_of(value)
-        tensor = Tensor(value.name or "", image(shape) if layout is Layout.BLOCKED else shape, layout)
+        """Returns the tensor that a rule's step must write; `image` says how (N, C, W) lies in blocks.
+
+        Raises:
+            BuildRefusedError: it has no sizes, or is in blocks and not float32.
+        """
+        shape = self.shape_of(value) if layout is Layout.BLOCKED else self.sizes_of(value)
+        tensor = Tensor(
+            value.name or "", image(shape) if layout is Layout.BLOCKED else shape, layout, self.element_of(value)
+        )
         self._tensors[tensor.name] = {layout: tensor}
         return tensor
 
-    def temporary(self, kind: str, shape: Shape, layout: Layout) -> Tensor:
+    def temporary(self, kind: str, shape: Shape, layout: Layout, element: str = "fp32") -> Tensor:
         """Returns a new tensor that the model does not name."""
         root = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
-        return Tensor(root, shape, layout)
+        return Tensor(root, shape, layout, element)
 
     def emit(self, step: NativeStep) -> None:
         """Adds a step."""
         self.lowered.steps.append(step)
 
     def take_inputs(self, values: Sequence[ir.Value]) -> None:
-        """Declares the graph's inputs, plain; whole numbers where a rule asks for them: most say what the shapes say.
+        """Declares the graph's inputs, plain; other types where a rule asks for them: most say what the shapes say.
 
         Raises:
             BuildRefusedError: the shape of one is not known.
         """
         for value in values:
-            if value.dtype not in WHOLE:
+            if value.dtype == ir.DataType.FLOAT:
                 self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
+            else:
+                self._waiting.add(value.name or "")
 
     def finish(self, values: Sequence[ir.Value]) -> None:
-        """Declares the graph's outputs: each a plain tensor of its own that a step writes."""
+        """Declares the graph's outputs: each a plain tensor of its own that a step writes.
+
+        Raises:
+            BuildRefusedError: the rule of its node gave one no value.
+        """
         taken = {tensor.name for tensor in self.lowered.inputs.values()} | set(self.lowered.constants)
         for value in values:
+            if not (self._is_known(value) or value.producer() is None or self.constant(value) is not None):
+                raise BuildRefusedError(f"no kernel computes the output {value.name!r}")
             tensor = self.plain(value)
             if tensor.name in taken | set(self.lowered.constants):
-                copy = self.temporary("output", tensor.shape, Layout.PLAIN)
+                copy = self.temporary("output", tensor.shape, Layout.PLAIN, tensor.element)
                 self.emit(StridedCopy(copy, View.of(tensor)))
                 self.lowered.copies[copy.name] = value.name or ""
                 tensor = copy
             taken.add(tensor.name)
             self.lowered.outputs[value.name or ""] = tensor
 
+    def _is_known(self, value: ir.Value) -> bool:
+        name = value.name or ""
+        return name in self._tensors or name in self._moved or name in self._views
+
     def _forms(self, value: ir.Value | None) -> dict[Layout, Tensor]:
-        """Returns the forms in which the value is in memory; a constant or, of a lone node, an input gets its first."""
-        shape = self.shape_of(value)
+        """Returns the forms in which the value is in memory; what no rule has made gets its first.
+
+        That is a constant, an input that was waiting or, of a lone node, any input.
+        """
+        shape = self.sizes_of(value)
         assert value is not None
         name = value.name or ""
         if name not in self._tensors:
+            is_made = self._is_known(value)
             self._tensors[name] = {}
-            if name not in self._moved and name not in self._views:
-                self._tensors[name] = {Layout.PLAIN: Tensor(name, shape)}
+            if not is_made:
+                tensor = Tensor(name, shape, element=self.element_of(value))
+                self._tensors[name] = {Layout.PLAIN: tensor}
                 array = self.constant(value)
                 if array is not None:
-                    self.lowered.constants[name] = np.ascontiguousarray(array, np.float32)
+                    self.lowered.constants[name] = np.ascontiguousarray(array)
+                elif name in self._waiting:
+                    self.lowered.inputs[name] = tensor
         return self._tensors[name]
 
     def _plain(self, value: ir.Value | None) -> Tensor:
-        shape = self.shape_of(value)
+        shape = self.sizes_of(value)
         assert value is not None
         name = value.name or ""
         if name in self._views:
@@ -307,7 +348,7 @@ class Context:
         moved = self._moved[name]
         if is_in_order(moved):
             return replace(self.in_layout(moved.base, Layout.PLAIN), shape=shape)
-        output = Tensor(name, shape)
+        output = Tensor(name, shape, element=moved.base.element)
         self.emit(Gather(output, moved.base, moved.places))
         return output
 
@@ -330,7 +371,7 @@ class Context:
     def _copied(self, name: str, view: View) -> Tensor:
         if view.is_whole:
             return replace(view.base, shape=view.sizes)
-        output = Tensor(name, view.sizes)
+        output = Tensor(name, view.sizes, element=view.base.element)
         self.emit(StridedCopy(output, view))
         return output
 
@@ -344,6 +385,10 @@ class Context:
             self.emit(Convert(self._converted[key], tensor))
             self.lowered.copies[self._converted[key].name] = tensor.name
         return self._converted[key]
+
+
+def _type_name(value: ir.Value) -> str:
+    return value.dtype.name.lower() if value.dtype is not None else "an unknown type"
 
 
 def is_in_order(moved: Moved) -> bool:

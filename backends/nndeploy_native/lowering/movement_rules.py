@@ -22,7 +22,7 @@ from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 def reshape(node: ir.Node, context: Context) -> None:
     """Lowers operators that keep the order of the elements: the model says the new shape."""
-    blocks = context.reshaped_blocks(operand(node, 0), context.shape_of(node.outputs[0]))
+    blocks = context.reshaped_blocks(operand(node, 0), context.sizes_of(node.outputs[0]))
     if blocks is not None:
         context.define_blocked(node.outputs[0], blocks)
         return
@@ -30,7 +30,7 @@ def reshape(node: ir.Node, context: Context) -> None:
         strided_rules.reshape(node, context)
         return
     moved = context.moved(operand(node, 0))
-    shape = context.shape_of(node.outputs[0])
+    shape = context.sizes_of(node.outputs[0])
     if math.prod(shape) != moved.places.size:
         raise BuildRefusedError(f"{moved.places.size} elements in the shape {shape}")
     context.define_moved(node.outputs[0], moved.base, moved.places.reshape(shape))
@@ -52,7 +52,7 @@ def slice_(node: ir.Node, context: Context) -> None:
     if starts is None or ends is None or axes is None or steps is None:
         raise BuildRefusedError("a Slice at positions that are not constant")
     bounds = tuple(zip(axes, starts, ends, steps, strict=True))
-    if context.shape_of(operand(node, 0)) == context.shape_of(node.outputs[0]) and min(steps, default=1) > 0:
+    if context.sizes_of(operand(node, 0)) == context.sizes_of(node.outputs[0]) and min(steps, default=1) > 0:
         reshape(node, context)  # takes all
         return
     if not context.is_fixed(node):
@@ -75,19 +75,19 @@ def split(node: ir.Node, context: Context) -> None:
     for value in node.outputs:
         if not value.name:
             raise BuildRefusedError("an output of Split is left out")
-        size = fixed(context.shape_of(value)[axis])
+        size = fixed(context.sizes_of(value)[axis])
         context.define_moved(value, moved.base, np.take(moved.places, range(start, start + size), axis))
         start += size
 
 
 def gather(node: ir.Node, context: Context) -> None:
-    """Lowers Gather with constant indices, and of whole rows by indices that are an input."""
+    """Lowers Gather with constant indices, and of whole rows by indices that are computed."""
     indices, axis = context.constant(operand(node, 1)), int_attribute(node, "axis", 0)
     if indices is not None:
         moved = context.moved(operand(node, 0))
         context.define_moved(node.outputs[0], moved.base, np.take(moved.places, indices, axis))
         return
-    numbers, shape = context.whole_numbers(operand(node, 1)), context.shape_of(operand(node, 0))
+    numbers, shape = context.whole_numbers(operand(node, 1)), context.sizes_of(operand(node, 0))
     if axis % len(shape):
         raise BuildRefusedError("a Gather along another axis than the first with indices that are not constant")
     table = context.plain(operand(node, 0))
@@ -100,7 +100,7 @@ def expand(node: ir.Node, context: Context) -> None:
         strided_rules.expand(node, context)
         return
     moved = context.moved(operand(node, 0))
-    places = np.broadcast_to(moved.places, fixed_shape(context.shape_of(node.outputs[0])))
+    places = np.broadcast_to(moved.places, fixed_shape(context.sizes_of(node.outputs[0])))
     context.define_moved(node.outputs[0], moved.base, places)
 
 
@@ -118,7 +118,7 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
 
 def pad(node: ir.Node, context: Context) -> None:
     """Lowers Pad with constant sizes; a constant padding must be zero."""
-    rank, mode = len(context.shape_of(operand(node, 0))), text_attribute(node, "mode", "constant")
+    rank, mode = len(context.sizes_of(operand(node, 0))), text_attribute(node, "mode", "constant")
     pads = ints_attribute(node, "pads") if context.opset < 11 else _whole(node, context, 1)
     if pads is None or min(pads) < 0 or operand(node, 3) is not None or len(pads) != 2 * rank:
         raise BuildRefusedError("a Pad of axes or sizes that are not fixed, or that cuts")
@@ -142,7 +142,7 @@ def pad(node: ir.Node, context: Context) -> None:
 
 def concat(node: ir.Node, context: Context) -> None:
     """Lowers Concat: of channels of images in blocks, else of plain tensors."""
-    shape = context.shape_of(node.outputs[0])
+    shape = context.sizes_of(node.outputs[0])
     axis = int_attribute(node, "axis", 0) % len(shape)
     values = [value for value in node.inputs if value is not None]
     if len(values) != len(node.inputs) or len(values) > MAX_PARTS:
@@ -168,12 +168,12 @@ def _concat_channels(node: ir.Node, context: Context, values: list[ir.Value]) ->
 
 
 def _channels_of(value: ir.Value, context: Context) -> tuple[Tensor, tuple[int, ...]]:
-    if context.is_blocked(value) and is_fixed(context.shape_of(value)):
+    if context.is_blocked(value) and is_fixed(context.sizes_of(value)):
         moved = context.moved(value)
         channels = whole_channels(moved.places, moved.base.shape)
         if channels is not None:
             return context.in_layout(moved.base, Layout.BLOCKED), channels
-    return context.blocked(value), tuple(range(context.shape_of(value)[1]))
+    return context.blocked(value), tuple(range(context.sizes_of(value)[1]))
 
 
 def _whole(node: ir.Node, context: Context, index: int) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ Bounds = tuple[tuple[int, int, int, int], ...]
 
 def reshape(node: ir.Node, context: Context) -> None:
     """Gives the elements in the shape that the model says; copies them where they do not follow each other."""
-    view, shape = context.view(operand(node, 0)), context.shape_of(node.outputs[0])
+    view, shape = context.view(operand(node, 0)), context.sizes_of(node.outputs[0])
     if product(view.sizes) != product(shape):
         raise BuildRefusedError(f"{product(view.sizes)} elements in the shape {shape}")
     found = view.reshaped(shape) or View.of(context.plain(operand(node, 0))).reshaped(shape)
@@ -38,7 +38,7 @@ def transpose(node: ir.Node, context: Context) -> None:
 
 def slice_(node: ir.Node, context: Context, bounds: Bounds) -> None:
     """Takes what the model says along each axis."""
-    view, shape = context.view(operand(node, 0)), context.shape_of(node.outputs[0])
+    view, shape = context.view(operand(node, 0)), context.sizes_of(node.outputs[0])
     for axis, start, end, step in bounds:
         first, _ = slice_ends(view.sizes[axis], start, end, step)
         view = view.taken(axis, first, shape[axis], step)
@@ -53,14 +53,14 @@ def split(node: ir.Node, context: Context) -> None:
     for value in node.outputs:
         if not value.name:
             raise BuildRefusedError("an output of Split is left out")
-        size = context.shape_of(value)[axis]
+        size = context.sizes_of(value)[axis]
         context.define_view(value, view.taken(axis, start, size, 1))
         start = start + size
 
 
 def expand(node: ir.Node, context: Context) -> None:
     """Gives the elements broadcast."""
-    context.define_view(node.outputs[0], context.view(operand(node, 0)).expanded(context.shape_of(node.outputs[0])))
+    context.define_view(node.outputs[0], context.view(operand(node, 0)).expanded(context.sizes_of(node.outputs[0])))
 
 
 def pad(node: ir.Node, context: Context, begins: tuple[int, ...]) -> None:

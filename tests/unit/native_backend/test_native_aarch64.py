@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_library import DTYPE_NAMES
 from native_models import Array, built, model_of, reals
 from nndeploy_kernels.build import LIBRARIES, SOURCES, build
 from nndeploy_kernels.levels import LEVELS
@@ -26,7 +27,6 @@ from nndeploy.plugin.interface import Artifact
 AARCH64 = next(level for level in LEVELS if level.name == "aarch64")
 LIBC = Path("/usr/aarch64-linux-gnu")
 SEEDS = range(40, 70)
-ELEMENTS = {"float32": 0, "int32": 1, "int64": 2}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def _run(
     names = [one.name for one in document.inputs]
     arrays = [np.ascontiguousarray(inputs[name]) for name in names]
     symbols = [one.value(names, [array.shape for array in arrays]) for one in document.symbols]
-    sizes = [number for one in arrays for number in (ELEMENTS[one.dtype.name], one.ndim, *one.shape)]
+    sizes = [number for one in arrays for number in (DTYPE_NAMES.index(one.dtype.name), one.ndim, *one.shape)]
     plan, weights = artifact.files[PLAN_FILE], artifact.files[WEIGHTS_FILE]
     data = [plan, weights, b"".join(_whole_words(array.tobytes()) for array in arrays)]
     words = [*map(len, data), threads, len(symbols), *symbols, len(sizes), *sizes]

@@ -164,7 +164,7 @@ def test_document_survives_the_round_trip() -> None:
 @pytest.mark.parametrize(
     ("member", "value"),
     [
-        ("inputs", [["x", "int8", [1]]]),
+        ("inputs", [["x", "int16", [1]]]),
         ("inputs", [["x", "fp32", [-1]]]),
         ("inputs", [["x", "fp32", [True]]]),
         ("inputs", [["x", "fp32", [2**41]]]),

@@ -17,7 +17,9 @@
 #define NND_MOST_BYTES ((nnd_size)1 << 40)
 #define NND_ALIGNMENT 64
 
-enum nnd_element { NND_FLOAT32, NND_INT32, NND_INT64, NND_NUM_ELEMENTS };
+/* Of a bool, any byte but zero is true; the library writes zeros and ones. */
+enum nnd_element { NND_FLOAT32, NND_INT32, NND_INT64, NND_BOOL, NND_UINT8, NND_INT8, NND_NUM_ELEMENTS };
+extern const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS];
 
 /* Memory that is given back at once. */
 struct nnd_memory {
@@ -166,8 +168,10 @@ extern const struct nnd_op *const nnd_ops[];
 /* What operators ask for while they are opened; each keeps a message and returns what does no harm where it is not
  * there. */
 int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);   /* the next word, between two bounds */
-int nnd_read_tensor(struct nnd_opener *o);                           /* a tensor that the step reads */
-int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor that it writes */
+int nnd_read_tensor(struct nnd_opener *o);                           /* a tensor of float32 that the step reads */
+int nnd_read_any_tensor(struct nnd_opener *o);                       /* the same of any element */
+int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
+int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */

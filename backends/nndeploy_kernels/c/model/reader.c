@@ -55,7 +55,7 @@ static void nnd_read_rules(struct nnd_reader *r, struct nnd_model *model) {
   }
 }
 
-static const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS] = {4, 4, 8};
+const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS] = {4, 4, 8, 1, 1, 1};
 
 static void nnd_read_weights(struct nnd_reader *r, struct nnd_model *model, const char *weights, nnd_size num_bytes) {
   model->weights = nnd_table_of(r, model, &model->num_weights, sizeof *model->weights, "weights");
@@ -319,7 +319,18 @@ int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high) {
 
 int nnd_seen_tensor(struct nnd_opener *o) { return (int)nnd_word(o, 0, o->model->num_tensors - 1); }
 
-int nnd_read_tensor(struct nnd_opener *o) {
+/* Passes a tensor of float32 that a step reads or writes: kernels that count in floats would go beyond others. */
+static int nnd_floats(struct nnd_opener *o, int tensor) {
+  if (!o->message->failed && o->model->tensors[tensor].element != NND_FLOAT32)
+    nnd_fail(o->message, "step %lld (%.60s) takes float32 alone", (long long)(o->step - o->model->steps),
+             o->step->op->name);
+  return tensor;
+}
+
+int nnd_read_tensor(struct nnd_opener *o) { return nnd_floats(o, nnd_read_any_tensor(o)); }
+int nnd_write_tensor(struct nnd_opener *o) { return nnd_floats(o, nnd_write_any_tensor(o)); }
+
+int nnd_read_any_tensor(struct nnd_opener *o) {
   const int tensor = nnd_seen_tensor(o);
   struct nnd_step *step = o->step;
   const int number = (int)(step - o->model->steps);
@@ -339,7 +350,7 @@ int nnd_read_tensor(struct nnd_opener *o) {
   return tensor;
 }
 
-int nnd_write_tensor(struct nnd_opener *o) {
+int nnd_write_any_tensor(struct nnd_opener *o) {
   const int tensor = nnd_seen_tensor(o);
   struct nnd_step *step = o->step;
   const int number = (int)(step - o->model->steps);
@@ -359,7 +370,7 @@ int nnd_write_tensor(struct nnd_opener *o) {
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) { return nnd_read_weight_of(o, NND_FLOAT32); }
 
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
-  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64"};
+  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8"};
   const int64_t number = nnd_word(o, -1, o->model->num_weights - 1);
   if (number < 0) return NULL;
   const struct nnd_weight_data *found = &o->model->weights[number];

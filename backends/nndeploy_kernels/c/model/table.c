@@ -58,7 +58,7 @@ static int nnd_shape_tensor(struct nnd_table *table, nnd_size number, struct nnd
     if (!nnd_multiply(shape->count / channels, nnd_blocks(channels) * NND_LANES, &held))
       return nnd_fail(message, "a value is too large for these shapes");
   }
-  const nnd_size each = tensor->is_blocked ? (nnd_size)sizeof(nnd_elem) : tensor->element == NND_INT64 ? 8 : 4;
+  const nnd_size each = tensor->is_blocked ? (nnd_size)sizeof(nnd_elem) : nnd_element_bytes[tensor->element];
   if (!nnd_multiply(held, each, &shape->num_bytes)) return nnd_fail(message, "a value is too large for these shapes");
   return 1;
 }

@@ -5,7 +5,8 @@
  *   gather_places   input, output (tensors), places (int32): element i of the output, which is plain, is element
  *                   places[i] of the input, counted in the order of ONNX whatever its layout; a zero where that is -1
  *   gather_rows     table, numbers (int32 or int64), output (tensors): rows of the table; negative numbers count from
- *                   the end, and what is no row gives NaN: numbers come from outside
+ *                   the end, and what is no row gives NaN, or zeros of a table that is not float32: numbers come from
+ *                   outside
  *
  * Where a table consists of even runs, these are kept and not the places; where those of an image in channel blocks are
  * even along a few axes, these alone. Workers share elements, or rows.
@@ -98,13 +99,13 @@ static int nnd_keep_places(struct nnd_memory *memory, const int32_t *places, nnd
 static int nnd_open_gather(struct nnd_opener *o) {
   struct nnd_gather_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
+  own->in = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
   const struct nnd_weight_data *table = nnd_read_weight_of(o, NND_INT32);
   if (o->message->failed) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (!table) return nnd_fail(o->message, "elements are moved without a table of places");
-  if (out->is_blocked || in->element != NND_FLOAT32 || out->element != NND_FLOAT32)
+  if (out->is_blocked || in->element != out->element)
     return nnd_fail(o->message, "elements are moved to another layout or type");
   own->places = nnd_packed(o, table->count * (nnd_size)sizeof *own->places);
   if (!own->places) return 0;
@@ -286,11 +287,11 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
   }
 }
 
-#define NND_GATHER_RUNS(name, type, of)                                                                                \
+#define NND_GATHER_RUNS(name, type, made, of)                                                                          \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
     const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                                  \
     const type *in = at[1];                                                                                            \
-    float *out = at[0];                                                                                                \
+    made *out = at[0];                                                                                                 \
     nnd_size first, last, low = 0, high = t->num_runs;                                                                 \
     nnd_share(t->count, part, &first, &last);                                                                          \
     while (high - low > 1) { /* the run that `first` is in */                                                          \
@@ -303,7 +304,7 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
     for (const struct nnd_run_of_places *run = t->runs + low; first < last; run++) {                                   \
       const nnd_size end = nnd_min(last, run[1].begin), count = end - first, step = run->step;                         \
       const type *from = in + (run->place < 0 ? 0 : run->place + (first - run->begin) * step);                         \
-      float *to = out + first;                                                                                         \
+      made *to = out + first;                                                                                          \
       if (run->place < 0)                                                                                              \
         memset(to, 0, (size_t)count * sizeof *to);                                                                     \
       else if (step == 1)                                                                                              \
@@ -316,24 +317,28 @@ static void nnd_run_gather_nest(const void *fields, void *const *at, struct nnd_
     }                                                                                                                  \
   }
 
-#define NND_GATHER(name, type, of)                                                                                     \
+#define NND_GATHER(name, type, made, of)                                                                               \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
     const struct nnd_places *t = &((const struct nnd_gather_fields *)fields)->places;                                  \
     const int32_t *restrict places = t->places;                                                                        \
     const type *restrict in = at[1];                                                                                   \
-    float *restrict out = at[0];                                                                                       \
+    made *restrict out = at[0];                                                                                        \
     nnd_size first, last;                                                                                              \
     nnd_share(t->count, part, &first, &last);                                                                          \
     if (t->has_zeros)                                                                                                  \
-      for (nnd_size i = first; i < last; i++) out[i] = places[i] < 0 ? 0.0f : of(in[places[i]]);                       \
+      for (nnd_size i = first; i < last; i++) out[i] = places[i] < 0 ? 0 : of(in[places[i]]);                          \
     else                                                                                                               \
       for (nnd_size i = first; i < last; i++) out[i] = of(in[places[i]]);                                              \
   }
 
-NND_GATHER_RUNS(nnd_run_gather_runs, float, )
-NND_GATHER_RUNS(nnd_run_gather_blocked_runs, nnd_elem, nnd_to_float)
-NND_GATHER(nnd_run_gather, float, )
-NND_GATHER(nnd_run_gather_blocked, nnd_elem, nnd_to_float)
+NND_GATHER_RUNS(nnd_run_gather_runs_1, int8_t, int8_t, )
+NND_GATHER_RUNS(nnd_run_gather_runs_4, float, float, )
+NND_GATHER_RUNS(nnd_run_gather_runs_8, int64_t, int64_t, )
+NND_GATHER_RUNS(nnd_run_gather_blocked_runs, nnd_elem, float, nnd_to_float)
+NND_GATHER(nnd_run_gather_1, int8_t, int8_t, )
+NND_GATHER(nnd_run_gather_4, float, float, )
+NND_GATHER(nnd_run_gather_8, int64_t, int64_t, )
+NND_GATHER(nnd_run_gather_blocked, nnd_elem, float, nnd_to_float)
 
 /* Keeps what is known of the places in an image in channel blocks; 0 with a message where they cannot be kept. */
 static int nnd_make_blocked_gather(struct nnd_maker *m, const struct nnd_gather_own *own, const struct nnd_shape *in,
@@ -368,7 +373,11 @@ static int nnd_make_gather(struct nnd_maker *m) {
   t->places = own->as_are;
   if (out->count != t->places.count || own->reach > in->count)
     return nnd_fail(m->message, "a table of places does not fit its tensors");
-  m->instance->run = t->places.num_runs ? nnd_run_gather_runs : nnd_run_gather;
+  const nnd_size each = nnd_element_bytes[in->element];
+  if (t->places.num_runs)
+    m->instance->run = each == 1 ? nnd_run_gather_runs_1 : each == 4 ? nnd_run_gather_runs_4 : nnd_run_gather_runs_8;
+  else
+    m->instance->run = each == 1 ? nnd_run_gather_1 : each == 4 ? nnd_run_gather_4 : nnd_run_gather_8;
   if (in->is_blocked && !nnd_make_blocked_gather(m, own, in, t)) return 0;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
@@ -384,22 +393,22 @@ struct nnd_rows_own {
 };
 
 struct nnd_rows_fields {
-  nnd_size count, rows, width;
+  nnd_size count, rows, width; /* in bytes */
+  int is_float;
 };
 
 static int nnd_open_rows(struct nnd_opener *o) {
   struct nnd_rows_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->table = nnd_read_tensor(o);
-  own->numbers = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
+  own->table = nnd_read_any_tensor(o);
+  own->numbers = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
   if (o->message->failed) return 0;
   const struct nnd_tensor *table = &o->model->tensors[own->table], *out = &o->model->tensors[own->out];
-  if (table->is_blocked || out->is_blocked || table->element != NND_FLOAT32 || out->element != NND_FLOAT32 ||
-      !table->rank)
-    return nnd_fail(o->message, "rows of a table that is not plain float32");
-  if (o->model->tensors[own->numbers].element == NND_FLOAT32)
-    return nnd_fail(o->message, "rows by numbers that are not whole");
+  if (table->is_blocked || out->is_blocked || table->element != out->element || !table->rank)
+    return nnd_fail(o->message, "rows of a table of another layout or type");
+  const int element = o->model->tensors[own->numbers].element;
+  if (element != NND_INT32 && element != NND_INT64) return nnd_fail(o->message, "rows by numbers that are not whole");
   return 1;
 }
 
@@ -411,11 +420,13 @@ static int nnd_open_rows(struct nnd_opener *o) {
     nnd_share(t->count, part, &first, &last);                                                                          \
     for (nnd_size i = first; i < last; i++) {                                                                          \
       const int64_t number = numbers[i], row = number < 0 ? number + t->rows : number;                                 \
-      float *to = (float *)at[0] + i * t->width;                                                                       \
+      char *to = (char *)at[0] + i * t->width;                                                                         \
       if (row >= 0 && row < t->rows)                                                                                   \
-        memcpy(to, (const float *)at[1] + row * t->width, (size_t)t->width * sizeof *to);                              \
+        memcpy(to, (const char *)at[1] + row * t->width, (size_t)t->width);                                            \
+      else if (t->is_float)                                                                                            \
+        for (nnd_size k = 0; k < t->width; k += 4) *(float *)(to + k) = __builtin_nanf("");                            \
       else                                                                                                             \
-        for (nnd_size k = 0; k < t->width; k++) to[k] = __builtin_nanf("");                                            \
+        memset(to, 0, (size_t)t->width);                                                                               \
     }                                                                                                                  \
   }
 NND_GATHER_ROWS(nnd_run_rows_int32, int32_t)
@@ -426,8 +437,9 @@ static int nnd_make_rows(struct nnd_maker *m) {
   const struct nnd_shape *table = nnd_shape_of(m, own->table), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_rows_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  *t = (struct nnd_rows_fields){numbers->count, table->sizes[0], table->count / table->sizes[0]};
-  const nnd_size out = nnd_shape_of(m, own->out)->count;
+  *t = (struct nnd_rows_fields){numbers->count, table->sizes[0], table->num_bytes / table->sizes[0],
+                                table->element == NND_FLOAT32};
+  const nnd_size out = nnd_shape_of(m, own->out)->num_bytes;
   if (out % t->count || out / t->count != t->width) return nnd_fail(m->message, "rows do not fit what is made of them");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->table);

@@ -102,8 +102,8 @@ struct nnd_view_fields {
 static int nnd_open_view(struct nnd_opener *o) {
   struct nnd_view_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
+  own->in = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
   own->offset = nnd_read_rule(o);
   own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
   for (int axis = 0; axis < own->rank; axis++) {
@@ -127,7 +127,8 @@ static void nnd_copy_short_rows(char *to, nnd_size to_step, const char *from, nn
     return;
   switch (num_bytes) {
     NND_ROWS_OF(4)
-    NND_ROWS_OF(8) NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32) default
+    NND_ROWS_OF(8)
+    NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32) default
         : for (nnd_size row = 0; row < rows; row++)
               memcpy(to + row * to_step, from + row * from_step, (size_t)num_bytes);
   }
@@ -169,10 +170,11 @@ static void nnd_run_view(const void *fields, void *const *at, struct nnd_part pa
     index[axis] = rest % t->sizes[axis];
     rest /= t->sizes[axis];
   }
-  if (t->element_bytes == 8)
-    NND_VIEW_ROWS(int64_t)
-  else
-    NND_VIEW_ROWS(float)
+  switch (t->element_bytes) {
+    case 1: NND_VIEW_ROWS(int8_t) break;
+    case 8: NND_VIEW_ROWS(int64_t) break;
+    default: NND_VIEW_ROWS(float)
+  }
 }
 
 static int nnd_make_view(struct nnd_maker *m) {
@@ -204,7 +206,7 @@ static int nnd_make_view(struct nnd_maker *m) {
   if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->rank) t->rank = 1, t->sizes[0] = 1;
   t->rows = count / t->sizes[0];
-  t->element_bytes = in->element == NND_INT64 ? 8 : 4;
+  t->element_bytes = nnd_element_bytes[in->element];
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
   m->instance->run = nnd_run_view;
@@ -231,10 +233,10 @@ static int nnd_open_join(struct nnd_opener *o) {
   own->out = nnd_seen_tensor(o);
   own->outer = nnd_read_rule(o);
   own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
-  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_tensor(o);
+  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_any_tensor(o);
   const nnd_size at = o->at;
   o->at = 0;
-  nnd_write_tensor(o);
+  nnd_write_any_tensor(o);
   o->at = at;
   for (int k = 0; k < own->count && !o->message->failed; k++) {
     const struct nnd_tensor *in = &o->model->tensors[own->ins[k]], *out = &o->model->tensors[own->out];

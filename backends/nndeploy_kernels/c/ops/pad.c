@@ -32,8 +32,8 @@ struct nnd_pad_fields {
 static int nnd_open_pad(struct nnd_opener *o) {
   struct nnd_pad_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
+  own->in = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
   own->offset = nnd_read_rule(o);
   own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
   for (int axis = 0; axis < own->rank; axis++) {
@@ -56,6 +56,7 @@ static int nnd_open_pad(struct nnd_opener *o) {
       __asm__ volatile("" : "+r"(i));                                                                                  \
     }                                                                                                                  \
   }
+NND_FEW_ZEROS(nnd_zeros_1, int8_t)
 NND_FEW_ZEROS(nnd_zeros_4, int32_t)
 NND_FEW_ZEROS(nnd_zeros_8, int64_t)
 
@@ -101,6 +102,7 @@ NND_FEW_ZEROS(nnd_zeros_8, int64_t)
       }                                                                                                                \
     }                                                                                                                  \
   }
+NND_PADDED_ROWS(nnd_run_pad_1, nnd_zeros_1, int8_t)
 NND_PADDED_ROWS(nnd_run_pad_4, nnd_zeros_4, int32_t)
 NND_PADDED_ROWS(nnd_run_pad_8, nnd_zeros_8, int64_t)
 
@@ -141,7 +143,8 @@ static int nnd_make_pad(struct nnd_maker *m) {
   t->rows = whole / t->axes[0].size;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
-  m->instance->run = in->element == NND_INT64 ? nnd_run_pad_8 : nnd_run_pad_4;
+  const nnd_size each = nnd_element_bytes[in->element];
+  m->instance->run = each == 1 ? nnd_run_pad_1 : each == 4 ? nnd_run_pad_4 : nnd_run_pad_8;
   return 1;
 }
 
