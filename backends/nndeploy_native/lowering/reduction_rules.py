@@ -1,19 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules along axes: softmax and reductions. Source: ONNX Softmax, LogSoftmax, ReduceMean, ReduceSum, ReduceMax."""
+"""Rules along axes: softmax and reductions.
+
+    ReduceMean over axes 0, 2, 3 of (N, C, H, W)  =>  over (H, W) of (N * C, H * W), then over N of (N, C)
+
+Source: ONNX Softmax, LogSoftmax, ReduceMean and the other reductions.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand
-from nndeploy.values.size import product
+from nndeploy.values.size import Dim, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.pooling import Pooling
 from nndeploy_native.steps.reduction import AlongAxis
-from nndeploy_native.tensors import Layout
+from nndeploy_native.tensors import Layout, Shape, Tensor
 
-REDUCTIONS = {"ReduceMean": "reduce_mean", "ReduceSum": "reduce_sum", "ReduceMax": "reduce_max"}
+REDUCTIONS = {
+    "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2", "ReduceLogSum": "reduce_log_sum",
+    "ReduceLogSumExp": "reduce_log_sum_exp", "ReduceMax": "reduce_max", "ReduceMean": "reduce_mean",
+    "ReduceMin": "reduce_min", "ReduceProd": "reduce_prod", "ReduceSum": "reduce_sum",
+    "ReduceSumSquare": "reduce_sum_square",
+}  # fmt: skip
+STAGES = {
+    "reduce_log_sum": ("reduce_sum", "reduce_sum", "reduce_log_sum"),
+    "reduce_sum_square": ("reduce_sum_square", "reduce_sum", "reduce_sum"),
+}
+"""What is done first, between and last of what is reduced run by run; of others it is the same."""
 POOLS = {"ReduceMean": "mean", "ReduceMax": "max"}
+FEW_RESULTS, MANY_VALUES, MOST_PARTS = 16, 1 << 14, 64
+"""A run of `MANY_VALUES` or more is reduced to up to `MOST_PARTS` numbers first, which threads share, where it gives
+`FEW_RESULTS` or fewer."""
 
 
 def softmax(node: ir.Node, context: Context) -> None:
@@ -29,11 +51,9 @@ def softmax(node: ir.Node, context: Context) -> None:
 
 
 def reduce(node: ir.Node, context: Context) -> None:
-    """Lowers a reduction over neighbouring axes; of a whole image in blocks, where it is there."""
+    """Lowers a reduction; of a whole image in blocks, where it is there."""
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     axes = _axes(node, context, len(shape))
-    if not axes or axes != tuple(range(axes[0], axes[-1] + 1)):
-        raise BuildRefusedError("a reduction over axes that are no neighbours")
     value = node.inputs[0]
     assert value is not None
     is_pool = len(shape) == len(out_shape) == 4 and axes == (2, 3) and node.op_type in POOLS
@@ -42,10 +62,52 @@ def reduce(node: ir.Node, context: Context) -> None:
         output, window = context.output(node.outputs[0], Layout.BLOCKED), Window((shape[2], shape[3]))
         context.emit(Pooling(output, x, window, (0, 0), POOLS[node.op_type]))
         return
-    plain, output = context.plain(value), context.output(node.outputs[0], Layout.PLAIN)
-    parts = (shape[: axes[0]], shape[axes[0] : axes[-1] + 1], shape[axes[-1] + 1 :])
-    outer, size, inner = (product(part) for part in parts)
-    context.emit(AlongAxis(output, plain, REDUCTIONS[node.op_type], outer, size, inner))
+    plain = context.plain(value)
+    _emit(context, REDUCTIONS[node.op_type], plain, context.output(node.outputs[0], Layout.PLAIN), axes)
+
+
+def _emit(context: Context, kind: str, x: Tensor, output: Tensor, axes: Sequence[int]) -> None:
+    """Emits a reduction for each run of neighbouring axes, the last run first."""
+    runs = _runs(x.shape, axes)
+    numbers = [number for number, run in enumerate(runs) if run.is_reduced][::-1]
+    first, between, last = STAGES.get(kind, (kind, kind, kind))
+    for stage, number in enumerate(numbers):
+        outer, inner = (product(size for size, _ in part) for part in (runs[:number], runs[number + 1 :]))
+        is_last = stage == len(numbers) - 1
+        target = output if is_last else context.temporary("reduced", (outer, inner), Layout.PLAIN)
+        name = kind if len(numbers) == 1 else last if is_last else between if stage else first
+        context.emit(AlongAxis(target, x, name, outer, runs[number].size, inner))
+        x, runs[number] = target, _Run(1, is_reduced=False)
+
+
+class _Run(NamedTuple):
+    """Neighbouring axes, all of which are reduced or none."""
+
+    size: Dim
+    is_reduced: bool
+
+
+def _runs(shape: Shape, axes: Sequence[int]) -> list[_Run]:
+    """Returns the runs of a shape; one is in two parts where few results are made of many values."""
+    marked = [(size, axis in axes) for axis, size in enumerate(shape)]
+    grouped = [(key, [size for size, _ in group]) for key, group in groupby(marked, lambda one: one[1])]
+    kept = product(size for key, sizes in grouped for size in sizes if not key)
+    is_shared = sum(key for key, _ in grouped) == 1 and isinstance(kept, int) and kept <= FEW_RESULTS
+    runs = [
+        _Run(size, key)
+        for key, sizes in grouped
+        for size in (_parts(sizes) if key and is_shared else (product(sizes),))
+    ]
+    return runs if any(run.is_reduced for run in runs) else [*runs, _Run(1, is_reduced=True)]
+
+
+def _parts(sizes: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Returns the sizes of two parts of a run that are reduced one after the other, of one where it is short."""
+    size = product(sizes)
+    if not isinstance(size, int):
+        return (product(sizes[:-1]), sizes[-1]) if len(sizes) > 1 else (size,)
+    parts = next((n for n in range(MOST_PARTS, 1, -1) if size % n == 0), 1)
+    return (parts, size // parts) if size >= MANY_VALUES else (size,)
 
 
 def _axes(node: ir.Node, context: Context, rank: int) -> tuple[int, ...]:
@@ -56,7 +118,5 @@ def _axes(node: ir.Node, context: Context, rank: int) -> tuple[int, ...]:
             raise BuildRefusedError("a reduction over axes that are not constant")
         given = tuple(int(axis) for axis in array.reshape(-1))
     if not given:
-        if int_attribute(node, "noop_with_empty_axes", 0):
-            raise BuildRefusedError("a reduction over no axes")
-        return tuple(range(rank))
+        return () if int_attribute(node, "noop_with_empty_axes", 0) else tuple(range(rank))
     return tuple(sorted(axis % rank for axis in given))

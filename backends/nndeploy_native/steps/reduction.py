@@ -9,7 +9,7 @@ from nndeploy_native.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class AlongAxis:
-    """`kind` is "softmax" or "log_softmax", which keep the shape, or "reduce_mean", "reduce_sum", "reduce_max"."""
+    """`kind` is an operator of the library that keeps the shape, as "softmax", or a reduction, as "reduce_mean"."""
 
     output: Tensor
     x: Tensor

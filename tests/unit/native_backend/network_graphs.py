@@ -23,6 +23,10 @@ ACTIVATIONS = (
     "Relu", "HardSwish", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSigmoid", "Softplus", "Abs", "Neg", "Erf", "Gelu",
     "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded", "Mish",
 )  # fmt: skip
+ALONG_AXES = (
+    "Softmax", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
 
 
 class Drawn:
@@ -339,21 +343,16 @@ class Drawn:
         return self.node("Transpose", [x], tuple(shape[axis] for axis in order), perm=order)
 
     def along(self, x: str) -> str:
-        """Returns a softmax or a reduction along axes."""
-        shape, kind = (
-            self.shapes[x],
-            self.random.choice(("Softmax", "LogSoftmax", "ReduceMean", "ReduceMax", "ReduceSum")),
-        )
-        axis = self.random.randrange(len(shape))
+        """Returns a softmax along an axis or a reduction over several, scaled where it adds up many numbers."""
+        shape, kind = self.shapes[x], self.random.choice(ALONG_AXES)
         if "Softmax" in kind:
-            return self.node(kind, [x], shape, axis=axis)
-        end = self.random.randint(axis + 1, len(shape))
-        out = tuple(1 if axis <= i < end else size for i, size in enumerate(shape))
-        made = self.node(kind, [x, self.whole(*range(axis, end))], out, keepdims=1)
-        if kind != "ReduceSum":
-            return made
-        count = self.constant(np.array(1 / math.prod(shape[axis:end]), np.float32))
-        return self.node("Mul", [made, count], out)
+            return self.node(kind, [x], shape, axis=self.random.randrange(len(shape)))
+        axes = self.random.sample(range(len(shape)), self.random.randint(1, len(shape)))
+        out = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+        made = self.node(kind, [x, self.whole(*axes)], out, keepdims=1)
+        count = math.prod(shape[axis] for axis in axes)
+        by = {"ReduceSum": 1 / count, "ReduceL1": 1 / count, "ReduceSumSquare": 1 / count, "ReduceL2": count**-0.5}
+        return self.node("Mul", [made, self.constant(np.array(by[kind], np.float32))], out) if kind in by else made
 
     def flat(self, x: str) -> str | None:
         """Returns a fully connected layer of a value as rows."""

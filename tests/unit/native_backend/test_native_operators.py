@@ -205,28 +205,6 @@ def test_rows_of_pixels(level: str) -> None:
     np.testing.assert_array_equal(found["z"], np.maximum.reduce([x[:, :, k : k + 11 : 2] for k in range(3)]))
 
 
-@each_float_level
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((37, 2), 1), ((3, 85), 1), ((2, 5, 19), 1), ((2, 40, 3), 1), ((7, 33), 0)]
-)
-def test_softmax_and_reductions_along_an_axis(level: str, shape: tuple[int, ...], axis: int) -> None:
-    sizes = ",".join(map(str, shape))
-    kept = ",".join("1" if one == axis else str(size) for one, size in enumerate(shape))
-    text = f"""g (float[{sizes}] x) => (float[{sizes}] s, float[{sizes}] l, float[{kept}] a, float[{kept}] m,
-        float[{kept}] t) <int64[1] axes = {{{axis}}}> {{ s = Softmax<axis={axis}>(x) l = LogSoftmax<axis={axis}>(x)
-        a = ReduceMean(x, axes) m = ReduceMax(x, axes) t = ReduceSum(x, axes) }}"""
-    x = 3 * reals(*shape)
-    found = run(built(model_of(text)), {"x": x}, level)
-    wide = x.astype(np.float64)
-    shares = np.exp(wide - wide.max(axis, keepdims=True))
-    shares /= shares.sum(axis, keepdims=True)
-    np.testing.assert_allclose(found["s"], shares, rtol=2e-6)
-    np.testing.assert_allclose(found["l"], np.log(shares), rtol=2e-6, atol=1e-6)
-    np.testing.assert_array_equal(found["m"], x.max(axis, keepdims=True))
-    np.testing.assert_allclose(found["a"], wide.mean(axis, keepdims=True), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found["t"], wide.sum(axis, keepdims=True), rtol=1e-5, atol=1e-5)
-
-
 @every_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "groups", "kernel", "stride", "width"),

@@ -73,20 +73,23 @@ NND_INLINE vf nnd_op_log(vf x) {
   return nnd_select(x == x, result, x);
 }
 
-/* exp, which beyond 87 on either side stays what it is there: neither infinite nor denormal. Reduced as above, minimax
- * polynomial of degree 6 (error 2^-28). */
-NND_INLINE vf nnd_exp_bounded(vf x) {
-  const vf c = nnd_at_most(nnd_splat(87.0f), nnd_at_least(nnd_splat(-87.0f), x));
-  const vf shifted = c * 1.44269504088896341f + 12582912.0f; /* 3 * 2^22: the low bits are the nearest whole number */
-  const vf n = shifted - 12582912.0f;
-  const vf r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+/* exp on [-ln2/2, ln2/2]: minimax polynomial of degree 6 (error 2^-28). */
+NND_INLINE vf nnd_exp_series(vf r) {
   vf p = nnd_splat(1.38367935e-3f);
   p = p * r + 8.37485707e-3f;
   p = p * r + 4.16682287e-2f;
   p = p * r + 0.166664197f;
   p = p * r + 0.499999921f;
   p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  return p * r + 1.0f;
+}
+
+/* exp, which beyond 87 on either side stays what it is there: neither infinite nor denormal. Reduced as above. */
+NND_INLINE vf nnd_exp_bounded(vf x) {
+  const vf c = nnd_at_most(nnd_splat(87.0f), nnd_at_least(nnd_splat(-87.0f), x));
+  const vf shifted = c * 1.44269504088896341f + 12582912.0f; /* 3 * 2^22: the low bits are the nearest whole number */
+  const vf n = shifted - 12582912.0f;
+  const vf p = nnd_exp_series((c - n * 0.693359375f) - n * -2.12194440e-4f);
   return p * (vf)(((vi)shifted + 127) << 23);
 }
 

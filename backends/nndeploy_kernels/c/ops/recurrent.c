@@ -15,7 +15,7 @@
  */
 #include <stdio.h>
 
-#include "kernels/along_axis.h"
+#include "kernels/lanes.h"
 #include "model/model.h"
 
 #define NND_GATES 4                                           /* input, output, forget, cell: the order of ONNX */
@@ -53,7 +53,7 @@ NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size
   for (int s = 0; s < split * sequences; s++) NND_UNROLL
   for (int g = 0; g < NND_GATES; g++)
     sums[s][g] =
-        s < sequences ? nnd_spread(d.gates + (s * row * NND_GATES + g * t->hidden) + at, 1, count) : nnd_splat(0.0f);
+        s < sequences ? nnd_load_some(d.gates + (s * row * NND_GATES + g * t->hidden) + at, count) : nnd_splat(0.0f);
   if (d.before) {
     nnd_size k = 0;
     NND_NO_UNROLL
@@ -82,7 +82,7 @@ NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size
   for (int s = 0; s < sequences; s++) {
     float *cells = d.cells + s * t->hidden + at;
     const struct nnd_quotient new = nnd_tanh_quotient(gates[s][3]);
-    const vf kept = nnd_spread(cells, 1, count) / (1.0f + nnd_exp_bounded(-gates[s][2]));
+    const vf kept = nnd_load_some(cells, count) / (1.0f + nnd_exp_bounded(-gates[s][2]));
     const vf cell = kept + new.over / (new.under * (1.0f + nnd_exp_bounded(-gates[s][0])));
     const struct nnd_quotient state = nnd_tanh_quotient(cell);
     nnd_store_some(cells, cell, count);
