@@ -8,14 +8,14 @@ from functools import singledispatch
 import numpy as np
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.values.size import Dim, product
+from nndeploy.values.size import Dim
 from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import Elementwise
 from nndeploy_native.steps.inverted_residual import InvertedResidual
-from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
     ChannelParts,
     Convert,
@@ -24,6 +24,7 @@ from nndeploy_native.steps.movement import (
     JoinPlain,
     PaddedCopy,
     StridedCopy,
+    View,
     strides_of,
 )
 from nndeploy_native.steps.pooling import Pooling
@@ -177,31 +178,32 @@ def _(step: AlongAxis, w: PlanWriter) -> None:
 
 
 @write_step.register
-def _(step: FullyConnected, w: PlanWriter) -> None:
-    weights, end = np.asarray(step.weights, np.float32), step.epilogue
-    is_transposed = weights.T.flags.c_contiguous and not weights.flags.c_contiguous
-    words = [
-        w.tensor(step.x),
-        w.weight(weights.T if is_transposed else weights),
-        int(is_transposed),
+def _(step: Product, w: PlanWriter) -> None:
+    a, b, end, out = step.a, step.b_view, step.epilogue, step.out_strides
+    (*batch, rows, columns), inner = step.sizes, a.sizes[-1]
+    words = [w.tensor(a.base)]
+    if isinstance(step.b, View):
+        words.append(w.tensor(step.b.base))
+        of_b: Shape = (b.offset, *b.strides[-2:])
+    else:
+        weights, turned = np.asarray(step.b, np.float32), np.asarray(step.b, np.float32).swapaxes(-1, -2)
+        is_transposed = turned.flags.c_contiguous and not weights.flags.c_contiguous
+        words += [w.weight(turned if is_transposed else weights), int(is_transposed)]
+        of_b = ()
+    words += [
         w.weight(None if step.bias is None else np.ascontiguousarray(step.bias, np.float32).reshape(-1)),
         _end(end, w),
         w.weight(None if end.channel is None else np.ascontiguousarray(end.channel, np.float32).reshape(-1)),
         w.tensor(end.residual),
-        w.tensor(step.output),
     ]
-    w.step("fully_connected", f"fully connected {weights.shape[0]}->{weights.shape[1]}", words)
-
-
-@write_step.register
-def _(step: Product, w: PlanWriter) -> None:
-    (rows, columns), inner = step.output.shape[-2:], step.a.shape[-1]
-    batch = step.output.shape[:-2]
-    by_a, by_b = (_batch_steps(one.shape, len(batch)) for one in (step.a, step.b))
-    words = [w.tensor(step.a), w.tensor(step.b), *map(w.size, (rows, inner, columns))]
-    words += [*map(w.size, (0, inner, 1)), *map(w.size, (0, columns, 1)), len(batch)]
-    words += [w.size(one) for axis in zip(batch, by_a, by_b, strict=True) for one in axis]
-    w.step("product", f"product {rows}x{inner}x{columns}", [*words, w.tensor(step.output)])
+    numbers = (rows, inner, columns, b.sizes[-2], a.offset, *a.strides[-2:], *of_b, out[-2])
+    words += [*map(w.size, numbers), len(batch)]
+    words += [w.size(one) for axis in zip(batch, a.strides, b.strides, out, strict=False) for one in axis]
+    words.append(w.tensor(step.output))
+    if of_b:
+        w.step("product", f"product {rows}x{inner}x{columns}", words)
+    else:
+        w.step("fully_connected", f"fully connected {inner}->{columns}", words)
 
 
 @write_step.register
@@ -216,17 +218,6 @@ def _(step: Lstm, w: PlanWriter) -> None:
         w.tensor(step.output),
     ]
     w.step("lstm", f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
-
-
-def _batch_steps(shape: Shape, num_axes: int) -> list[Dim]:
-    """Returns by how many elements each batch axis of a product goes on in an operand, 0 where it is broadcast."""
-    steps: list[Dim] = [0] * num_axes
-    step = product(shape[-2:])
-    for axis in range(1, len(shape) - 1):
-        size = shape[-2 - axis]
-        steps[-axis] = 0 if size == 1 else step
-        step = step * size
-    return steps
 
 
 def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> None:

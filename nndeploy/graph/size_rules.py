@@ -152,9 +152,10 @@ def _global_pool(node: ir.Node, known: KnownSizes) -> None:
 
 def _matmul(node: ir.Node, known: KnownSizes) -> None:
     left, right = known.shape(operand(node, 0)), known.shape(operand(node, 1))
-    if left is None or right is None or len(left) < 2 or len(right) < 2:
+    if not left or not right:
         return
-    known.learn_shape(node.outputs[0], (*broadcast_shape([left[:-2], right[:-2]]), left[-2], right[-1]))
+    columns = right[-1:] if len(right) > 1 else ()  # a vector has neither rows nor columns
+    known.learn_shape(node.outputs[0], (*broadcast_shape([left[:-2], right[:-2]]), *left[-2:-1], *columns))
 
 
 def _gemm(node: ir.Node, known: KnownSizes) -> None:
@@ -376,10 +377,14 @@ def _reduce(node: ir.Node, known: KnownSizes) -> None:
 
 def _recurrent(node: ir.Node, known: KnownSizes) -> None:
     shape, hidden = known.shape(operand(node, 0)), int_attribute(node, "hidden_size", 0)
-    if shape is None or len(shape) != 3 or not hidden or int_attribute(node, "layout", 0):
+    if shape is None or len(shape) != 3 or not hidden:
         return
     directions = 2 if text_attribute(node, "direction", "forward") == "bidirectional" else 1
-    whole, state = (shape[0], directions, shape[1], hidden), (directions, shape[1], hidden)
+    if int_attribute(node, "layout", 0):  # batch first
+        whole: Shape = (shape[0], shape[1], directions, hidden)
+        state: Shape = (shape[0], directions, hidden)
+    else:
+        whole, state = (shape[0], directions, shape[1], hidden), (directions, shape[1], hidden)
     for output, sizes in zip(node.outputs, (whole, state, state), strict=False):
         known.learn_shape(output, sizes)
 

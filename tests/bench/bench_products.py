@@ -29,7 +29,8 @@ import onnx
 import onnx.parser
 import onnxruntime
 from native_engines import machine_line
-from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 
@@ -113,9 +114,8 @@ def _cases(
         fed = [x] if kind == "connected" else [x, _aligned(weights)]
         tensors = [Tensor(name, one.shape) for name, one in zip(("x", "w"), fed, strict=False)]
         y = Tensor("y", ours.shape)
-        step: NativeStep = (
-            Product(y, *tensors, True) if kind == "matmul" else FullyConnected(y, *tensors, weights, bias)
-        )
+        views = [View.of(one) for one in tensors]
+        step: NativeStep = Product(y, *views) if kind == "matmul" else Product(y, *views, weights, bias)
         binding = session.io_binding()
         for name, value in zip(("x", "w"), fed, strict=False):
             binding.bind_cpu_input(name, value)

@@ -13,6 +13,7 @@ from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.layout import fuse_layout
 from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.fusion.stem import fuse_stem
+from nndeploy_native.fusion.turned_product import fuse_turned_product
 from nndeploy_native.steps.step import NativeStep
 
 
@@ -20,6 +21,7 @@ def fused(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
+    steps = fuse_turned_product(steps, kept)
     steps = fuse_channel_parts(steps, kept)
     steps = fuse_separable(steps, kept)
     steps = fuse_inverted_residual(steps, kept)

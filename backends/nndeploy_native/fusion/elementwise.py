@@ -3,6 +3,7 @@
 
     elementwise(elementwise(a), b)      =>  elementwise(a, b)                 one pass over memory
     elementwise(convolution(x), r, s)   =>  convolution(x) with an epilogue   r: a residual, s: a number a channel
+    elementwise(product(a, b), r, s)    =>  product(a, b) with an epilogue    s: a number a column; added, it is a bias
 
 So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...) ends in an epilogue. The maker must be
 read by that one step only and give its whole operand. The joined step stands where the second stood, so all its
@@ -10,19 +11,22 @@ inputs are there.
 """
 
 from collections.abc import Set
+from dataclasses import replace
 from typing import TypeAlias
 
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
+from nndeploy.values.size import product
 from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, substituted
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
-from nndeploy_native.steps.matmul import FullyConnected
+from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Tensor
 
-Heavy: TypeAlias = Convolution | FullyConnected
+Heavy: TypeAlias = Convolution | Product
 
 RESIDUAL, CHANNEL = operand(1), operand(2)
+_ADDED: tuple[Expression, ...] = (("add", operand(0), CHANNEL), ("add", CHANNEL, operand(0)))
 
 
 def fuse_elementwise(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
@@ -44,7 +48,7 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
         return None
     if isinstance(maker, Elementwise):
         return _joined_elementwise(maker, step, number)
-    if isinstance(maker, Convolution | FullyConnected):
+    if isinstance(maker, Convolution | Product):
         return _joined_epilogue(maker, step, number)
     return None
 
@@ -86,6 +90,8 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep
     expression = substituted(step.expression, values)
     if size_of(expression) > MAX_SIZE:
         return None
+    if isinstance(maker, Product) and maker.bias is None and expression in _ADDED:
+        return replace(maker, bias=channel, output=step.output)
     return maker.with_epilogue(Epilogue(expression, residual, channel), step.output)
 
 
@@ -96,4 +102,7 @@ def _is_residual(one: Operand, output: Tensor, maker: Heavy) -> bool:
 
 
 def _is_one_a_channel(one: Operand, maker: Heavy) -> bool:
-    return isinstance(maker, Convolution) and one.shape == (1, maker.output.shape[1], 1, 1)
+    shape = maker.output.shape
+    if isinstance(maker, Product):
+        return one.shape[-1:] == shape[-1:] == maker.sizes[-1:] and product(one.shape) == one.shape[-1]
+    return one.shape == (1, shape[1], 1, 1)

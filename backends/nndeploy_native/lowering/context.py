@@ -21,7 +21,7 @@ from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.plan import MAX_RANK
-from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View
+from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View, even_strides
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
@@ -209,9 +209,17 @@ class Context:
         self._tensors[value.name or ""] = {Layout.BLOCKED: tensor}
 
     def view(self, value: ir.Value | None) -> View:
-        """Returns the value as a strided view of a plain tensor: for shapes that are not fixed."""
+        """Returns the value as a strided view of a plain tensor, without a copy where it was only moved there."""
         name = (value.name if value is not None else "") or ""
-        return self._views[name] if name in self._views else View.of(self.plain(value))
+        if name in self._views:
+            return self._views[name]
+        moved = self._moved.get(name)
+        if moved is not None and not moved.base.is_blocked and not self._tensors.get(name) and moved.places.min() >= 0:
+            strides = even_strides(moved.places)
+            if strides is not None:
+                first = int(moved.places[(0,) * moved.places.ndim])
+                return View(moved.base, first, tuple(moved.places.shape), strides)
+        return View.of(self.plain(value))
 
     def define_view(self, value: ir.Value, view: View) -> None:
         """Says that `value` is a view; nothing is copied before somebody asks.

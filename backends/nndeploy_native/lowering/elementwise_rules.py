@@ -209,9 +209,10 @@ def _array(one: ir.Value | Operand, context: Context) -> Array | None:
 
 
 def _plain_operand(one: ir.Value | Operand, context: Context, rank: int) -> Operand:
+    if isinstance(one, Operand):
+        return replace(one, shape=_full(one.shape, rank))
     array = _array(one, context)
-    tensor = context.plain(one) if array is None and isinstance(one, ir.Value) else None
-    return Operand(_full(_shape_of(one, context), rank), tensor, array)
+    return Operand(_full(context.shape_of(one), rank), context.plain(one) if array is None else None, array)
 
 
 def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:

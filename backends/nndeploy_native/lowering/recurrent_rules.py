@@ -13,7 +13,7 @@ from nndeploy.backend_kit.kernels.lstm import lstm_form
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import operand
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.matmul import FullyConnected
+from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor
@@ -34,7 +34,7 @@ def lstm(node: ir.Node, context: Context) -> None:
     first_h, first_c = (_first_state(node, context, index, state) for index in (5, 6))
     gates = context.temporary("gates", (steps, batch, directions * 4 * hidden), Layout.PLAIN)
     x, bias = context.plain(node.inputs[0]), _bias(node, context, (directions, 4 * hidden))
-    context.emit(FullyConnected(gates, x, weights.reshape(-1, weights.shape[2]).T, bias))
+    context.emit(Product(gates, View.of(x), weights.reshape(-1, weights.shape[2]).T, bias))
     keeps_last = any(output.name for output in node.outputs[1:])
     states = context.temporary("states", (steps + 2 * keeps_last, batch, directions, hidden), Layout.PLAIN)
     context.emit(Lstm(states, gates, recurrent, first_h, first_c, form.is_reverse))

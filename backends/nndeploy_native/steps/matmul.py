@@ -3,40 +3,50 @@
 
 from dataclasses import dataclass, field, replace
 
+from nndeploy_native.steps.movement import View, contiguous
 from nndeploy_native.steps.step import PLAIN, Epilogue
-from nndeploy_native.tensors import Array, Tensor
+from nndeploy_native.tensors import Array, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FullyConnected:
-    """output (rows, outputs) = epilogue(x (rows, inputs) by weights (inputs, outputs) + bias)."""
+class Product:
+    """output (..., rows, columns) = epilogue(a (..., rows, inner) by b (..., inner, columns) + bias (columns)).
+
+    `b` is a view of as many axes as `a`, of the same batch, or constant weights whose batch is broadcast. Columns lie
+    side by side in the output; `strides`, where there are any, are those of its other axes, which may stand in any
+    order and fill it.
+    """
 
     output: Tensor
-    x: Tensor
-    weights: Array
-    bias: Array | None
+    a: View
+    b: View | Array
+    bias: Array | None = None
     epilogue: Epilogue = field(default=PLAIN)
+    strides: Shape | None = None
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
-        return (self.x, *self.epilogue.inputs)
+        b = (self.b.base,) if isinstance(self.b, View) else ()
+        return (self.a.base, *b, *self.epilogue.inputs)
 
-    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "FullyConnected":
+    @property
+    def b_view(self) -> View:
+        """The second operand as a view with the batch of the first."""
+        b = self.b if isinstance(self.b, View) else View.of(Tensor("", self.b.shape))
+        return b.expanded((*self.a.sizes[:-2], *b.sizes[-2:]))
+
+    @property
+    def sizes(self) -> Shape:
+        """The axes of the product: (..., rows, columns)."""
+        columns = self.b.sizes[-1] if isinstance(self.b, View) else self.b.shape[-1]
+        return (*self.a.sizes[:-1], columns)
+
+    @property
+    def out_strides(self) -> Shape:
+        """By how many elements each axis goes on in the output."""
+        return contiguous(self.sizes) if self.strides is None else self.strides
+
+    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Product":
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """output (..., rows, columns) of a (..., rows, inner) and b (..., inner, columns); batches equal, or b has none."""
-
-    output: Tensor
-    a: Tensor
-    b: Tensor
-    b_is_shared: bool
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the step reads."""
-        return (self.a, self.b)

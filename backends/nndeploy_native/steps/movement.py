@@ -195,16 +195,20 @@ def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | 
     if len(sizes) > MAX_RANK:
         return None
     grid = places.reshape(sizes or [1])
-    origin = (0,) * grid.ndim
-    strides = [int(_line(grid, axis)[1] - grid[origin]) for axis in range(len(sizes))]
-    made = np.full((), int(grid[origin]), np.int64)
+    strides = even_strides(grid)
+    return None if strides is None else (int(grid[(0,) * grid.ndim]), tuple(sizes), strides[: len(sizes)])
+
+
+def even_strides(places: Array) -> tuple[int, ...] | None:
+    """Returns by how much places grow along each axis, 0 along one of one place; None where they do not grow evenly."""
+    origin = (0,) * places.ndim
+    strides = tuple(int(_line(places, axis)[:2][-1] - places[origin]) for axis in range(places.ndim))
+    made = np.full((), int(places[origin]), np.int64)
     for axis, step in enumerate(strides):
-        shape = [1] * grid.ndim
-        shape[axis] = sizes[axis]
-        made = made + np.arange(sizes[axis]).reshape(shape) * step
-    if not np.array_equal(np.broadcast_to(made, grid.shape), grid):
-        return None
-    return int(grid[origin]), tuple(sizes), tuple(strides)
+        shape = [1] * places.ndim
+        shape[axis] = places.shape[axis]
+        made = made + np.arange(places.shape[axis]).reshape(shape) * step
+    return strides if np.array_equal(np.broadcast_to(made, places.shape), places) else None
 
 
 def _line(grid: Array, axis: int) -> Array:

@@ -8,7 +8,8 @@ import pytest
 from kernel_library import RefusedError, assert_close, every_level, plan_of, run_plan
 from nndeploy_native.expressions import operand
 from nndeploy_native.plan_writer import PlanWriter
-from nndeploy_native.steps.matmul import FullyConnected, Product
+from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.steps.step import PLAIN, Epilogue, NativeStep
 from nndeploy_native.tensors import Array, Tensor
@@ -26,6 +27,10 @@ def _random(rng: np.random.Generator, *shape: int) -> Array:
     return rng.standard_normal(shape).astype(np.float32)
 
 
+def _whole(name: str, shape: tuple[int, ...]) -> View:
+    return View.of(Tensor(name, shape))
+
+
 def _run(level: str, step: NativeStep, arrays: dict[str, Array], *, threads: int = 1) -> Array:
     inputs = [Tensor(name, array.shape) for name, array in arrays.items()]
     shape = tuple(int(size) for size in step.output.shape if isinstance(size, int))
@@ -40,7 +45,7 @@ def test_fully_connected(level: str, threads: int) -> None:
     for number, (rows, inner, columns) in enumerate(SHAPES):
         x, weights, bias = _random(rng, rows, inner), _random(rng, inner, columns), _random(rng, columns)
         given = weights if number % 2 else np.ascontiguousarray(weights.T).T
-        step = FullyConnected(Tensor("y", (rows, columns)), Tensor("x", x.shape), given, bias if number % 3 else None)
+        step = Product(Tensor("y", (rows, columns)), _whole("x", x.shape), given, bias if number % 3 else None)
         found = _run(level, step, {"x": x}, threads=threads)
         assert_close(found, x.astype(np.float64) @ weights + (bias if number % 3 else 0), level)
 
@@ -65,54 +70,115 @@ def test_ends_of_fully_connected(level: str) -> None:
             (Epilogue(("mul", sums, operand(2)), None, numbers), whole * numbers),
         )
         for end, wanted in ends:
-            step = FullyConnected(Tensor("y", residual.shape), Tensor("x", x.shape), weights, bias, end)
+            step = Product(Tensor("y", residual.shape), _whole("x", x.shape), weights, bias, end)
             arrays = {"x": x} if end.residual is None else {"x": x, "r": residual}
             assert_close(_run(level, step, arrays), wanted, level)
+
+
+BATCHES = (((), ()), ((3,), ()), ((2, 3), (2, 3)), ((2, 1), (3,)), ((1,), (2,)))
+"""Batches that both have, that one of them has, and that are broadcast on both sides."""
+
+
+def _batched(name: str, array: Array, batch: tuple[int, ...]) -> View:
+    return _whole(name, array.shape).expanded((*batch, *array.shape[-2:]))
 
 
 @every_level
 @pytest.mark.parametrize("threads", [1, 2])
 def test_product(level: str, threads: int) -> None:
-    """Batches that both have, that one of them has, and that are broadcast on both sides."""
     rng = np.random.default_rng(3)
     for rows, inner, columns in SHAPES:
-        for of_a, of_b in (((), ()), ((3,), ()), ((2, 3), (2, 3)), ((2, 1), (3,)), ((1,), (2,))):
+        for of_a, of_b in BATCHES:
             if rows * inner * columns > 1 << 20 and len(of_a) > 1:
                 continue
             a, b = _random(rng, *of_a, rows, inner), _random(rng, *of_b, inner, columns)
             wanted = a.astype(np.float64) @ b
-            step = Product(Tensor("y", wanted.shape), Tensor("a", a.shape), Tensor("b", b.shape), not of_b)
+            views = (_batched("a", a, wanted.shape[:-2]), _batched("b", b, wanted.shape[:-2]))
+            step = Product(Tensor("y", wanted.shape), *views)
             assert_close(_run(level, step, {"a": a, "b": b}, threads=threads), wanted, level)
 
 
-def _strided(level: str, a: Array, b: Array, out: Sequence[int], numbers: Sequence[int], axes: Sequence[int]) -> Array:
-    """Returns a product by the words of its step: rows to steps, then the batch axes."""
-    inputs, y = [Tensor("a", a.shape), Tensor("b", b.shape)], Tensor("y", tuple(out))
-    writer = PlanWriter({}, ["a", "b"], ["y"], {})
-    words = [*(writer.tensor(one) for one in inputs), *(writer.size(one) for one in numbers), len(axes) // 3]
-    writer.step("product", "product", [*words, *(writer.size(one) for one in axes), writer.tensor(y)])
-    plan = writer.finished(inputs, [y]), bytes(writer.weights)
-    return run_plan(level, plan, [a, b], [tuple(out)])[0]
+@every_level
+def test_product_by_a_batch_of_weights(level: str) -> None:
+    """Weights of more than two axes, as they are and stored turned, by operands with and without a batch."""
+    rng = np.random.default_rng(7)
+    for number, (rows, inner, columns) in enumerate(SHAPES[:14]):
+        for of_a, of_b in (((3,), (3,)), ((), (2,)), ((2, 1), (3,)), ((2, 3), (1,))):
+            a, weights = _random(rng, *of_a, rows, inner), _random(rng, *of_b, inner, columns)
+            given = weights if number % 2 else np.ascontiguousarray(weights.swapaxes(-1, -2)).swapaxes(-1, -2)
+            wanted = a.astype(np.float64) @ weights
+            step = Product(Tensor("y", wanted.shape), _batched("a", a, wanted.shape[:-2]), given)
+            assert_close(_run(level, step, {"a": a}, threads=1 + number % 2), wanted, level)
 
 
 @every_level
 def test_product_of_strides(level: str) -> None:
     """Operands that are turned, or lie inside of others: heads of one projection, without a copy."""
     rng = np.random.default_rng(4)
-    for rows, inner, columns in SHAPES:
+    for number, (rows, inner, columns) in enumerate(SHAPES):
         a, b = _random(rng, inner, rows), _random(rng, columns, inner)
-        found = _strided(level, a, b, (rows, columns), (rows, inner, columns, 0, 1, rows, 0, 1, inner), ())
-        assert_close(found, a.T.astype(np.float64) @ b.T, level)
-        plain = np.ascontiguousarray(a.T)
-        found = _strided(level, plain, b, (rows, columns), (rows, inner, columns, 0, inner, 1, 0, 1, inner), ())
-        assert_close(found, plain.astype(np.float64) @ b.T, level)
-    heads, length, each = 3, 37, 21
-    both = _random(rng, length, 2, heads, each)  # queries and keys of all heads
-    row = 2 * heads * each
-    numbers = (length, each, length, 0, row, 1, heads * each, 1, row)
-    found = _strided(level, both, both, (heads, length, length), numbers, (heads, each, each))
-    queries, keys = both.astype(np.float64).transpose(1, 2, 0, 3)
-    assert_close(found, queries @ keys.transpose(0, 2, 1), level)
+        plain, y = np.ascontiguousarray(a.T), Tensor("y", (rows, columns))
+        turned, other = (_whole(name, one.shape).transposed((1, 0)) for name, one in (("a", a), ("b", b)))
+        assert_close(_run(level, Product(y, turned, other), {"a": a, "b": b}), a.T.astype(np.float64) @ b.T, level)
+        weights = b.T if number % 2 else np.ascontiguousarray(b.T)
+        assert_close(_run(level, Product(y, turned, weights), {"a": a}), a.T.astype(np.float64) @ b.T, level)
+        step = Product(y, _whole("a", plain.shape), other)
+        assert_close(_run(level, step, {"a": plain, "b": b}), plain.astype(np.float64) @ b.T, level)
+    for heads, length, each in ((3, 37, 21), (2, 1, 40), (5, 4, 16)):
+        both = _random(rng, length, 2, heads, each)  # queries and keys of all heads
+        parts = [_whole("a", both.shape).taken(1, part, 1, 1) for part in range(2)]
+        queries, keys = (View(one.base, one.offset, one.sizes[:1] + one.sizes[2:], one.strides[:1] + one.strides[2:])
+                         for one in parts)  # fmt: skip
+        step = Product(Tensor("y", (heads, length, length)), queries.transposed((1, 0, 2)), keys.transposed((1, 2, 0)))
+        wide = both.astype(np.float64).transpose(1, 2, 0, 3)
+        assert_close(_run(level, step, {"a": both}), wide[0] @ wide[1].transpose(0, 2, 1), level)
+
+
+@every_level
+def test_product_that_is_stored_in_another_order(level: str) -> None:
+    """Heads side by side in a row, as the layer behind attention reads them; batches behind the rows."""
+    rng = np.random.default_rng(8)
+    for rows, inner, columns in SHAPES[:14]:
+        a, b, bias = _random(rng, 2, 3, rows, inner), _random(rng, 2, 3, inner, columns), _random(rng, columns)
+        strides = (3 * rows * columns, columns, 3 * columns, 1)
+        step = Product(Tensor("y", (2, rows, 3, columns)), _whole("a", a.shape), _whole("b", b.shape), bias,
+                       Epilogue(("relu", operand(0))), strides)  # fmt: skip
+        wanted = np.maximum(a.astype(np.float64) @ b + bias, 0).transpose(0, 2, 1, 3)
+        assert_close(_run(level, step, {"a": a, "b": b}, threads=2), wanted, level)
+        step = Product(Tensor("y", (rows, 2, 3, columns)), _whole("a", a.shape), b[0, 0], None, PLAIN,
+                       (3 * columns, columns, 6 * columns, 1))  # fmt: skip
+        wanted = (a.astype(np.float64) @ b[0, 0]).transpose(2, 0, 1, 3)
+        assert_close(_run(level, step, {"a": a}, threads=2), wanted, level)
+
+
+@every_level
+def test_ends_of_products(level: str) -> None:
+    """The ends of products of two values, in place, by dots and streamed, and a bias."""
+    rng, sums, added = np.random.default_rng(9), operand(0), operand(1)
+    for rows, inner, columns in SHAPES[:12]:
+        for is_turned in (False, True):
+            a, b = _random(rng, 2, rows, inner), _random(rng, 2, *((columns, inner) if is_turned else (inner, columns)))
+            bias, numbers, residual = _random(rng, columns), _random(rng, columns), _random(rng, 2, rows, columns)
+            whole = a.astype(np.float64) @ (b.transpose(0, 2, 1) if is_turned else b) + bias
+            other = Tensor("r", residual.shape)
+            line = ("max", ("sub", ("mul", sums, ("const", 0.125)), ("const", 0.5)), ("const", -1.0))
+            ends = (
+                (Epilogue(line), np.maximum(whole * 0.125 - 0.5, -1)),
+                (Epilogue(("add", sums, added), other), whole + residual),
+                (Epilogue(("hardswish", ("add", sums, added)), other), _hardswish(whole + residual)),
+                (Epilogue(("mul", ("tanh", ("add", sums, operand(2))), added), other, numbers),
+                 np.tanh(whole + numbers) * residual),
+            )  # fmt: skip
+            for end, wanted in ends:
+                view = _whole("b", b.shape).transposed((0, 2, 1)) if is_turned else _whole("b", b.shape)
+                step = Product(Tensor("y", residual.shape), _whole("a", a.shape), view, bias, end)
+                arrays = {"a": a, "b": b} if end.residual is None else {"a": a, "b": b, "r": residual}
+                assert_close(_run(level, step, arrays), wanted, level)
+
+
+def _hardswish(x: Array) -> Array:
+    result: Array = x * np.clip(x / 6 + 0.5, 0, 1)
+    return result
 
 
 @every_level
@@ -155,7 +221,7 @@ def test_sizes_that_depend_on_inputs(level: str) -> None:
     rng, m = np.random.default_rng(6), symbol("m")
     weights = _random(rng, 50, 37)
     x, y = Tensor("x", (m, 50)), Tensor("y", (m, 37))
-    plan = plan_of([FullyConnected(y, x, weights, None, PLAIN)], [x], [y])
+    plan = plan_of([Product(y, View.of(x), weights)], [x], [y])
     for rows in (1, 6, 15, 100):
         a = _random(rng, rows, 50)
         found = run_plan(level, plan, [a], [(rows, 37)], symbols=[rows])[0]
@@ -166,22 +232,41 @@ def test_sizes_that_depend_on_inputs(level: str) -> None:
 @pytest.mark.parametrize(
     ("numbers", "axes"),
     [
-        ((3, 4, 5, 1, 4, 1, 0, 5, 1), ()),  # a ends before its last row
-        ((3, 4, 5, 0, 4, 1, 1, 5, 1), ()),  # and b
-        ((3, 4, 5, -1, 4, 1, 0, 5, 1), ()),
-        ((3, 4, 5, 0, 4, 1, 0, 5, -1), ()),
-        ((3, 4, 5, 0, 4, 0, 0, 5, 1), ()),  # sums over one element
-        ((3, 4, 5, 0, 1 << 39, 1, 0, 5, 1), ()),
-        ((3, 5, 5, 0, 4, 1, 0, 5, 1), ()),
-        ((5, 4, 3, 0, 1, 1, 0, 1, 1), (2, 0, 0)),  # twice as many elements as the output holds
-        ((3, 4, 0, 0, 4, 1, 0, 5, 1), ()),
-        ((3, 4, 5, 0, 4, 1, 0, 5, 1), (0, 0, 0)),
+        ((3, 4, 5, 4, 1, 4, 1, 0, 5, 1, 5), ()),  # a ends before its last row
+        ((3, 4, 5, 4, 0, 4, 1, 1, 5, 1, 5), ()),  # and b
+        ((3, 4, 5, 4, -1, 4, 1, 0, 5, 1, 5), ()),
+        ((3, 4, 5, 4, 0, 4, 1, 0, 5, -1, 5), ()),
+        ((3, 4, 5, 4, 0, 4, 0, 0, 5, 1, 5), ()),  # sums over one element
+        ((3, 4, 5, 4, 0, 1 << 39, 1, 0, 5, 1, 5), ()),
+        ((3, 5, 5, 5, 0, 4, 1, 0, 5, 1, 5), ()),
+        ((3, 3, 5, 4, 0, 4, 1, 0, 5, 1, 5), ()),  # sums of other lengths
+        ((3, 4, 5, 4, 0, 4, 1, 0, 5, 1, 4), ()),  # rows of the output that overlap
+        ((3, 4, 5, 4, 0, 4, 1, 0, 5, 1, 6), ()),  # or lie apart
+        ((5, 4, 3, 4, 0, 1, 1, 0, 1, 1, 3), (2, 0, 0, 15)),  # twice as many elements as the output holds
+        ((3, 4, 0, 4, 0, 4, 1, 0, 5, 1, 5), ()),
+        ((3, 4, 5, 4, 0, 4, 1, 0, 5, 1, 5), (0, 0, 0, 0)),
+        ((1, 4, 5, 4, 0, 4, 1, 0, 5, 1, 5), (3, 4, 0, 0)),  # all rows in one place
+        ((1, 4, 5, 4, 0, 4, 1, 0, 5, 1, 5), (3, 5, 0, 5)),  # the last row begins behind a
     ],
 )
 def test_matrices_that_do_not_fit_are_refused(level: str, numbers: tuple[int, ...], axes: tuple[int, ...]) -> None:
     """No step reaches beyond its operand, whatever a plan says."""
-    with pytest.raises(RefusedError):
-        _strided(level, np.zeros((3, 4), np.float32), np.zeros((4, 5), np.float32), (3, 5), numbers, axes)
+    inputs, y = [Tensor("a", (3, 4)), Tensor("b", (4, 5))], Tensor("y", (3, 5))
+    arrays = [np.zeros((3, 4), np.float32), np.zeros((4, 5), np.float32)]
+    with pytest.raises(RefusedError, match="product"):
+        run_plan(level, _plan_of_words(inputs, y, numbers, axes), arrays, [(3, 5)])
+    rules = (3, 4, 5, 4, 0, 4, 1, 0, 5, 1, 5)
+    run_plan(level, _plan_of_words(inputs, y, rules, ()), arrays, [(3, 5)])  # fits
+
+
+def _plan_of_words(
+    inputs: Sequence[Tensor], y: Tensor, numbers: Sequence[int], axes: Sequence[int]
+) -> tuple[bytes, bytes]:
+    """Returns a product by the numbers of its step: rows to the step of the output's rows, then the batch axes."""
+    writer = PlanWriter({}, ["a", "b"], ["y"], {})
+    words = [*(writer.tensor(one) for one in inputs), -1, -1, -1, -1, *map(writer.size, numbers), len(axes) // 4]
+    writer.step("product", "product", [*words, *map(writer.size, axes), writer.tensor(y)])
+    return writer.finished(list(inputs), [y]), bytes(writer.weights)
 
 
 @every_level
@@ -191,11 +276,11 @@ def test_weights_that_do_not_fit_are_refused(level: str) -> None:
     short = Epilogue(("add", operand(0), operand(1)), Tensor("r", (3, 4)))
     y = Tensor("y", (3, 5))
     with pytest.raises(RefusedError):
-        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights.T.reshape(2, 10), None), {"x": x})
+        _run(level, Product(y, _whole("x", (3, 4)), weights.T.reshape(2, 10), None), {"x": x})
     with pytest.raises(RefusedError):
-        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights, None, short), {"x": x, "r": x})
+        _run(level, Product(y, _whole("x", (3, 4)), weights, None, short), {"x": x, "r": x})
     with pytest.raises(RefusedError):
-        _run(level, FullyConnected(y, Tensor("x", (3, 4)), weights, np.zeros(4, np.float32)), {"x": x})
+        _run(level, Product(y, _whole("x", (3, 4)), weights, np.zeros(4, np.float32)), {"x": x})
     recurrent, gates = np.zeros((1, 16, 4), np.float32), np.zeros((2, 3, 1, 4, 4), np.float32)
     given = Tensor("g", gates.shape)
     with pytest.raises(RefusedError):

@@ -53,6 +53,9 @@ def graph(text: str) -> ir.Model:
         ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
         ("y = Transpose<perm=[3,0,1,2]>(x)", "[w,n,4,h]"),
         ("y = Add(x, v)", "[n,4,h,w]"),
+        ("a = ReduceSum<keepdims=0>(x, r) y = MatMul(a, x)", "[n,4,w]"),
+        ("a = ReduceSum<keepdims=0>(x, e) y = MatMul(x, a)", "[n,4,h]"),
+        ("a = ReduceMean<keepdims=0>(x, t) y = LSTM<hidden_size=2, layout=1>(a, k, k)", "[n,4,1,2]"),
     ],
 )  # fmt: skip
 def test_sizes_of_a_node(body: str, wanted: str) -> None:
@@ -60,6 +63,7 @@ def test_sizes_of_a_node(body: str, wanted: str) -> None:
     dims = ",".join(f"d{axis}" for axis in range(rank))
     text = f"""(float[n,4,h,w] x) => (float[{dims}] o) <float[8,4,3,3] k = {{{",".join("0" * 288)}}},
         int64[1] z = {{0}}, int64[1] t = {{2}}, int64[2] m = {{4,-1}},
+        int64[3] r = {{0,1,3}}, int64[3] e = {{0,1,2}},
         int64[8] q = {{0,0,0,2,0,0,0,3}}, float[4,1,1] v = {{1,2,3,4}}>
         {{ {body} o = Neg(y) }}"""
     if "m)" in body:

@@ -65,7 +65,7 @@ NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int 
       const nnd_size r = (begin + i) / vectors, c = (begin + i) % vectors * NND_LANES;
       const nnd_size count = nnd_min(NND_LANES, t->columns - c);
       added[i] = t->residual ? nnd_load_first(t->residual + r * t->out_row + c, count) : zero;
-      numbers[i] = t->numbers ? nnd_load_any(t->numbers + c) : zero;
+      numbers[i] = t->numbers ? nnd_load_first(t->numbers + c, count) : zero;
     }
     const struct nnd_source operands[NND_OPERANDS] = {{(const vf_any *)sums + begin, 1},
                                                       {(const vf_any *)added, 1},
@@ -127,15 +127,19 @@ NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vect
 /* The common ends are done in registers; a copy for the others: an address would take the sums to memory everywhere. */
 NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vectors, const vf *sums) {
   const int kind = t->end ? t->end->kind : NND_END_PLAIN;
-  if (kind <= NND_END_BOUNDED && !(t->end && t->end->adds) && t->columns == vectors * NND_LANES) {
+  if (kind <= NND_END_LINE && t->columns == vectors * NND_LANES) {
     const float infinity = __builtin_inff();
-    const vf low = nnd_splat(kind == NND_END_PLAIN ? -infinity : t->end->low);
-    const vf high = nnd_splat(kind == NND_END_PLAIN ? infinity : t->end->high);
+    const int is_line = kind == NND_END_LINE, is_plain = kind == NND_END_PLAIN;
+    const vf scale = nnd_splat(is_line ? t->end->scale : 1.0f), shift = nnd_splat(is_line ? t->end->shift : -0.0f);
+    const vf low = nnd_splat(is_plain ? -infinity : t->end->low), high = nnd_splat(is_plain ? infinity : t->end->high);
+    const float *residual = t->end && t->end->adds ? t->residual : NULL;
     NND_UNROLL
     for (int r = 0; r < rows; r++) NND_UNROLL
-    for (int v = 0; v < vectors; v++)
-      nnd_store_any(t->out + r * t->out_row + v * NND_LANES,
-                    nnd_at_most(high, nnd_at_least(low, sums[r * vectors + v])));
+    for (int v = 0; v < vectors; v++) {
+      const nnd_size at = r * t->out_row + v * NND_LANES;
+      const vf sum = residual ? sums[r * vectors + v] + nnd_load_any(residual + at) : sums[r * vectors + v];
+      nnd_store_any(t->out + at, nnd_at_most(high, nnd_at_least(low, sum * scale + shift)));
+    }
     return;
   }
   vf kept[NND_ACCUMULATORS];
@@ -352,7 +356,7 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
       for (int r = 0; r < rows; r++) sums[r][c] += w * x[r];
     }
   }
-  const vf bias = t->bias ? nnd_load_any(t->bias) : nnd_splat(0.0f);
+  const vf bias = t->bias ? nnd_load_first(t->bias, t->columns) : nnd_splat(0.0f);
   NND_UNROLL
   for (int r = 0; r < rows; r++) ended[r] = nnd_sums_of_lanes(sums[r], columns) + bias;
   nnd_gemm_finish(t, rows, 1, ended);
@@ -361,9 +365,9 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
 #define NND_FITS(rows, vectors) ((rows) * (vectors) <= NND_ACCUMULATORS && (rows) <= NND_GEMM_ROWS)
 #define NND_EACH_ROW(X, ...)                                                                                           \
   X(1, __VA_ARGS__)                                                                                                    \
-  X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)          \
-      X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__)  \
-          X(14, __VA_ARGS__)
+  X(2, __VA_ARGS__)                                                                                                    \
+  X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)          \
+      X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
@@ -502,6 +506,7 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
     g->tile_floats = 0;
     return 0;
   }
+  is_packed = is_packed && !is_narrow; /* few columns are kept as they are for dots */
   g->b_kind = is_packed ? NND_B_PANELS : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE : NND_B_TO_PACK;
   g->tiles = g->groups = nnd_ceil_div(g->rows, NND_GEMM_ROWS);
   g->panels = nnd_ceil_div(g->columns, NND_GEMM_COLUMNS);
@@ -540,18 +545,18 @@ static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_da
     const nnd_size row = nnd_gemm_at(g, unit / g->panels), column = unit % g->panels * NND_DOT_COLUMNS;
     const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row;
     const nnd_size columns = nnd_min(NND_DOT_COLUMNS, g->columns - column);
-    const nnd_size at = row * g->columns + column;
+    const nnd_size at = row * g->out_row + column;
     const struct nnd_gemm_tile t = {.in = d->a + row * g->a_row,
                                     .in_row = g->a_row,
                                     .weights = d->b + column * g->b_column,
                                     .panel = g->b_column,
                                     .k = g->inner,
                                     .columns = columns,
-                                    .bias = d->bias,
-                                    .numbers = d->numbers,
+                                    .bias = d->bias ? d->bias + column : NULL,
+                                    .numbers = d->numbers ? d->numbers + column : NULL,
                                     .residual = d->residual ? d->residual + at : NULL,
                                     .out = d->out + at,
-                                    .out_row = g->columns,
+                                    .out_row = g->out_row,
                                     .end = &g->end};
     nnd_gemm_some_dots[columns][rows](&t);
   }
@@ -563,12 +568,24 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   const nnd_size column = first * NND_GEMM_COLUMNS, columns = nnd_min(last * NND_GEMM_COLUMNS, g->columns) - column;
   const float *b = d->b + column;
   float *out = d->out + column;
-  for (nnd_size c = 0; c < columns; c++) out[c] = 0.0f;
+  for (nnd_size c = 0; c < columns; c++) out[c] = d->bias ? d->bias[column + c] : 0.0f;
   nnd_size k = 0;
   for (; k + NND_STREAMED <= g->inner; k += NND_STREAMED)
     nnd_gemm_streams(NND_STREAMED, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
   for (; k < g->inner; k++)
     nnd_gemm_streams(1, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
+  if (g->end.kind == NND_END_PLAIN && !g->end.adds) return;
+  for (nnd_size c = 0; c < columns; c += NND_AT_ONCE * NND_LANES) {
+    const nnd_size some = nnd_min(NND_AT_ONCE * NND_LANES, columns - c);
+    const struct nnd_gemm_tile t = {.columns = some,
+                                    .numbers = d->numbers ? d->numbers + column + c : NULL,
+                                    .residual = d->residual ? d->residual + column + c : NULL,
+                                    .out = out + c,
+                                    .end = &g->end};
+    vf sums[NND_AT_ONCE];
+    for (int v = 0; v < nnd_blocks(some); v++) sums[v] = nnd_load_first(out + c + v * NND_LANES, some - v * NND_LANES);
+    nnd_gemm_finish(&t, 1, (int)nnd_blocks(some), sums);
+  }
 }
 
 /* A part of the sums of a group of tiles, for the panels [panel, end). */
@@ -605,7 +622,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
                               .panel = g->inner * NND_GEMM_COLUMNS,
                               .bias = d->bias ? d->bias + column : NULL,
                               .numbers = d->numbers ? d->numbers + column : NULL,
-                              .out_row = g->columns,
+                              .out_row = g->out_row,
                               .adds = part > 0,
                               .end = part + 1 < g->parts ? NULL : &g->end,
                               .ahead = NND_GEMM_AHEAD};
@@ -636,7 +653,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
     }
     const nnd_gemm_kernel *kernels = wide == 4 ? nnd_gemm_four : wide == 2 ? nnd_gemm_two : nnd_gemm_one[vectors];
     for (nnd_size tile = first; tile < last; tile++) {
-      const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row, at = row * g->columns + column;
+      const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row, at = row * g->out_row + column;
       t.out = d->out + at;
       t.residual = d->residual ? d->residual + at : NULL;
       if (packs) { /* the first tile packs this panel and fetches the next one */

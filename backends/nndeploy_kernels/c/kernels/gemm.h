@@ -26,6 +26,7 @@ struct nnd_gemm {
   nnd_size rows, inner, columns;
   nnd_size a_row, a_step;    /* floats from row to row, from k to k */
   nnd_size b_step, b_column; /* floats from k to k, from column to column; of panels nothing */
+  nnd_size out_row;          /* floats from row to row; columns lie side by side */
   int b_kind;                /* enum nnd_gemm_b */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */

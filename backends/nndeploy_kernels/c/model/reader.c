@@ -350,6 +350,11 @@ int nnd_read_any_tensor(struct nnd_opener *o) {
   return tensor;
 }
 
+int nnd_read_optional_tensor(struct nnd_opener *o) {
+  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) return nnd_read_tensor(o);
+  return (int)nnd_word(o, -1, -1);
+}
+
 int nnd_write_any_tensor(struct nnd_opener *o) {
   const int tensor = nnd_seen_tensor(o);
   struct nnd_step *step = o->step;

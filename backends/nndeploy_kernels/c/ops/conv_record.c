@@ -21,11 +21,7 @@ int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int write
   const struct nnd_weight_data *weights = nnd_read_weight(o), *bias = nnd_read_weight(o);
   const struct nnd_program *program = nnd_read_program(o);
   const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  c->residual = -1;
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0)
-    c->residual = nnd_read_tensor(o);
-  else
-    nnd_word(o, -1, -1);
+  c->residual = nnd_read_optional_tensor(o);
   for (int i = 0; i < 2; i++) c->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) c->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) c->pad[i] = nnd_read_rule(o);

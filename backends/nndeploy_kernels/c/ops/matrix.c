@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of plain matrices.
+ * Products of plain matrices, by constant weights that are packed when the step is opened, or of two values.
  *
- *   fully_connected   input (..., inputs) in any shape, weights (inputs, outputs), is transposed: (outputs, inputs),
- *                     bias (outputs; -1: none), program of the end (-1: none), numbers of the end (outputs; -1: none),
- *                     residual (tensor; -1: none), output
- *   product           a, b (tensors), rows, inner, columns (rules),
+ *   fully_connected   a (tensor), weights (..., inner, columns), is transposed: (..., columns, inner); then as product
+ *   product           a, b (tensors), bias (columns; -1: none), program of the end (-1: none), numbers of the end
+ *                     (columns; -1: none), residual (tensor, which lies as the output does; -1: none),
+ *                     rows, inner, columns (rules), inner of b (a rule, which must be the same),
  *                     of a: offset, step from row to row, step from k to k (rules),
- *                     of b: offset, step from k to k, step from column to column (rules),
- *                     batch axes, each: size, step of a, step of b (rules), output
+ *                     of b, which fully_connected has not: offset, step from k to k, step from column to column (rules),
+ *                     of the output: step from row to row (a rule),
+ *                     batch axes, each: size, step of a, step of b, step of the output (rules), output
  *
- * Steps are counted in elements and are at least 0; only batch axes may have 0, which broadcasts. The output is the
- * batch axes, rows and columns, in this order and without gaps.
+ * Steps are counted in elements and are at least 0; only batch axes of a and b may have 0, which broadcasts. Axes of
+ * the output fill it, in any order, columns side by side.
  */
 #include <stdio.h>
 
@@ -19,137 +20,91 @@
 #include "ops/conv_record.h"
 #include "ops/windows.h"
 
+#define NND_MOST_BATCH_AXES (NND_MOST_RANK - 2)
+
+/* The steps of a batch axis. */
+struct nnd_product_axis {
+  nnd_size size, a, b, out;
+};
+
+/* Sizes and steps are rules. `b` -1: `matrices` of `inputs` x `outputs` are packed, `each` floats. */
+struct nnd_product_own {
+  int a, b, residual, out; /* tensors */
+  nnd_size rows, inner, columns, inner_of_b, a_offset, a_row, a_step, b_offset, b_step, b_column, out_row;
+  int num_axes;
+  struct nnd_product_axis axes[NND_MOST_BATCH_AXES];
+  nnd_size matrices, inputs, outputs, each;
+  const float *packed, *bias, *numbers;
+  nnd_size num_bias, num_numbers;
+  struct nnd_end end;
+};
+
+static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, const struct nnd_weight_data *weights,
+                            int is_transposed) {
+  if (!weights || weights->rank < 2) return nnd_fail(o->message, "a fully connected layer without a matrix");
+  const nnd_size *sizes = weights->sizes + weights->rank - 2;
+  const nnd_size inputs = sizes[is_transposed], outputs = sizes[1 - is_transposed];
+  const nnd_size step = is_transposed ? 1 : outputs, column = is_transposed ? inputs : 1;
+  const int is_narrow = nnd_gemm_is_narrow(outputs);
+  own->matrices = weights->count / (inputs * outputs), own->inputs = inputs, own->outputs = outputs;
+  own->each = is_narrow ? inputs * outputs : nnd_gemm_packed_floats(inputs, outputs);
+  float *to = nnd_packed(o, own->matrices * own->each * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  own->packed = to;
+  const float *from = weights->data;
+  for (nnd_size i = 0; i < own->matrices; i++, from += inputs * outputs, to += own->each) {
+    if (!is_narrow) nnd_gemm_pack(inputs, outputs, from, step, column, to);
+    for (nnd_size c = 0; is_narrow && c < outputs; c++)
+      for (nnd_size k = 0; k < inputs; k++) to[c * inputs + k] = from[k * step + c * column];
+  }
+  return 1;
+}
+
 static int nnd_is_plain(const struct nnd_opener *o, int tensor) {
   const struct nnd_tensor *one = &o->model->tensors[tensor];
   return !one->is_blocked && one->element == NND_FLOAT32;
 }
 
-struct nnd_connected_own {
-  int in, out, residual; /* tensors; residual -1: none */
-  nnd_size inputs, outputs;
-  const float *packed, *bias, *numbers;
-  struct nnd_end end;
-};
-
-static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *own, const float *weights,
-                              int is_transposed) {
-  const int is_narrow = nnd_gemm_is_narrow(own->outputs);
-  const nnd_size step = is_transposed ? 1 : own->outputs, column = is_transposed ? own->inputs : 1;
-  const nnd_size floats = is_narrow ? own->inputs * own->outputs : nnd_gemm_packed_floats(own->inputs, own->outputs);
-  float *to = nnd_packed(o, floats * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  own->packed = to;
-  if (!is_narrow) nnd_gemm_pack(own->inputs, own->outputs, weights, step, column, to);
-  for (nnd_size c = 0; is_narrow && c < own->outputs; c++)
-    for (nnd_size k = 0; k < own->inputs; k++) to[c * own->inputs + k] = weights[k * step + c * column];
-  return 1;
-}
-
-static int nnd_open_connected(struct nnd_opener *o) {
-  struct nnd_connected_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  const struct nnd_weight_data *weights = nnd_read_weight(o);
-  const int is_transposed = (int)nnd_word(o, 0, 1);
-  const struct nnd_weight_data *bias = nnd_read_weight(o);
-  const struct nnd_program *program = nnd_read_program(o);
-  const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  own->residual = -1;
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0)
-    own->residual = nnd_read_tensor(o);
-  else
-    nnd_word(o, -1, -1);
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
-  if (!nnd_is_plain(o, own->in) || !nnd_is_plain(o, own->out) ||
-      (own->residual >= 0 && !nnd_is_plain(o, own->residual)))
-    return nnd_fail(o->message, "a fully connected layer of tensors that are not plain float32");
-  if (!weights || weights->rank != 2) return nnd_fail(o->message, "a fully connected layer without a matrix");
-  own->inputs = weights->sizes[is_transposed], own->outputs = weights->sizes[1 - is_transposed];
-  own->end = nnd_end_of(o, program, own->residual >= 0, numbers != NULL);
-  own->bias = bias ? nnd_pack_channels(o, bias, own->outputs) : NULL;
-  own->numbers = numbers ? nnd_pack_channels(o, numbers, own->outputs) : NULL;
-  return !o->message->failed && nnd_pack_connected(o, own, weights->data, is_transposed);
-}
-
-static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_gemm *g) {
-  static const char *const kinds[] = {"packed", "in place", "packed here", "by dots", "streamed"};
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld, %s, %lld groups, %lld parts",
-           (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind], (long long)g->groups,
-           (long long)g->parts);
-}
-
-static void nnd_run_connected(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_gemm *g = fields;
-  const struct nnd_gemm_data d = {at[1], at[2], at[3], at[4], at[5], at[0]};
-  nnd_size first, last;
-  nnd_share(nnd_gemm_units(g), part, &first, &last);
-  nnd_gemm_run(g, &d, first, last, part.scratch);
-}
-
-static int nnd_make_connected(struct nnd_maker *m) {
-  const struct nnd_connected_own *own = m->step->own;
-  struct nnd_gemm *g = nnd_fields(m, sizeof *g);
-  if (!g) return 0;
-  const nnd_size in = nnd_shape_of(m, own->in)->count, out = nnd_shape_of(m, own->out)->count;
-  if (out % own->outputs || in % own->inputs || in / own->inputs != out / own->outputs)
-    return nnd_fail(m->message, "rows do not fit the weights of a fully connected layer");
-  if (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out)
-    return nnd_fail(m->message, "a residual has another size than what it is added to");
-  *g = (struct nnd_gemm){.rows = out / own->outputs,
-                         .inner = own->inputs,
-                         .columns = own->outputs,
-                         .a_row = own->inputs,
-                         .a_step = 1,
-                         .b_step = 1,
-                         .b_column = own->inputs,
-                         .end = own->end};
-  m->scratch_bytes = nnd_gemm_plan(g, 1, nnd_l2(m), nnd_threads(m), 1);
-  nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->in);
-  nnd_give(m, own->packed);
-  nnd_give(m, own->bias);
-  nnd_give(m, own->numbers);
-  nnd_give_tensor(m, own->residual);
-  m->instance->run = nnd_run_connected;
-  nnd_show_gemm(m, g);
-  return 1;
-}
-
-const struct nnd_op nnd_op_fully_connected = {"fully_connected", nnd_open_connected, nnd_make_connected};
-
-#define NND_MOST_BATCH_AXES (NND_MOST_RANK - 2)
-
-/* Sizes and steps are rules. */
-struct nnd_product_own {
-  int a, b, out;
-  nnd_size rows, inner, columns, a_offset, a_row, a_step, b_offset, b_step, b_column;
-  int num_axes;
-  nnd_size axes[NND_MOST_BATCH_AXES][3]; /* size, step of a, step of b */
-};
-
-static int nnd_open_product(struct nnd_opener *o) {
+static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
   struct nnd_product_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->a = nnd_read_tensor(o);
-  own->b = nnd_read_tensor(o);
-  nnd_size *const rules[] = {&own->rows,   &own->inner,    &own->columns, &own->a_offset, &own->a_row,
-                             &own->a_step, &own->b_offset, &own->b_step,  &own->b_column};
-  for (int i = 0; i < 9; i++) *rules[i] = nnd_read_rule(o);
+  own->b = is_packed ? -1 : nnd_read_tensor(o);
+  const struct nnd_weight_data *weights = is_packed ? nnd_read_weight(o) : NULL;
+  const int is_transposed = is_packed ? (int)nnd_word(o, 0, 1) : 0;
+  const struct nnd_weight_data *bias = nnd_read_weight(o);
+  const struct nnd_program *program = nnd_read_program(o);
+  const struct nnd_weight_data *numbers = nnd_read_weight(o);
+  own->residual = nnd_read_optional_tensor(o);
+  nnd_size *const rules[] = {&own->rows,   &own->inner,    &own->columns, &own->inner_of_b, &own->a_offset, &own->a_row,
+                             &own->a_step, &own->b_offset, &own->b_step,  &own->b_column,   &own->out_row};
+  for (int i = 0; i < 11; i++)
+    if (!is_packed || i < 7 || i > 9) *rules[i] = nnd_read_rule(o);
   own->num_axes = (int)nnd_word(o, 0, NND_MOST_BATCH_AXES);
-  for (int axis = 0; axis < own->num_axes; axis++)
-    for (int i = 0; i < 3; i++) own->axes[axis][i] = nnd_read_rule(o);
+  for (int axis = 0; axis < own->num_axes; axis++) {
+    struct nnd_product_axis *one = &own->axes[axis];
+    one->size = nnd_read_rule(o), one->a = nnd_read_rule(o), one->b = nnd_read_rule(o), one->out = nnd_read_rule(o);
+  }
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
-  return (nnd_is_plain(o, own->a) && nnd_is_plain(o, own->b) && nnd_is_plain(o, own->out)) ||
-         nnd_fail(o->message, "a product of tensors that are not plain float32");
+  if (!nnd_is_plain(o, own->a) || !nnd_is_plain(o, own->out) || (own->b >= 0 && !nnd_is_plain(o, own->b)) ||
+      (own->residual >= 0 && !nnd_is_plain(o, own->residual)))
+    return nnd_fail(o->message, "a product of tensors that are not plain float32");
+  own->end = nnd_end_of(o, program, own->residual >= 0, numbers != NULL);
+  own->num_bias = bias ? bias->count : 0, own->num_numbers = numbers ? numbers->count : 0;
+  own->bias = bias ? nnd_pack_channels(o, bias, bias->count) : NULL;
+  own->numbers = numbers ? nnd_pack_channels(o, numbers, numbers->count) : NULL;
+  return !o->message->failed && (!is_packed || nnd_pack_weights(o, own, weights, is_transposed));
 }
+
+static int nnd_open_connected(struct nnd_opener *o) { return nnd_open_matrices(o, 1); }
+static int nnd_open_product(struct nnd_opener *o) { return nnd_open_matrices(o, 0); }
 
 struct nnd_product_fields {
   struct nnd_gemm g;
   nnd_size products, a_offset, b_offset;
   int num_axes;
-  nnd_size axes[NND_MOST_BATCH_AXES][3];
+  struct nnd_product_axis axes[NND_MOST_BATCH_AXES];
 };
 
 /* Workers share the units of all products. */
@@ -162,13 +117,19 @@ static void nnd_run_product(const void *fields, void *const *at, struct nnd_part
     const nnd_size number = unit / units, first = unit % units, end = nnd_min(units, first + last - unit);
     struct nnd_gemm_data d = {.a = (const float *)at[1] + t->a_offset,
                               .b = (const float *)at[2] + t->b_offset,
-                              .out = (float *)at[0] + number * t->g.rows * t->g.columns};
+                              .bias = at[3],
+                              .numbers = at[4],
+                              .residual = at[5],
+                              .out = at[0]};
     nnd_size rest = number;
     for (int axis = t->num_axes - 1; axis >= 0; axis--) {
-      const nnd_size place = rest % t->axes[axis][0];
-      rest /= t->axes[axis][0];
-      d.a += place * t->axes[axis][1];
-      d.b += place * t->axes[axis][2];
+      const struct nnd_product_axis *one = &t->axes[axis];
+      const nnd_size place = rest % one->size;
+      rest /= one->size;
+      d.a += place * one->a;
+      d.b += place * one->b;
+      d.out += place * one->out;
+      if (d.residual) d.residual += place * one->out;
     }
     nnd_gemm_run(&t->g, &d, first, end, part.scratch);
     unit += end - first;
@@ -182,49 +143,114 @@ static int nnd_reach(nnd_size *last, nnd_size size, nnd_size step, nnd_size leas
   return !__builtin_add_overflow(*last, more, last) && *last >= 0 && *last < count;
 }
 
+/* Whether the axes of the output reach each of its `count` elements once. */
+static int nnd_fills(const struct nnd_product_fields *t, nnd_size count) {
+  nnd_size filled = t->g.columns;
+  int left[NND_MOST_BATCH_AXES + 1], num_left = 0;
+  for (int axis = -1; axis < t->num_axes; axis++) left[num_left++] = axis;
+  while (num_left) { /* what goes on where the axes before end is next */
+    int next = 0;
+    for (; next < num_left; next++) {
+      const nnd_size size = left[next] < 0 ? t->g.rows : t->axes[left[next]].size;
+      if (size > 1 && (left[next] < 0 ? t->g.out_row : t->axes[left[next]].out) != filled) continue;
+      if (size > count / filled) return 0;
+      filled *= size;
+      break;
+    }
+    if (next == num_left) return 0;
+    left[next] = left[--num_left];
+  }
+  return filled == count;
+}
+
+/* The batch axes; 0 where an operand has no such elements. */
+static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_size last_of_a, nnd_size last_of_b) {
+  const struct nnd_product_own *own = m->step->own;
+  const nnd_size a = nnd_shape_of(m, own->a)->count, out = nnd_shape_of(m, own->out)->count;
+  const nnd_size matrix = own->inputs * own->outputs;
+  const nnd_size b = own->b < 0 ? own->matrices * matrix : nnd_shape_of(m, own->b)->count;
+  t->products = 1;
+  for (int axis = 0; axis < own->num_axes; axis++) {
+    struct nnd_product_axis one = {nnd_size_of(m, own->axes[axis].size), nnd_size_of(m, own->axes[axis].a),
+                                   nnd_size_of(m, own->axes[axis].b), nnd_size_of(m, own->axes[axis].out)};
+    if (!nnd_reach(&last_of_a, one.size, one.a, 0, a) || !nnd_reach(&last_of_b, one.size, one.b, 0, b) ||
+        one.size > out / t->products)
+      return 0;
+    if (one.size == 1) continue;
+    if (own->b < 0) {
+      if (one.b % matrix) return 0;
+      one.b = one.b / matrix * own->each;
+    }
+    t->products *= one.size;
+    t->axes[t->num_axes++] = one;
+  }
+  return 1;
+}
+
+/* Products by one matrix that lie one after the other are one product of more rows. */
+static void nnd_join_rows(struct nnd_product_fields *t) {
+  for (; t->num_axes; t->num_axes--) {
+    const struct nnd_product_axis *axis = &t->axes[t->num_axes - 1];
+    if (t->g.rows == 1) t->g.a_row = axis->a, t->g.out_row = axis->out;
+    if (axis->b || axis->a < 1 || axis->a != t->g.rows * t->g.a_row || axis->out != t->g.rows * t->g.out_row) break;
+    t->g.rows *= axis->size, t->products /= axis->size;
+  }
+}
+
+static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *t) {
+  static const char *const kinds[] = {"packed", "in place", "packed here", "by dots", "streamed"};
+  const struct nnd_gemm *g = &t->g;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts",
+           (long long)t->products, (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind],
+           (long long)g->groups, (long long)g->parts);
+}
+
 static int nnd_make_product(struct nnd_maker *m) {
   const struct nnd_product_own *own = m->step->own;
   struct nnd_product_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const nnd_size a = nnd_shape_of(m, own->a)->count, b = nnd_shape_of(m, own->b)->count;
+  const int is_packed = own->b < 0;
+  const nnd_size inner = nnd_size_of(m, own->inner), columns = nnd_size_of(m, own->columns);
+  const nnd_size a = nnd_shape_of(m, own->a)->count, out = nnd_shape_of(m, own->out)->count;
   t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows),
-                           .inner = nnd_size_of(m, own->inner),
-                           .columns = nnd_size_of(m, own->columns),
+                           .inner = inner,
+                           .columns = columns,
                            .a_row = nnd_size_of(m, own->a_row),
                            .a_step = nnd_size_of(m, own->a_step),
-                           .b_step = nnd_size_of(m, own->b_step),
-                           .b_column = nnd_size_of(m, own->b_column),
-                           .end = {.kind = NND_END_PLAIN}};
-  t->a_offset = nnd_size_of(m, own->a_offset), t->b_offset = nnd_size_of(m, own->b_offset);
-  nnd_size of_a = t->a_offset, of_b = t->b_offset, left = nnd_shape_of(m, own->out)->count;
-  int fits = of_a >= 0 && of_b >= 0 && nnd_reach(&of_a, t->g.rows, t->g.a_row, 1, a) &&
-             nnd_reach(&of_a, t->g.inner, t->g.a_step, 1, a) && nnd_reach(&of_b, t->g.inner, t->g.b_step, 1, b) &&
-             nnd_reach(&of_b, t->g.columns, t->g.b_column, 1, b);
-  t->products = 1;
-  for (int axis = 0; fits && axis < own->num_axes; axis++) {
-    const nnd_size size = nnd_size_of(m, own->axes[axis][0]);
-    const nnd_size by_a = nnd_size_of(m, own->axes[axis][1]), by_b = nnd_size_of(m, own->axes[axis][2]);
-    fits = nnd_reach(&of_a, size, by_a, 0, a) && nnd_reach(&of_b, size, by_b, 0, b) && left % size == 0;
-    if (!fits || size == 1) continue;
-    left /= size, t->products *= size;
-    nnd_size *to = t->axes[t->num_axes++];
-    to[0] = size, to[1] = by_a, to[2] = by_b;
-  }
-  fits = fits && left % t->g.rows == 0 && left / t->g.rows == t->g.columns;
-  for (; fits && t->num_axes; t->num_axes--) { /* products by one matrix are one product of more rows */
-    const nnd_size *axis = t->axes[t->num_axes - 1];
-    if (t->g.rows == 1) t->g.a_row = axis[1];
-    if (axis[2] || axis[1] < 1 || axis[1] != t->g.rows * t->g.a_row) break;
-    t->g.rows *= axis[0], t->products /= axis[0];
-  }
-  if (!fits) return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
-  m->scratch_bytes = nnd_gemm_plan(&t->g, 0, nnd_l2(m), nnd_threads(m), t->products);
+                           .b_step = is_packed ? 1 : nnd_size_of(m, own->b_step),
+                           .b_column = is_packed ? own->inputs : nnd_size_of(m, own->b_column),
+                           .out_row = nnd_size_of(m, own->out_row),
+                           .end = own->end};
+  t->a_offset = nnd_size_of(m, own->a_offset), t->b_offset = is_packed ? 0 : nnd_size_of(m, own->b_offset);
+  if (inner != nnd_size_of(m, own->inner_of_b) || (own->bias && own->num_bias != columns) ||
+      (own->numbers && own->num_numbers != columns) ||
+      (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out))
+    return nnd_fail(m->message, "the operands of a product do not fit together");
+  nnd_size of_a = t->a_offset, of_b = t->b_offset;
+  int fits = of_a >= 0 && of_b >= 0 && columns >= 1 && columns <= out &&
+             nnd_reach(&of_a, t->g.rows, t->g.a_row, 1, a) && nnd_reach(&of_a, inner, t->g.a_step, 1, a);
+  if (is_packed)
+    fits = fits && inner == own->inputs && columns == own->outputs;
+  else
+    fits = fits && nnd_reach(&of_b, inner, t->g.b_step, 1, nnd_shape_of(m, own->b)->count) &&
+           nnd_reach(&of_b, columns, t->g.b_column, 1, nnd_shape_of(m, own->b)->count);
+  if (!fits || !nnd_make_axes(m, t, of_a, of_b) || !nnd_fills(t, out))
+    return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
+  nnd_join_rows(t);
+  m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->a);
-  nnd_give_tensor(m, own->b);
+  if (is_packed)
+    nnd_give(m, own->packed);
+  else
+    nnd_give_tensor(m, own->b);
+  nnd_give(m, own->bias);
+  nnd_give(m, own->numbers);
+  nnd_give_tensor(m, own->residual);
   m->instance->run = nnd_run_product;
-  nnd_show_gemm(m, &t->g);
+  nnd_show_gemm(m, t);
   return 1;
 }
 
+const struct nnd_op nnd_op_fully_connected = {"fully_connected", nnd_open_connected, nnd_make_product};
 const struct nnd_op nnd_op_product = {"product", nnd_open_product, nnd_make_product};

@@ -146,19 +146,13 @@ static void nnd_run_lstm(const void *fields, void *const *at, struct nnd_part pa
   }
 }
 
-static int nnd_read_state(struct nnd_opener *o) {
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) return nnd_read_tensor(o);
-  nnd_word(o, -1, -1);
-  return -1;
-}
-
 static int nnd_open_lstm(struct nnd_opener *o) {
   struct nnd_lstm_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->gates = nnd_read_tensor(o);
   const struct nnd_weight_data *weights = nnd_read_weight(o);
-  own->first_h = nnd_read_state(o);
-  own->first_c = nnd_read_state(o);
+  own->first_h = nnd_read_optional_tensor(o);
+  own->first_c = nnd_read_optional_tensor(o);
   own->is_reversed = (int)nnd_word(o, 0, 1);
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
