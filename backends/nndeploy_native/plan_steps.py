@@ -14,13 +14,13 @@ from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import Elementwise
+from nndeploy_native.steps.indexed import REDUCTIONS, Picked, Scattered
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
     ChannelParts,
     Convert,
     Gather,
-    GatherRows,
     JoinPlain,
     PaddedCopy,
     StridedCopy,
@@ -130,8 +130,17 @@ def _(step: PaddedCopy, w: PlanWriter) -> None:
 
 
 @write_step.register
-def _(step: GatherRows, w: PlanWriter) -> None:
-    w.step("gather_rows", "rows by number", [w.tensor(step.table), w.tensor(step.numbers), w.tensor(step.output)])
+def _(step: Picked, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.data, step.numbers, step.output)), step.axis]
+    w.step(step.kind, f"{step.kind} of {step.numbers.element}", words)
+
+
+@write_step.register
+def _(step: Scattered, w: PlanWriter) -> None:
+    words = [w.tensor(one) for one in (step.data, step.numbers, step.updates, step.output)]
+    words += [REDUCTIONS.index(step.reduction), *([] if step.axis is None else [step.axis])]
+    kind = "scatter_nd" if step.axis is None else "scatter_elements"
+    w.step(kind, f"{kind} by {step.numbers.element}, {step.reduction}", words)
 
 
 @write_step.register

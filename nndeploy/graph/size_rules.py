@@ -308,6 +308,26 @@ def _gather(node: ir.Node, known: KnownSizes) -> None:
         known.learn_elements(node.outputs[0], tuple(data[index] for index in chosen))
 
 
+def _gather_elements(node: ir.Node, known: KnownSizes) -> None:
+    indices = known.shape(operand(node, 1))
+    if indices is not None:
+        known.learn_shape(node.outputs[0], indices)
+
+
+def _gather_nd(node: ir.Node, known: KnownSizes) -> None:
+    shape, indices = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if shape is not None and indices and isinstance(indices[-1], int):
+        taken = int_attribute(node, "batch_dims", 0) + indices[-1]
+        known.learn_shape(node.outputs[0], (*indices[:-1], *shape[taken:]))
+
+
+def _one_hot(node: ir.Node, known: KnownSizes) -> None:
+    indices, depth = known.shape(operand(node, 0)), known.elements(operand(node, 1))
+    if indices is not None and depth is not None and len(depth) == 1:
+        axis = int_attribute(node, "axis", -1) % (len(indices) + 1)
+        known.learn_shape(node.outputs[0], (*indices[:axis], *depth, *indices[axis:]))
+
+
 def _pad(node: ir.Node, known: KnownSizes) -> None:
     shape, found = known.shape(operand(node, 0)), padding_of(node, known.opset)
     if shape is not None and found is not None and len(found.begins) == len(shape):
@@ -428,12 +448,13 @@ def _depth_to_space(node: ir.Node, known: KnownSizes) -> None:
 
 _SAME = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Ceil", "Celu", "Clip", "Cos",
-    "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization",
-    "HardSigmoid",
+    "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "EyeLike", "Floor", "Gelu",
+    "GroupNormalization", "HardSigmoid",
     "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization",
     "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
-    "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
-    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "QuantizeLinear", "Reciprocal", "Relu", "ReverseSequence", "Round", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
+    "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 _BROADCAST = (
     "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mean",
@@ -461,8 +482,11 @@ RULES: dict[str, Rule] = {
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
     "Gemm": _gemm,
     "MatMul": _matmul,
+    "OneHot": _one_hot,
     "Pad": _pad,
     "Reshape": _reshape,
     "Shape": _shape,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for operators that only move elements: none copies anything before a kernel needs it.
 
-Source: ONNX Concat, Flatten, Gather, Pad, Reshape, Slice, Split, Squeeze, Transpose, Unsqueeze and the like.
+Source: ONNX Concat, Flatten, Gather, GatherElements, GatherND, Pad, Reshape, Slice, Split, Squeeze, Transpose and the
+like.
 """
 
 import math
@@ -13,10 +14,10 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import fixed, is_fixed, product
-from nndeploy_native.lowering import strided_rules
+from nndeploy_native.lowering import indexed_rules, strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, GatherRows, JoinPlain
+from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 
@@ -81,17 +82,33 @@ def split(node: ir.Node, context: Context) -> None:
 
 
 def gather(node: ir.Node, context: Context) -> None:
-    """Lowers Gather with constant indices, and of whole rows by indices that are computed."""
-    indices, axis = context.constant(operand(node, 1)), int_attribute(node, "axis", 0)
-    if indices is not None:
-        moved = context.moved(operand(node, 0))
-        context.define_moved(node.outputs[0], moved.base, np.take(moved.places, indices, axis))
+    """Lowers Gather, GatherElements and GatherND; elements are followed where places and shapes are constants."""
+    indices = context.constant(operand(node, 1))
+    if indices is None or not context.is_fixed(node):
+        indexed_rules.pick(node, context)
         return
-    numbers, shape = context.whole_numbers(operand(node, 1)), context.sizes_of(operand(node, 0))
-    if axis % len(shape):
-        raise BuildRefusedError("a Gather along another axis than the first with indices that are not constant")
-    table = context.plain(operand(node, 0))
-    context.emit(GatherRows(context.output(node.outputs[0], Layout.PLAIN), table, numbers))
+    moved = context.moved(operand(node, 0))
+    context.define_moved(node.outputs[0], moved.base, _picked(node, moved.places, indices))
+
+
+def _picked(node: ir.Node, places: Array, indices: Array) -> Array:
+    axis = int_attribute(node, "axis", 0)
+    if node.op_type == "Gather":
+        return np.take(places, indices, axis)
+    if node.op_type == "GatherElements":
+        return _of_elements(places, indices, axis)
+    batch, depth = int_attribute(node, "batch_dims", 0), indices.shape[-1]
+    rows = places.reshape(-1, *places.shape[batch:])
+    tuples = indices.reshape(rows.shape[0], -1, depth)
+    picked = np.stack([row[tuple(each.T)] for row, each in zip(rows, tuples, strict=True)])
+    return picked.reshape(*indices.shape[:-1], *places.shape[batch + depth :])
+
+
+def _of_elements(places: Array, indices: Array, axis: int) -> Array:
+    near = places[
+        tuple(slice(size) if i != axis % places.ndim else slice(None) for i, size in enumerate(indices.shape))
+    ]
+    return np.take_along_axis(near, indices, axis)
 
 
 def expand(node: ir.Node, context: Context) -> None:

@@ -11,6 +11,7 @@ from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     convolution_rules,
     elementwise_rules,
+    indexed_rules,
     matrix_rules,
     movement_rules,
     recurrent_rules,
@@ -41,7 +42,7 @@ RULES: dict[str, Rule] = {
     "DepthToSpace": movement_rules.depth_to_space,
     **dict.fromkeys(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), movement_rules.reshape),
     "Expand": movement_rules.expand,
-    "Gather": movement_rules.gather,
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND"), movement_rules.gather),
     "Pad": movement_rules.pad,
     "Slice": movement_rules.slice_,
     "Split": movement_rules.split,
@@ -49,6 +50,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(reduction_rules.REDUCTIONS, reduction_rules.reduce),
     **dict.fromkeys(("LogSoftmax", "Softmax"), reduction_rules.softmax),
     **dict.fromkeys(("Resize", "Upsample"), resize_rules.resize),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), indexed_rules.scatter),
 }
 
 

@@ -61,20 +61,6 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
-class GatherRows:
-    """output (..., width) of the rows of table (rows, width...) that whole numbers pick; NaN where there is no row."""
-
-    output: Tensor
-    table: Tensor
-    numbers: Tensor
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the step reads."""
-        return (self.table, self.numbers)
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """Elements of a plain tensor: element (i, j, ...) is its number offset + i * strides[0] + j * strides[1] + ..."""
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements by tables of places, rows by numbers and zeros around views, against NumPy; what does not fit is refused."""
+"""Elements by tables of places, and zeros around views, against NumPy; what does not fit is refused."""
 
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
-from nndeploy_native.steps.movement import ZERO, Convert, Gather, GatherRows, PaddedCopy, View
+from nndeploy_native.steps.indexed import Picked
+from nndeploy_native.steps.movement import ZERO, Convert, Gather, PaddedCopy, View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
@@ -60,29 +61,10 @@ def test_a_place_that_is_none_is_refused(level: str, is_blocked: bool, place: in
 
 
 @every_level
-@pytest.mark.parametrize("element", [np.int32, np.int64])
-def test_rows_by_number(level: str, element: type) -> None:
-    rng = np.random.default_rng(22)
-    for number, (rows, width) in enumerate(((1, 1), (7, 3), (40, 65))):
-        table = rng.standard_normal((rows, width)).astype(np.float32)
-        numbers: Array = rng.integers(-rows, rows, (2, 9)).astype(element)
-        strange = [rows, -rows - 1, np.iinfo(element).max, np.iinfo(element).min]
-        numbers.reshape(-1)[5:9] = strange
-        given = [Tensor("t", table.shape), Tensor("n", numbers.shape, element=np.dtype(element).name)]
-        out = Tensor("y", (2, 9, width))
-        plan = plan_of([GatherRows(out, given[0], given[1])], given, [out])
-        (found,) = run_plan(level, plan, [table, numbers], [(2, 9, width)], threads=1 + number % 2)
-        wanted = np.where(
-            ((numbers >= -rows) & (numbers < rows))[..., None], table[np.clip(numbers, -rows, rows - 1)], np.nan
-        )
-        np.testing.assert_array_equal(found, wanted)
-
-
-@every_level
 def test_rows_of_a_constant(level: str) -> None:
     table = np.arange(12, dtype=np.float32).reshape(4, 3)
     numbers, out = Tensor("n", (2,), element="int64"), Tensor("y", (2, 3))
-    plan = plan_of([GatherRows(out, Tensor("t", (4, 3)), numbers)], [numbers], [out], {"t": table})
+    plan = plan_of([Picked("gather", out, Tensor("t", (4, 3)), numbers, 0)], [numbers], [out], {"t": table})
     (found,) = run_plan(level, plan, [np.array([3, -4], np.int64)], [(2, 3)])
     np.testing.assert_array_equal(found, table[[3, 0]])
 
@@ -157,19 +139,16 @@ def test_views_that_do_not_fit_are_refused(
 
 
 @every_level
-def test_tables_and_rows_that_do_not_fit_are_refused(level: str) -> None:
-    x, numbers, floats = Tensor("x", (1, 3, 4, 1)), Tensor("n", (2,), element="int32"), Tensor("m", (2,))
+def test_tables_that_do_not_fit_are_refused(level: str) -> None:
+    x, numbers = Tensor("x", (1, 3, 4, 1)), Tensor("n", (2,), element="int32")
     image = Tensor("in", x.shape, Layout.BLOCKED)
     places = np.array([3, 1, 2, 11, 7, 0])
     wrong: list[tuple[list[NativeStep], list[Tensor]]] = [
         ([Convert(image, x), Gather(Tensor("y", (5,)), image, places)], [x]),
         ([Convert(image, x), Gather(Tensor("y", (7,)), image, places)], [x]),
-        ([GatherRows(Tensor("y", (1, 5)), x, numbers)], [x, numbers]),
-        ([GatherRows(Tensor("y", (2, 13)), x, numbers)], [x, numbers]),
-        ([GatherRows(Tensor("y", (2, 12)), x, floats)], [x, floats]),
-        ([Convert(image, x), GatherRows(Tensor("y", (2, 12)), image, numbers)], [x, numbers]),
+        ([Convert(image, x), Picked("gather", Tensor("y", (2, 12)), image, numbers, 0)], [x, numbers]),
     ]
-    arrays = {"x": np.zeros(x.shape, np.float32), "n": np.zeros(2, np.int32), "m": np.zeros(2, np.float32)}
+    arrays = {"x": np.zeros(x.shape, np.float32), "n": np.zeros(2, np.int32)}
     for steps, given in wrong:
         words = plan_of(steps, given, [steps[-1].output])
         with pytest.raises(RefusedError):

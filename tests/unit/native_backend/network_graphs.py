@@ -404,6 +404,42 @@ class Drawn:
         numbers = [self.random.randint(-shape[axis], shape[axis] - 1) for _ in range(count)]
         return self.node("Gather", [x, self.whole(*numbers)], (*shape[:axis], count, *shape[axis + 1 :]), axis=axis)
 
+    def pick(self, x: str) -> str:
+        """Returns elements or slices of a value that constants name, or another input of whole numbers."""
+        shape, axis = self.shapes[x], self.random.randrange(1, len(self.shapes[x]))
+        match self.random.randrange(3):
+            case 0:
+                count = self.random.randint(1, 9)
+                numbers = self.places((count,), shape[axis])
+                return self.node("Gather", [x, numbers], (*shape[:axis], count, *shape[axis + 1 :]), axis=axis)
+            case 1:
+                out = tuple(self.random.randint(1, 9) if i == axis else size for i, size in enumerate(shape))
+                return self.node("GatherElements", [x, self.places(out, shape[axis])], out, axis=axis)
+        tuples = self.places((shape[0], 3, 1), shape[1])
+        return self.node("GatherND", [x, tuples], (shape[0], 3, *shape[2:]), batch_dims=1)
+
+    def put(self, x: str) -> str:
+        """Returns a value with elements or slices put in, or added to what is there."""
+        shape, axis = self.shapes[x], self.random.randrange(1, len(self.shapes[x]))
+        reduction = self.random.choice(("none", "add", "max", "min"))
+        if self.random.random() < 0.5:
+            out = tuple(self.random.randint(1, 5) if i == axis else size for i, size in enumerate(shape))
+            operands = [x, self.places(out, shape[axis]), self.constant(self.normal(*out))]
+            return self.node("ScatterElements", operands, shape, axis=axis, reduction=reduction)
+        count = self.random.randint(1, 5)
+        updates = self.constant(self.normal(count, *shape[1:]))
+        return self.node("ScatterND", [x, self.places((count, 1), shape[0]), updates], shape, reduction=reduction)
+
+    def places(self, shape: Shape, size: int) -> str:
+        """Returns the name of places of an axis: a constant or an input, int32 or int64."""
+        element = self.random.choice((np.int32, np.int64))
+        places = self.numbers.integers(-size, size, shape).astype(element)
+        if self.random.random() < 0.5:
+            return self.constant(places)
+        name = f"i{len(self.inputs)}"
+        self.inputs[name] = places
+        return name
+
     def expand(self, x: str) -> str | None:
         """Returns a value that is one wide as a wide one."""
         shape = self.shapes[x]
@@ -436,7 +472,7 @@ class Drawn:
                 for one in (
                     self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.depth_to_space,
                     self.transpose, self.along, self.flat, self.rows, self.attention, self.lstm, self.gather,
-                    self.expand, self.round_, self.second_input,
+                    self.expand, self.pick, self.put, self.round_, self.second_input,
                 )
             ]  # fmt: skip
         weights, makers = zip(*images, strict=True)
@@ -460,7 +496,9 @@ class Drawn:
             for name, one in self.inputs.items()
         }
         inputs = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, shapes[name]) for name in shapes if name in self.read
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(self.inputs[name].dtype), shapes[name])
+            for name in shapes
+            if name in self.read
         ]
         graph = helper.make_graph(
             self.nodes, "random", inputs,

@@ -19,7 +19,7 @@ def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> d
         if one.data_type == onnx.TensorProto.FLOAT:
             one.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(one).astype(np.float64), one.name))
     names = [name for node in wide.graph.node for name in node.output if name]
-    evaluator = ReferenceEvaluator(wide, new_ops=[Conv, ConvTranspose, MaxPool, AveragePool, Resize])
+    evaluator = ReferenceEvaluator(wide, new_ops=[Conv, ConvTranspose, MaxPool, AveragePool, Resize, GatherElements])
     given = {name: one.astype(np.float64) if one.dtype == np.float32 else one for name, one in inputs.items()}
     return dict(zip(names, evaluator.run(names, given, intermediate=False), strict=True))
 
@@ -121,3 +121,11 @@ class Resize(OpRun):
             else:
                 x = np.take(x, np.ceil(at - 0.5).astype(int), axis)
         return (x,)
+
+
+class GatherElements(OpRun):
+    """Source: ONNX GatherElements, which ONNX's own cannot do beyond 64 places."""
+
+    def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        near = x[tuple(slice(None) if i == axis else slice(size) for i, size in enumerate(indices.shape))]
+        return (np.take_along_axis(near, indices.astype(np.int64), axis),)

@@ -272,10 +272,6 @@ def test_sizes_that_must_be_equal_are_checked() -> None:
             "nothing is known of the size 'k': --shape gives its range",
         ),
         ("g (float[n,h] a, float[n,w] b) => (float[n,w] y) { y = Add(a, b) }", "nothing is known of the size 'y.0'"),
-        (
-            "g (float[3,4] x, int64[n] i) => (float[3,n] y) { y = Gather<axis=1>(x, i) }",
-            "a Gather along another axis than the first with indices that are not constant",
-        ),
     ],
 )
 def test_what_depends_on_the_sizes_is_refused_with_the_reason(text: str, why: str) -> None:

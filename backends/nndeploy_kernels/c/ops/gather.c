@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements one by one from a table of places, and rows by numbers that are an input.
+ * Elements one by one from a table of places.
  *
  *   gather_places   input, output (tensors), places (int32): element i of the output, which is plain, is element
  *                   places[i] of the input, counted in the order of ONNX whatever its layout; a zero where that is -1
- *   gather_rows     table, numbers (int32 or int64), output (tensors): rows of the table; negative numbers count from
- *                   the end, and what is no row gives NaN, or zeros of a table that is not float32: numbers come from
- *                   outside
  *
  * Where a table consists of even runs, these are kept and not the places; where those of an image in channel blocks are
- * even along a few axes, these alone. Workers share elements, or rows.
+ * even along a few axes, these alone. Workers share elements.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,65 +384,3 @@ static int nnd_make_gather(struct nnd_maker *m) {
 }
 
 const struct nnd_op nnd_op_gather_places = {"gather_places", nnd_open_gather, nnd_make_gather};
-
-struct nnd_rows_own {
-  int table, numbers, out;
-};
-
-struct nnd_rows_fields {
-  nnd_size count, rows, width; /* in bytes */
-  int is_float;
-};
-
-static int nnd_open_rows(struct nnd_opener *o) {
-  struct nnd_rows_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->table = nnd_read_any_tensor(o);
-  own->numbers = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  if (o->message->failed) return 0;
-  const struct nnd_tensor *table = &o->model->tensors[own->table], *out = &o->model->tensors[own->out];
-  if (table->is_blocked || out->is_blocked || table->element != out->element || !table->rank)
-    return nnd_fail(o->message, "rows of a table of another layout or type");
-  const int element = o->model->tensors[own->numbers].element;
-  if (element != NND_INT32 && element != NND_INT64) return nnd_fail(o->message, "rows by numbers that are not whole");
-  return 1;
-}
-
-#define NND_GATHER_ROWS(name, type)                                                                                    \
-  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
-    const struct nnd_rows_fields *t = fields;                                                                          \
-    const type *numbers = at[2];                                                                                       \
-    nnd_size first, last;                                                                                              \
-    nnd_share(t->count, part, &first, &last);                                                                          \
-    for (nnd_size i = first; i < last; i++) {                                                                          \
-      const int64_t number = numbers[i], row = number < 0 ? number + t->rows : number;                                 \
-      char *to = (char *)at[0] + i * t->width;                                                                         \
-      if (row >= 0 && row < t->rows)                                                                                   \
-        memcpy(to, (const char *)at[1] + row * t->width, (size_t)t->width);                                            \
-      else if (t->is_float)                                                                                            \
-        for (nnd_size k = 0; k < t->width; k += 4) *(float *)(to + k) = __builtin_nanf("");                            \
-      else                                                                                                             \
-        memset(to, 0, (size_t)t->width);                                                                               \
-    }                                                                                                                  \
-  }
-NND_GATHER_ROWS(nnd_run_rows_int32, int32_t)
-NND_GATHER_ROWS(nnd_run_rows_int64, int64_t)
-
-static int nnd_make_rows(struct nnd_maker *m) {
-  const struct nnd_rows_own *own = m->step->own;
-  const struct nnd_shape *table = nnd_shape_of(m, own->table), *numbers = nnd_shape_of(m, own->numbers);
-  struct nnd_rows_fields *t = nnd_fields(m, sizeof *t);
-  if (!t) return 0;
-  *t = (struct nnd_rows_fields){numbers->count, table->sizes[0], table->num_bytes / table->sizes[0],
-                                table->element == NND_FLOAT32};
-  const nnd_size out = nnd_shape_of(m, own->out)->num_bytes;
-  if (out % t->count || out / t->count != t->width) return nnd_fail(m->message, "rows do not fit what is made of them");
-  nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->table);
-  nnd_give_tensor(m, own->numbers);
-  m->instance->run = numbers->element == NND_INT64 ? nnd_run_rows_int64 : nnd_run_rows_int32;
-  return 1;
-}
-
-const struct nnd_op nnd_op_gather_rows = {"gather_rows", nnd_open_rows, nnd_make_rows};

@@ -4,14 +4,48 @@
  */
 #include "model/model.h"
 
-#define NND_EVERY_OP(X)                                                                                                \
-  X(convolution_)                                                                                                      \
-  X(separable)                                                                                                         \
-  X(stem) X(elementwise) X(to_blocked) X(to_plain) X(channels_last) X(view_copy) X(pool) X(resize) X(repeat)           \
-      X(gather_places) X(gather_rows) X(padded_copy) X(inverted_residual) X(transposed) X(planar_separable) X(join)    \
-          X(channel_parts) X(softmax) X(log_softmax) X(reduce_mean) X(reduce_sum) X(reduce_max) X(reduce_min)          \
-              X(reduce_prod) X(reduce_l1) X(reduce_l2) X(reduce_log_sum) X(reduce_log_sum_exp) X(reduce_sum_square)    \
-                  X(fully_connected) X(product) X(lstm)
+/* One a line, in the order of the alphabet. */
+/* clang-format off */
+#define NND_EVERY_OP(X) \
+  X(channel_parts) \
+  X(channels_last) \
+  X(convolution_) \
+  X(elementwise) \
+  X(fully_connected) \
+  X(gather) \
+  X(gather_elements) \
+  X(gather_nd) \
+  X(gather_places) \
+  X(inverted_residual) \
+  X(join) \
+  X(log_softmax) \
+  X(lstm) \
+  X(padded_copy) \
+  X(planar_separable) \
+  X(pool) \
+  X(product) \
+  X(reduce_l1) \
+  X(reduce_l2) \
+  X(reduce_log_sum) \
+  X(reduce_log_sum_exp) \
+  X(reduce_max) \
+  X(reduce_mean) \
+  X(reduce_min) \
+  X(reduce_prod) \
+  X(reduce_sum) \
+  X(reduce_sum_square) \
+  X(repeat) \
+  X(resize) \
+  X(scatter_elements) \
+  X(scatter_nd) \
+  X(separable) \
+  X(softmax) \
+  X(stem) \
+  X(to_blocked) \
+  X(to_plain) \
+  X(transposed) \
+  X(view_copy)
+/* clang-format on */
 
 #define NND_DECLARE(name) extern const struct nnd_op nnd_op_##name;
 NND_EVERY_OP(NND_DECLARE)

@@ -7,7 +7,6 @@
  *   view_copy              input, output, offset (rule), axes, each: size, step (rules)
  *   join                   output, outer (rule), count, each: input
  *   channel_parts          output, count, each: input; channels, each: number of the input, channel
- *   gather_rows            table, numbers, output
  */
 #include <stdio.h>
 

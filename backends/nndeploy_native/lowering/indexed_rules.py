@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for operators whose places are data, or constants where a shape is not fixed.
+
+Source: ONNX Gather, GatherElements, GatherND, ScatterElements and ScatterND.
+"""
+
+import onnx_ir as ir
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.operators import int_attribute, operand, text_attribute
+from nndeploy_native.lowering.context import Context
+from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, Picked, Scattered
+from nndeploy_native.tensors import Layout
+
+
+def pick(node: ir.Node, context: Context) -> None:
+    """Lowers Gather, GatherElements and GatherND."""
+    data = context.plain(operand(node, 0))
+    axis = int_attribute(node, "batch_dims" if node.op_type == "GatherND" else "axis", 0)
+    numbers = context.whole_numbers(operand(node, 1))
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(Picked(PICKS[node.op_type], output, data, numbers, axis % len(data.shape)))
+
+
+def scatter(node: ir.Node, context: Context) -> None:
+    """Lowers ScatterElements and ScatterND."""
+    data, updates = context.plain(operand(node, 0)), context.plain(operand(node, 2))
+    numbers, reduction = context.whole_numbers(operand(node, 1)), text_attribute(node, "reduction", "none")
+    if reduction not in REDUCTIONS:
+        raise BuildRefusedError(f"a reduction {reduction!r}")
+    if data.element == "bool" and reduction != "none":
+        raise BuildRefusedError("a reduction of bools")
+    axis = None if node.op_type == "ScatterND" else int_attribute(node, "axis", 0) % len(data.shape)
+    context.emit(Scattered(context.output(node.outputs[0], Layout.PLAIN), data, numbers, updates, reduction, axis))

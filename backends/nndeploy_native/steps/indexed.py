@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps whose places are data: elements, rows and slices that whole numbers pick, or that are put where these say.
+
+Numbers are int32 or int64, negative ones count from the end. Where one is no place, picking gives NaN (0 of whole
+numbers) and putting leaves what is there.
+"""
+
+from dataclasses import dataclass
+
+from nndeploy_native.tensors import Tensor
+
+REDUCTIONS = ("none", "add", "mul", "max", "min")
+"""What becomes of an element that an update meets, in the order of the kernel library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A plain tensor of elements or slices of `data`: one of `PICKS`; `axis` is what ONNX calls axis or batch_dims."""
+
+    kind: str
+    output: Tensor
+    data: Tensor
+    numbers: Tensor
+    axis: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.data, self.numbers)
+
+
+PICKS = {"Gather": "gather", "GatherElements": "gather_elements", "GatherND": "gather_nd"}
+"""The operators of the kernel library by those of ONNX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """`data` with `updates` put in, or combined by one of `REDUCTIONS`: elements along `axis`, slices where it is None.
+
+    Updates of the same place are taken in their order.
+    """
+
+    output: Tensor
+    data: Tensor
+    numbers: Tensor
+    updates: Tensor
+    reduction: str
+    axis: int | None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.data, self.numbers, self.updates)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements and slices by numbers that are data, against NumPy, wrong numbers among them; what does not fit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernel_library import RefusedError, every_level, plan_of, run_plan
+from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, Picked, Scattered
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Array, Tensor
+
+ELEMENTS = ("int32", "int64")
+
+
+def _numbers(rng: np.random.Generator, shape: Sequence[int], sizes: Sequence[int] | int, element: str) -> Array:
+    """Returns places of an axis, or of the axes of tuples: some from the end, some wrong."""
+    found = rng.integers(-np.array(sizes), np.array(sizes), tuple(shape)).astype(element)
+    limits = np.iinfo(np.dtype(element))
+    wrong = rng.random(found.shape) < 0.1
+    strange = rng.choice([limits.max, limits.min, np.max(sizes), -np.max(sizes) - 1], found.shape)
+    return np.where(wrong, strange, found).astype(element)
+
+
+def _run(level: str, step: NativeStep, arrays: Sequence[Array], threads: int) -> Array:
+    plan = plan_of([step], list(step.inputs), [step.output])
+    return run_plan(level, plan, arrays, threads=threads)[0]
+
+
+def _tensor(name: str, array: Array) -> Tensor:
+    return Tensor(name, array.shape, element="fp32" if array.dtype == np.float32 else array.dtype.name)
+
+
+def _given(**arrays: Array) -> list[Tensor]:
+    return [_tensor(name, array) for name, array in arrays.items()]
+
+
+def _data(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> Array:
+    """Returns small whole numbers, so that sums and products are exact."""
+    return rng.integers(0 if dtype in ("bool", "uint8") else -3, 2 if dtype == "bool" else 4, shape).astype(dtype)
+
+
+def _picked(kind: str, data: Array, numbers: Array, axis: int) -> Array:
+    """Returns what ONNX says; where a number is no place NaN, or a zero of whole numbers."""
+    whole, missing = numbers.astype(np.int64), np.array(np.nan if data.dtype == np.float32 else 0).astype(data.dtype)
+    if kind == "GatherND":
+        sizes = data.shape[axis : axis + whole.shape[-1]]
+        is_there = np.all((whole >= -np.array(sizes)) & (whole < sizes), axis=-1)
+        whole = np.where(is_there[..., None], whole, 0)
+        found = np.empty((*whole.shape[:-1], *data.shape[axis + whole.shape[-1] :]), data.dtype)
+        for at in np.ndindex(whole.shape[:-1]):
+            found[at] = data[(*at[:axis], *whole[at])] if is_there[at] else missing
+        return found
+    size = data.shape[axis]
+    is_there = (whole >= -size) & (whole < size)
+    whole = np.where(is_there, whole, 0)
+    if kind == "Gather":
+        found = np.take(data, whole, axis)
+        found[(slice(None),) * axis + (~is_there,)] = missing
+        return found
+    near = data[tuple(slice(None) if i == axis else slice(one) for i, one in enumerate(whole.shape))]
+    return np.where(is_there, np.take_along_axis(near, whole, axis), missing)
+
+
+@every_level
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize(
+    ("kind", "data", "numbers", "axis"),
+    [
+        ("Gather", (1, 1), (2, 9), 0),
+        ("Gather", (40, 65), (2, 9), 0),
+        ("Gather", (3, 17, 5), (4,), 1),
+        ("Gather", (3, 5, 17), (2, 33), 2),
+        ("Gather", (3, 5, 1), (), 1),
+        ("Gather", (6, 4), (3,), 0),
+        ("GatherElements", (7,), (12,), 0),
+        ("GatherElements", (3, 17), (3, 33), 1),
+        ("GatherElements", (5, 33), (9, 33), 0),
+        ("GatherElements", (4, 5, 6), (3, 8, 2), 1),
+        ("GatherElements", (4, 5, 6), (4, 8, 6), 1),
+        ("GatherElements", (2, 3, 4, 5), (2, 2, 7, 4), 2),
+        ("GatherND", (7,), (5, 1), 0),
+        ("GatherND", (4, 5, 6), (3, 3), 0),
+        ("GatherND", (4, 5, 6), (2, 3, 2), 0),
+        ("GatherND", (4, 5, 17), (4, 9, 1), 1),
+        ("GatherND", (2, 4, 5, 3), (2, 4, 3, 1), 2),
+    ],
+)
+def test_numbers_pick(
+    level: str, element: str, kind: str, data: tuple[int, ...], numbers: tuple[int, ...], axis: int
+) -> None:
+    rng = np.random.default_rng(len(data) + axis)
+    sizes = data[axis : axis + numbers[-1]] if kind == "GatherND" else data[axis]
+    n = _numbers(rng, numbers, sizes, element)
+    for threads, dtype in ((1, "float32"), (2, "float32"), (2, "int64"), (1, "bool")):
+        x = _data(rng, data, dtype)
+        wanted = _picked(kind, x, n, axis)
+        step = Picked(PICKS[kind], _tensor("y", wanted), *_given(x=x, n=n), axis)
+        np.testing.assert_array_equal(_run(level, step, [x, n], threads), wanted)
+
+
+def _combined(a: Array, b: Array, reduction: str) -> Array:
+    functions = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    return functions[reduction](a, b)
+
+
+def _scattered(data: Array, numbers: Array, updates: Array, reduction: str, axis: int | None) -> Array:
+    found = data.copy()
+    for at in np.ndindex(numbers.shape if axis is not None else numbers.shape[:-1]):
+        tuple_ = [int(one) for one in np.atleast_1d(numbers[at])]
+        sizes = data.shape[: len(tuple_)] if axis is None else data.shape[axis : axis + 1]
+        if not all(-size <= one < size for one, size in zip(tuple_, sizes, strict=True)):
+            continue
+        place = tuple(tuple_) if axis is None else (*at[:axis], tuple_[0], *at[axis + 1 :])
+        found[place] = _combined(found[place], updates[at], reduction)
+    return found
+
+
+@every_level
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    ("data", "numbers", "axis"),
+    [
+        ((7,), (40,), 0),
+        ((3, 17), (3, 33), 1),
+        ((5, 133), (9, 133), 0),
+        ((5, 133), (9, 70), 0),
+        ((4, 5, 6), (3, 8, 2), 1),
+        ((4, 5, 6), (4, 8, 6), 1),
+        ((2, 1, 3, 5), (1, 1, 7, 5), 2),
+        ((3, 1, 4), (2, 5, 4), 1),
+        ((2, 3, 4), (2, 2, 4), 0),
+        ((7,), (25, 1), None),
+        ((4, 5, 6), (9, 3), None),
+        ((4, 5, 33), (3, 4, 1), None),
+        ((9, 2, 3), (30, 2), None),
+    ],
+)
+def test_updates_are_put_where_numbers_say(
+    level: str, reduction: str, data: tuple[int, ...], numbers: tuple[int, ...], axis: int | None
+) -> None:
+    rng = np.random.default_rng(len(data))
+    sizes = data[: numbers[-1]] if axis is None else data[axis]
+    shape = numbers if axis is not None else (*numbers[:-1], *data[numbers[-1] :])
+    for turn, dtype in enumerate(("float32", "int32", "int64", "uint8", "int8")):
+        x, u = _data(rng, data, dtype), _data(rng, shape, dtype)
+        if dtype == "float32":
+            u.reshape(-1)[:2], x.reshape(-1)[-2:] = np.nan, np.nan
+        n = _numbers(rng, numbers, sizes, ELEMENTS[turn % 2])
+        step = Scattered(_tensor("y", x), *_given(x=x, n=n, u=u), reduction, axis)
+        wanted = _scattered(x, n, u, reduction, axis)
+        for threads in (1, 2):
+            np.testing.assert_array_equal(_run(level, step, [x, n, u], threads), wanted)
+
+
+def _steps_that_do_not_fit() -> list[NativeStep]:
+    x, n, u, f = Tensor("x", (3, 4, 5)), Tensor("n", (2, 2), element="int32"), Tensor("u", (2, 2)), Tensor("f", (2, 2))
+    three, y = Tensor("m", (3, 9, 5), element="int64"), Tensor("y", (3, 4, 5))
+    return [
+        Picked("gather", Tensor("y", (3, 2, 2, 5)), x, f, 1),
+        Picked("gather", Tensor("y", (3, 2, 2, 4)), x, n, 1),
+        Picked("gather", Tensor("y", (3, 2, 2, 5)), x, n, 3),
+        Picked("gather_elements", Tensor("y", (2, 2)), x, n, 1),
+        Picked("gather_elements", Tensor("y", (3, 9, 5)), x, three, 0),
+        Picked("gather_elements", Tensor("y", (3, 9, 4)), x, three, 1),
+        Picked("gather_elements", Tensor("y", (3, 9, 5)), x, three, 3),
+        Picked("gather_nd", Tensor("y", (2, 4)), x, n, 0),
+        Picked("gather_nd", Tensor("y", (2, 5)), x, n, 1),
+        Picked("gather_nd", Tensor("y", (2,)), x, n, 2),
+        Picked("gather_nd", Tensor("y", (3, 9, 4)), x, three, 1),
+        Scattered(y, x, n, u, "none", 1),
+        Scattered(y, x, three, Tensor("u", (3, 9, 4)), "none", 1),
+        Scattered(y, x, three, Tensor("u", (3, 9, 5)), "none", 0),
+        Scattered(Tensor("y", (3, 4, 4)), x, three, Tensor("u", (3, 9, 5)), "none", 1),
+        Scattered(y, x, n, u, "add", None),
+        Scattered(y, x, f, Tensor("u", (2, 5)), "add", None),
+        Scattered(y, x, three, u, "add", None),
+        Scattered(Tensor("y", (3, 4)), x, n, Tensor("u", (2, 5)), "add", None),
+        Scattered(y, x, three, Tensor("u", (3, 9, 5), element="int32"), "none", 1),
+        Scattered(
+            replace(y, element="bool"),
+            replace(x, element="bool"),
+            three,
+            Tensor("u", (3, 9, 5), element="bool"),
+            "add",
+            1,
+        ),
+    ]
+
+
+@every_level
+def test_steps_that_do_not_fit_are_refused(level: str) -> None:
+    types = {"fp32": np.float32, "int32": np.int32, "int64": np.int64, "bool": np.bool_}
+    for step in _steps_that_do_not_fit():
+        arrays = [np.zeros([int(one) for one in tensor.shape], types[tensor.element]) for tensor in step.inputs]
+        with pytest.raises(RefusedError):
+            _run(level, step, arrays, 1)
