@@ -7,11 +7,12 @@ from functools import singledispatch
 
 import numpy as np
 
+from nndeploy.backend_kit.kernels.resize_tables import Mode
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim
 from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
-from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import Elementwise
 from nndeploy_native.steps.indexed import REDUCTIONS, Picked, Scattered
@@ -30,7 +31,7 @@ from nndeploy_native.steps.movement import (
 from nndeploy_native.steps.pooling import Pooling
 from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.steps.reduction import AlongAxis
-from nndeploy_native.steps.resize import Repeat, Resize
+from nndeploy_native.steps.resize import Resize, ResizeAxis, ResizedAxis
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -153,18 +154,16 @@ def _(step: Pooling, w: PlanWriter) -> None:
 
 
 @write_step.register
-def _(step: Repeat, w: PlanWriter) -> None:
-    label = f"repeat {step.times[0]}x{step.times[1]}"
-    w.step("repeat", label, [w.tensor(step.x), w.tensor(step.output), *step.times])
+def _(step: Resize, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), w.tensor(step.output), w.size(step.depth), *_resize_words(step.mode)]
+    words += [*_axis_words(step.rows), *_axis_words(step.columns)]
+    w.step("resize", f"resize {step.mode.kind}", words)
 
 
 @write_step.register
-def _(step: Resize, w: PlanWriter) -> None:
-    words = [w.tensor(step.x), w.tensor(step.output)]
-    for places, weights in (step.rows, step.columns):
-        words += [w.weight(np.ascontiguousarray(places, np.int32)), w.weight(np.ascontiguousarray(weights, np.float32))]
-    _, _, height, width = step.x.shape
-    w.step("resize", f"resize {height}x{width}, {'copied' if step.copies else 'weighted'}", words)
+def _(step: ResizeAxis, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), w.tensor(step.output), step.axis, *_resize_words(step.mode), *_axis_words(step.rule)]
+    w.step("resize_axis", f"resize {step.mode.kind} along axis {step.axis}", words)
 
 
 @write_step.register
@@ -227,6 +226,27 @@ def _(step: Lstm, w: PlanWriter) -> None:
         w.tensor(step.output),
     ]
     w.step("lstm", f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
+
+
+_RESIZE_KINDS = ("nearest", "linear", "cubic")
+_RESIZE_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+)  # fmt: skip
+_RESIZE_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+def _resize_words(mode: Mode) -> list[int]:
+    if mode.coordinates not in _RESIZE_COORDINATES or mode.nearest not in _RESIZE_NEAREST:
+        raise BuildRefusedError(f"a Resize with coordinates {mode.coordinates!r}, nearest {mode.nearest!r}")
+    kinds = (_RESIZE_KINDS.index(mode.kind), _RESIZE_COORDINATES.index(mode.coordinates))
+    return [
+        *kinds, _RESIZE_NEAREST.index(mode.nearest), int(mode.excludes_outside), int(mode.antialias),
+        double_bits(mode.cubic), double_bits(mode.beyond),
+    ]  # fmt: skip
+
+
+def _axis_words(axis: ResizedAxis) -> list[int]:
+    return [double_bits(axis.scale), double_bits(axis.begin), double_bits(axis.end)]
 
 
 def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> None:

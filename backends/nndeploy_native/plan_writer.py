@@ -156,5 +156,11 @@ class PlanWriter:
         return self._texts.setdefault(text[:1000], len(self._texts))
 
 
+def double_bits(number: float) -> int:
+    """Returns the word that holds a double."""
+    word: int = struct.unpack("<q", struct.pack("<d", number))[0]
+    return word
+
+
 def _counted(rows: Collection[tuple[int, ...]]) -> list[int]:
     return [len(rows), *(word for row in rows for word in row)]

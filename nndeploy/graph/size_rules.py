@@ -5,6 +5,7 @@ A rule tells `KnownSizes` what it finds; one that cannot find anything says noth
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import onnx_ir as ir
 
@@ -350,27 +351,32 @@ def _tile(node: ir.Node, known: KnownSizes) -> None:
 
 def _resize(node: ir.Node, known: KnownSizes) -> None:
     shape = known.shape(operand(node, 0))
-    if shape is None or "axes" in node.attributes:
+    if shape is None or text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
         return
-    if text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
-        return
+    axes = [axis % len(shape) for axis in ints_attribute(node, "axes") or range(len(shape))]
     target = known.elements(operand(node, 3))
-    if target is not None and len(target) == len(shape):
-        known.learn_shape(node.outputs[0], target)
-        return
     scales = constant_array(operand(node, 1 if len(node.inputs) == 2 else 2))
-    if scales is None or scales.size != len(shape):
+    sizes = list(shape)
+    if target is not None and len(target) == len(axes):
+        for axis, size in zip(axes, target, strict=True):
+            sizes[axis] = size
+    elif scales is not None and scales.size == len(axes):
+        for axis, scale in zip(axes, scales.reshape(-1), strict=True):
+            sizes[axis] = _scaled(shape[axis], float(scale))
+    else:
         return
-    sizes = [_scaled(size, float(scale)) for size, scale in zip(shape, scales.reshape(-1), strict=True)]
     known.learn_shape(node.outputs[0], tuple(sizes))
 
 
+_EXACT_PARTS = 1024
+"""Sizes times a scale with so small a denominator are the same whether they are computed in float32 or not."""
+
+
 def _scaled(size: Dim, scale: float) -> Dim:
-    """Returns floor(size * scale), for scales that are whole or one over a whole number."""
-    if scale >= 1 and scale == int(scale):
-        return size * int(scale)
-    if 0 < scale < 1 and 1 / scale == int(1 / scale):
-        return size // int(1 / scale)
+    """Returns floor(size * scale)."""
+    grown, shrunk = Fraction(scale).as_integer_ratio()
+    if shrunk <= _EXACT_PARTS:
+        return size * grown // shrunk
     if isinstance(size, int):
         return int(size * scale)
     raise UndecidedError(f"a scale of {scale}")

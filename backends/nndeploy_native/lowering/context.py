@@ -63,14 +63,14 @@ class Moved:
 
 
 def image_shape(shape: Shape) -> Shape:
-    """Returns the shape of an image in blocks: (N, C, W) is one pixel high.
+    """Returns the shape of an image in blocks: (N, C, W) is one pixel high, slices of (N, C, D, H, W) lie below others.
 
     Raises:
         BuildRefusedError: there are other axes.
     """
-    if len(shape) not in (3, 4):
-        raise BuildRefusedError(f"kernels take images (N, C, H, W) and rows (N, C, W), not {shape}")
-    return shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
+    if len(shape) not in (3, 4, 5):
+        raise BuildRefusedError(f"kernels take rows (N, C, W), images (N, C, H, W), volumes (N, C, D, H, W): {shape}")
+    return (*shape[:2], product(shape[2:-1]), shape[-1])
 
 
 def column_shape(shape: Shape) -> Shape:
@@ -197,7 +197,7 @@ class Context:
     def reshaped_blocks(self, value: ir.Value | None, shape: Shape) -> Tensor | None:
         """Returns an image that lies in blocks alone in a shape of the same channels; None where it is none."""
         forms = self._tensors.get((value.name if value is not None else "") or "", {})
-        if Layout.BLOCKED not in forms or Layout.PLAIN in forms or len(shape) not in (3, 4):
+        if Layout.BLOCKED not in forms or Layout.PLAIN in forms or len(shape) not in (3, 4, 5):
             return None
         tensor = forms[Layout.BLOCKED]
         image = column_shape(shape) if len(shape) == 3 and tensor.is_column else image_shape(shape)

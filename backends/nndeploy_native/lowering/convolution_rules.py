@@ -122,6 +122,8 @@ def window_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel: tuple[int, 
     Source: ONNX Conv, `auto_pad`: SAME_UPPER puts the odd element at the end, SAME_LOWER at the beginning.
     """
     rank = len(shape) - 2
+    if rank > 2:
+        raise BuildRefusedError("a window over a volume")
     strides, dilations = (ints_attribute(node, name) or (1,) * rank for name in ("strides", "dilations"))
     if not len(kernel) == len(strides) == len(dilations) == rank or min(*kernel, *strides, *dilations) < 1:
         raise BuildRefusedError("a window with a malformed kernel, stride or dilation")

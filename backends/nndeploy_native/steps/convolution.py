@@ -58,8 +58,9 @@ class Convolution:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether it is a product of matrices, pixel by pixel."""
-        return self.groups == 1 and self.window.is_point and not self.is_transposed
+        """Whether it is a product of matrices, pixel by pixel; zeros behind the image make other ones."""
+        keeps_size = self.x.shape[2:] == self.output.shape[2:]
+        return self.groups == 1 and self.window.is_point and keeps_size and not self.is_transposed
 
     @property
     def kind(self) -> str:

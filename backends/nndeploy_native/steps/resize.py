@@ -1,42 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizing of blocked images: each output place is a weighted sum of few rows and few columns."""
+"""Resizing: each output place is a weighted sum of few places along an axis, which the kernel library finds."""
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from nndeploy_native.tensors import Array, Tensor
+from nndeploy.backend_kit.kernels.resize_tables import Mode
+from nndeploy.values.size import Dim
+from nndeploy_native.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """Every pixel is there `times` (rows, columns) more often, side by side."""
+class ResizedAxis:
+    """How an axis is resized: by `scale`, 0 where the ratio of the sizes counts; `begin` and `end` of a part of it."""
 
-    output: Tensor
-    x: Tensor
-    times: tuple[int, int]
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the step reads."""
-        return (self.x,)
+    scale: float = 0.0
+    begin: float = 0.0
+    end: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+KEPT = ResizedAxis(1.0)
+"""An axis that stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resize:
-    """`rows` and `columns` are (places, weights), each (size of the output, taps)."""
+    """A blocked image (N, C, depth * H, W): rows and columns of each of the `depth` images below each other."""
 
     output: Tensor
     x: Tensor
-    rows: tuple[Array, Array]
-    columns: tuple[Array, Array]
+    mode: Mode
+    rows: ResizedAxis
+    columns: ResizedAxis
+    depth: Dim = 1
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
 
+
+@dataclass(frozen=True, slots=True)
+class ResizeAxis:
+    """A plain tensor along one axis."""
+
+    output: Tensor
+    x: Tensor
+    axis: int
+    mode: Mode
+    rule: ResizedAxis
+
     @property
-    def copies(self) -> bool:
-        """Whether every output place is one input place."""
-        return all(weights.shape[1] == 1 and bool(np.all(weights == 1)) for _, weights in (self.rows, self.columns))
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)

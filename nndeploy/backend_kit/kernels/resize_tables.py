@@ -7,7 +7,7 @@ Source: ONNX Resize, opset 19: coordinate transformations, nearest modes, cubic 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,8 @@ class Mode:
     cubic: float
     excludes_outside: bool
     antialias: bool
+    beyond: float = 0.0
+    """What stands beyond the input, where a part of it is resized (extrapolation_value)."""
 
 
 def resize_tables(
@@ -44,26 +46,6 @@ def resize_tables(
     if scales is None:
         scales = out_sizes[0] / sizes[0], out_sizes[1] / sizes[1]
     return [axis_table(*one, mode) for one in zip(sizes, out_sizes, scales, strict=True)]
-
-
-def repeats_of(node: ir.Node, rank: int) -> tuple[int, int] | None:
-    """Returns how often a Resize of any size repeats each row and each column; None where it does something else."""
-    mode, scales = mode_of(node), scales_of(node, rank)
-    if scales is None:
-        return None
-    if mode.coordinates not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):  # others depend on the length
-        return None
-    times = (round(scales[0]), round(scales[1]))
-    is_even = all(_only_repeats(by, scale, mode) for by, scale in zip(times, scales, strict=True))
-    return times if is_even else None
-
-
-def _only_repeats(times: int, scale: float, mode: Mode) -> bool:
-    """Whether a few pixels come out as often as `scale` says: with these coordinates more of them do not differ."""
-    if times < 1 or times != scale or mode.kind != "nearest":
-        return False
-    places, weights = axis_table(4, 4 * times, scale, mode)
-    return weights.shape[1] == 1 and np.array_equal(places[:, 0], np.repeat(np.arange(4), times))
 
 
 def axis_table(length: int, out_length: int, scale: float, mode: Mode) -> tuple[Array, Array]:
@@ -136,13 +118,15 @@ def _cubic(d: float, a: float) -> float:
 
 
 def _nearest(x: float, mode: str) -> int:
+    """Returns the nearest place; compares what is left of `x`, for adding a half to it would round."""
+    whole = math.floor(x)
     match mode:
         case "round_prefer_floor":
-            return math.ceil(x - 0.5)
+            return whole + (x - whole > 0.5)
         case "round_prefer_ceil":
-            return math.floor(x + 0.5)
+            return whole + (x - whole >= 0.5)
         case "floor":
-            return math.floor(x)
+            return whole
         case "ceil":
             return math.ceil(x)
     raise BuildRefusedError(f"a Resize with nearest mode {mode!r}")
@@ -165,6 +149,7 @@ def mode_of(node: ir.Node) -> Mode:
         float_attribute(node, "cubic_coeff_a", -0.75),
         int_attribute(node, "exclude_outside", 0) == 1,
         int_attribute(node, "antialias", 0) == 1,
+        float_attribute(node, "extrapolation_value", 0.0),
     )
 
 
@@ -172,14 +157,64 @@ def scales_of(node: ir.Node, rank: int) -> tuple[float, float] | None:
     """Returns the scales of height and width that are given, None where the sizes of the output are.
 
     Raises:
-        BuildRefusedError: the aspect ratio is kept.
+        BuildRefusedError: the aspect ratio is kept, or the scales are not constant.
     """
-    if text_attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+    if aspect_of(node) != "stretch":
         raise BuildRefusedError("a Resize that keeps the aspect ratio")
+    scales = axis_scales(node, rank)
+    return None if scales is None else (scales[-2], scales[-1])
+
+
+def axis_scales(node: ir.Node, rank: int) -> tuple[float, ...] | None:
+    """Returns the scale of each axis, 1 of those that are not named; None where the sizes of the output are given.
+
+    Raises:
+        BuildRefusedError: the scales are not constant.
+
+    Source: ONNX Resize, opset 18: `axes`; Upsample, opset 7: `scales` as an attribute.
+    """
+    given = list(node.attributes["scales"].as_floats()) if "scales" in node.attributes else None
     value = operand(node, 1 if len(node.inputs) == 2 else 2)
-    given = constant_array(value) if value is not None else None
-    if given is None or not given.size:
-        return None
-    axes = ints_attribute(node, "axes") or range(-given.size, 0)
-    by_axis = {axis % rank - rank: float(scale) for axis, scale in zip(axes, given, strict=True)}
-    return by_axis.get(-2, 1.0), by_axis.get(-1, 1.0)
+    if given is None and value is not None:
+        array = constant_array(value)
+        if array is None and operand(node, 3) is None:
+            raise BuildRefusedError("a Resize by scales that are not constant")
+        given = None if array is None or not array.size else [float(one) for one in array.reshape(-1)]
+    return None if given is None else tuple(_of_axes(node, rank, given, 1.0))
+
+
+def axis_sizes(node: ir.Node, rank: int) -> tuple[int, ...] | None:
+    """Returns the sizes of the output that are given, -1 of axes that are not named; None where none are constant."""
+    array = constant_array(value) if (value := operand(node, 3)) is not None else None
+    return None if array is None else tuple(int(one) for one in _of_axes(node, rank, array.reshape(-1).tolist(), -1))
+
+
+def axis_crops(node: ir.Node, rank: int) -> tuple[tuple[float, float], ...]:
+    """Returns which part of each axis is resized: (begin, end) as shares of its last place.
+
+    Raises:
+        BuildRefusedError: that is no constant.
+    """
+    value = operand(node, 1)
+    if mode_of(node).coordinates != "tf_crop_and_resize":
+        return ((0.0, 1.0),) * rank
+    array = constant_array(value) if value is not None else None
+    if array is None or array.size % 2:
+        raise BuildRefusedError("a Resize of a part of its input that is not constant")
+    begins, ends = array.reshape(2, -1).astype(np.float64).tolist()
+    return tuple(zip(_of_axes(node, rank, begins, 0.0), _of_axes(node, rank, ends, 1.0), strict=True))
+
+
+def aspect_of(node: ir.Node) -> str:
+    """Returns how a Resize keeps the ratio of its axes, "stretch" where it does not."""
+    return text_attribute(node, "keep_aspect_ratio_policy", "stretch")
+
+
+def _of_axes(node: ir.Node, rank: int, given: Sequence[float], default: float) -> list[float]:
+    axes = ints_attribute(node, "axes") or range(rank)
+    if len(axes) != len(given):
+        raise BuildRefusedError(f"a Resize of {len(axes)} axes with {len(given)} numbers")
+    found = [default] * rank
+    for axis, number in zip(axes, given, strict=True):
+        found[axis % rank] = number
+    return found

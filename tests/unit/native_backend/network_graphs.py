@@ -250,17 +250,18 @@ class Drawn:
 
     def resize(self, x: str) -> str | None:
         """Returns an image of another size."""
-        shape, is_linear = self.shapes[x], self.random.random() < 0.5
-        by = (
-            self.random.choice((2.0, 3.0))
-            if self.keeps_sizes or not is_linear
-            else self.random.choice((0.5, 1.5, 2.0, 2.5))
-        )
-        out = (*shape[:2], *(int(size * by) for size in shape[2:]))
+        shape, mode = self.shapes[x], self.random.choice(("nearest", "linear", "linear", "cubic"))
+        by = [self.random.choice((0.5, 1.0, 1.5, 2.0, 2.0, 3.0)) for _ in shape[2:]]
+        by = by if self.random.random() < 0.3 else [by[0]] * len(by)
+        out = (*shape[:2], *(int(size * one) for size, one in zip(shape[2:], by, strict=True)))
         if math.prod(out) > MOST_ELEMENTS or 0 in out:
             return None
-        mode = "linear" if is_linear and not self.keeps_sizes else "nearest"
-        return self.node("Resize", [x, "", self.constant(np.array([1, 1, by, by], np.float32))], out, mode=mode)
+        coordinates = self.random.choice(("half_pixel", "half_pixel", "asymmetric", "pytorch_half_pixel"))
+        smooth = int(mode != "nearest" and self.random.random() < 0.2)
+        scales = self.constant(np.array([1, 1, *by], np.float32))
+        return self.node(
+            "Resize", [x, "", scales], out, mode=mode, coordinate_transformation_mode=coordinates, antialias=smooth
+        )
 
     def join(self, x: str) -> str | None:
         """Returns the channels of several images as one, shuffled now and then."""

@@ -10,6 +10,8 @@ from native_models import Array
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from nndeploy.backend_kit.kernels.resize_tables import Mode, axis_table
+
 
 def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Returns every value that a node makes, by name: all that was float32 is float64."""
@@ -101,25 +103,20 @@ class AveragePool(OpRun):
 
 
 class Resize(OpRun):
-    """Source: ONNX Resize, half_pixel: linear, or nearest with round_prefer_floor; scales of height and width."""
+    """Source: ONNX Resize, by scales; the evaluator's is one place off where a place is whole but for rounding."""
 
     def _run(
         self, x: Array, roi: Array | None = None, scales: Array | None = None, *_: Any, **attributes: Any
     ) -> tuple[Array]:
         assert scales is not None
-        for axis in (2, 3):
-            size, scale = x.shape[axis], float(scales[axis])
-            out = int(np.floor(size * scale))
-            at = np.clip((np.arange(out) + 0.5) / scale - 0.5, 0, size - 1)
-            if attributes.get("mode") == "linear":
-                low = np.minimum(np.floor(at).astype(int), size - 1)
-                high, part = np.minimum(low + 1, size - 1), at - low
-                shape = [1] * x.ndim
-                shape[axis] = out
-                part = part.reshape(shape)
-                x = np.take(x, low, axis) * (1 - part) + np.take(x, high, axis) * part
-            else:
-                x = np.take(x, np.ceil(at - 0.5).astype(int), axis)
+        mode = Mode(
+            attributes["mode"], attributes["coordinate_transformation_mode"], "round_prefer_floor", -0.75, False,
+            bool(attributes["antialias"]),
+        )  # fmt: skip
+        for axis, scale in enumerate(scales.tolist()):
+            places, weights = axis_table(x.shape[axis], int(x.shape[axis] * scale), scale, mode)
+            lines = np.moveaxis(x, axis, -1)[..., places] * weights
+            x = np.moveaxis(lines.sum(-1), -1, axis)
         return (x,)
 
 

@@ -89,6 +89,12 @@ NETWORKS = {
         y = Add(b, x) }""",
         {"d": reals(16, 16, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)},
     ),
+    "resized": (
+        """g (float[n,18,h,w] x) => (float[n,18,p,q] y, float[n,18,r,s] z, float[n,18,7,9] k)
+        <int64[2] sizes = {7,9}> { y = Resize<mode="linear">(x, , t) z = Resize<mode="nearest">(x, , t)
+        k = Resize<mode="cubic", antialias=1, axes=[2,3]>(x, , , sizes) }""",
+        {"t": np.array([1, 1, 1.5, 2], np.float32)},
+    ),
     "channels joined": (
         """g (float[n,16,h,w] x) => (float[n,5,p,q] y) { a = Conv(x, d) b = Conv(x, e) c = Concat<axis=1>(a, b)
         y = Conv(c, p) }""",

@@ -37,6 +37,14 @@ def test_convolution(
     np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted, rtol=1e-5, atol=2e-5)
 
 
+@each_float_level
+def test_one_pixel_windows_over_zeros_behind_the_image(level: str) -> None:
+    x, w = reals(2, 17, 4, 9), reals(24, 17, 1, 1, seed=1)
+    text = "g (float[2,17,4,9] x) => (float[2,24,6,12] y) { y = Conv<pads=[0,0,2,3]>(x, w) }"
+    found = run(built(model_of(text, {"w": w})), {"x": x}, level)["y"]
+    np.testing.assert_allclose(found, convolved(x, w, pads=(0, 0, 2, 3)), rtol=1e-5, atol=1e-5)
+
+
 @every_level
 @pytest.mark.parametrize(
     ("channels", "outputs", "width", "kernel", "stride", "pad", "dilation"),
@@ -233,28 +241,54 @@ def test_grouped_convolution_with_a_residual(
     np.testing.assert_allclose(found, np.maximum(wanted + added, 0), rtol=most, atol=most * np.abs(wanted).max())
 
 
+RESIZES = {
+    "in turn": ((2, 19, 5, 7), (10, 21), 'mode="nearest", coordinate_transformation_mode="asymmetric"'),
+    "nearest": ((2, 19, 5, 7), (8, 11), 'mode="nearest", nearest_mode="ceil"'),
+    "linear": ((2, 19, 5, 7), (10, 14), 'mode="linear"'),
+    "corners": ((2, 19, 5, 7), (13, 5), 'mode="linear", coordinate_transformation_mode="align_corners"'),
+    "cubic": ((2, 19, 5, 7), (9, 9), 'mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1'),
+    "smooth": ((2, 19, 9, 16), (4, 5), 'mode="cubic", antialias=1'),
+    "rows": ((2, 19, 7), (13,), 'mode="linear"'),
+    "volumes": ((2, 5, 3, 5, 7), (6, 4, 9), 'mode="linear"'),
+    "depth": ((1, 5, 3, 5, 7), (6, 5, 7), 'mode="linear"'),
+    "slices": ((1, 5, 3, 5, 7), (3, 8, 7), 'mode="cubic"'),
+}
+
+
 @every_level
-@pytest.mark.parametrize(
-    ("height", "width", "attributes"),
-    [
-        (10, 21, 'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"'),
-        (8, 11, 'mode="nearest"'),
-        (10, 14, 'mode="linear"'),
-        (13, 5, 'mode="linear", coordinate_transformation_mode="align_corners"'),
-        (9, 9, 'mode="cubic"'),
-    ],
-)
-def test_resize(level: str, height: int, width: int, attributes: str) -> None:
-    """Against ONNX's own evaluator: copies in turn and by a table, sums of two and of four places."""
-    x = reals(2, 19, 5, 7)
-    text = f"""g (float[2,19,5,7] x) => (float[2,19,{height},{width}] y)
-        <int64[4] sizes = {{2,19,{height},{width}}}> {{ c = Conv<group=19>(x, w)
-        y = Resize<{attributes}>(c, , , sizes) }}"""
-    model = model_of(text, {"w": np.ones((19, 1, 1, 1), np.float32)})
+@pytest.mark.parametrize("name", RESIZES)
+def test_resize(level: str, name: str) -> None:
+    """Against ONNX's own evaluator; the input comes in blocks, but that of volumes."""
+    shape, sizes, attributes = RESIZES[name]
+    x, text = reals(*shape), ",".join(map(str, (*shape[:2], *sizes)))
+    before = "c = Conv<group=19>(x, w)" if len(shape) < 5 else "c = Abs(x)"
+    model = model_of(
+        f"""g (float[{",".join(map(str, shape))}] x) => (float[{text}] y) <int64[{len(shape)}] sizes = {{{text}}}>
+        {{ {before} y = Resize<{attributes}>(c, , , sizes) }}""",
+        {"w": np.ones((19, 1, *[1] * (len(shape) - 2)), np.float32)},
+    )
     wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})[0]
     most = tolerance_of(level)
     found = run(built(model), {"x": x}, level)["y"]
     np.testing.assert_allclose(found, wanted, rtol=most, atol=most)
+
+
+@each_float_level
+@pytest.mark.parametrize(
+    ("shape", "axes", "attributes"),
+    [
+        ((4, 6), (7, 9), 'mode="linear"'),
+        ((3, 2, 5, 4), (5, 3, 4, 9), 'mode="cubic"'),
+        ((2, 3, 2, 5, 4, 3), (2, 3, 2, 3, 4, 5), 'mode="linear"'),
+    ],
+)
+def test_resize_of_any_axis(level: str, shape: tuple[int, ...], axes: tuple[int, ...], attributes: str) -> None:
+    x, sizes = reals(*shape), ",".join(map(str, axes))
+    text = f"""g (float[{",".join(map(str, shape))}] x) => (float[{sizes}] y)
+        <int64[{len(axes)}] sizes = {{{sizes}}}> {{ y = Resize<{attributes}>(x, , , sizes) }}"""
+    model = model_of(text)
+    wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-5, atol=1e-5)
 
 
 @each_float_level

@@ -115,8 +115,6 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
   struct nnd_pointwise_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
-  if (y->size != y->out_size || x->size != x->out_size)
-    return nnd_fail(m->message, "a pointwise convolution of other sizes");
   const nnd_size pixels = y->size * x->size;
   const nnd_size weights = c->in_channels * c->out_channels * (nnd_size)sizeof(nnd_weight);
   t->s = (struct nnd_pointwise){.in_channels = c->in_channels,
@@ -337,7 +335,8 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   nnd_give(m, c->numbers);
   nnd_give_tensor(m, c->residual);
   const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
-  if (is_blocked && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
+  const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
+  if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
   if (is_blocked && c->groups > 1 && nnd_is_depthwise(c)) return nnd_make_depthwise(m, c, &y, &x);
   return nnd_make_dense(m, own, &y, &x);
 }

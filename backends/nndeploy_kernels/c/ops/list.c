@@ -34,8 +34,8 @@
   X(reduce_prod) \
   X(reduce_sum) \
   X(reduce_sum_square) \
-  X(repeat) \
   X(resize) \
+  X(resize_axis) \
   X(scatter_elements) \
   X(scatter_nd) \
   X(separable) \

@@ -2,87 +2,45 @@
  *
  * Resizing of images in channel blocks: each output place is a weighted sum of few rows and few columns.
  *
- *   resize   input, output (tensors), for rows, then for columns: places (int32) and weights (float32), each of shape
- *            (output, taps)
- *   repeat   input, output (tensors), how often every row and every column is there (2)
+ *   resize   input, output (tensors), images below each other in each (rule), how to resize, then rows, then columns
+ *            (ops/resize_table.h)
  *
  * An output row sums its rows into a buffer first, and the buffer's columns then; where every place is one input place,
- * vectors are copied. Workers share output rows (input rows of a repeat) of all channel blocks and images.
+ * vectors are copied. Workers share output rows (input rows where all are repeated) of all channel blocks and images.
  */
-#include <stdio.h>
+#include "ops/resize_table.h"
 
-#include "model/model.h"
+#include <stdio.h>
 
 #define NND_RESIZE_TILE 4 /* vectors at a time: an addition waits for the one before */
 
-/* One axis: output place i is the sum of taps[i * taps + k]. `reach` is one more than the largest place. */
-struct nnd_resize_axis {
-  nnd_size out_size, taps, reach;
-  int32_t *places;
-  float *weights;
-};
-
 struct nnd_resize_own {
-  int in, out, copies; /* every output place is one input place */
-  struct nnd_resize_axis y, x;
+  int in, out;
+  nnd_size depth; /* a rule */
+  struct nnd_resize_mode mode;
+  struct nnd_resize_rule y, x;
 };
 
 struct nnd_resize_fields {
   struct nnd_resize_axis y, x;
   nnd_size planes, in_h, in_w;
+  float beyond;
 };
 
 typedef nnd_elem nnd_line __attribute__((vector_size(NND_LANES * sizeof(nnd_elem))));
-
-/* A weight of zero takes nothing, not even from an infinity: such a tap takes half of what another one does. */
-static void nnd_resize_halve(int32_t *places, float *weights, nnd_size taps) {
-  nnd_size some = 0;
-  while (some < taps && weights[some] == 0.0f) some++;
-  for (nnd_size i = 0; i < taps && some < taps; i++) {
-    if (weights[i] != 0.0f) continue;
-    weights[some] *= 0.5f;
-    weights[i] = weights[some];
-    places[i] = places[some];
-  }
-}
-
-/* Reads a table into private memory: what was checked must not change. */
-static int nnd_open_resize_axis(struct nnd_opener *o, struct nnd_resize_axis *axis) {
-  const struct nnd_weight_data *places = nnd_read_weight_of(o, NND_INT32), *weights = nnd_read_weight(o);
-  if (o->message->failed) return 0;
-  if (!places || !weights || places->rank != 2 || weights->rank != 2 || places->sizes[0] != weights->sizes[0] ||
-      places->sizes[1] != weights->sizes[1])
-    return nnd_fail(o->message, "a resize without tables that fit each other");
-  axis->out_size = places->sizes[0], axis->taps = places->sizes[1];
-  axis->places = nnd_packed(o, places->count * (nnd_size)sizeof *axis->places);
-  axis->weights = nnd_packed(o, places->count * (nnd_size)sizeof *axis->weights);
-  if (!axis->places || !axis->weights) return 0;
-  memcpy(axis->places, places->data, (size_t)places->count * sizeof *axis->places);
-  memcpy(axis->weights, weights->data, (size_t)places->count * sizeof *axis->weights);
-  for (nnd_size i = 0; i < places->count; i++) {
-    if (axis->places[i] < 0) return nnd_fail(o->message, "a resize reads place %d", (int)axis->places[i]);
-    axis->reach = nnd_max(axis->reach, (nnd_size)axis->places[i] + 1);
-  }
-  for (nnd_size i = 0; i < axis->out_size; i++)
-    nnd_resize_halve(axis->places + i * axis->taps, axis->weights + i * axis->taps, axis->taps);
-  return 1;
-}
-
-static int nnd_resize_is_copy(const struct nnd_resize_axis *axis) {
-  for (nnd_size i = 0; i < axis->out_size; i++)
-    if (axis->taps != 1 || axis->weights[i] != 1.0f) return 0;
-  return 1;
-}
 
 static int nnd_open_resize(struct nnd_opener *o) {
   struct nnd_resize_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->in = nnd_read_tensor(o);
   own->out = nnd_write_tensor(o);
-  if (o->message->failed || !nnd_open_resize_axis(o, &own->y) || !nnd_open_resize_axis(o, &own->x)) return 0;
+  own->depth = nnd_read_rule(o);
+  nnd_open_resize_mode(o, &own->mode);
+  nnd_open_resize_rule(o, &own->y);
+  nnd_open_resize_rule(o, &own->x);
+  if (o->message->failed) return 0;
   if (!o->model->tensors[own->in].is_blocked || !o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "a resize of a tensor that is not in blocks");
-  own->copies = nnd_resize_is_copy(&own->y) && nnd_resize_is_copy(&own->x);
   return 1;
 }
 
@@ -156,58 +114,36 @@ static void nnd_run_resize_any(const void *fields, void *const *at, struct nnd_p
   nnd_resize_any(t, t->y.taps, t->x.taps, at[0], at[1], part);
 }
 
-static int nnd_make_resize(struct nnd_maker *m) {
-  const struct nnd_resize_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
-  struct nnd_resize_fields *t = nnd_fields(m, sizeof *t);
-  if (!t) return 0;
-  *t = (struct nnd_resize_fields){own->y, own->x, in->sizes[0] * nnd_blocks(in->sizes[1]), in->sizes[2], in->sizes[3]};
-  if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1] || out->sizes[2] != t->y.out_size ||
-      out->sizes[3] != t->x.out_size)
-    return nnd_fail(m->message, "the images of a resize do not fit its tables");
-  if (t->y.reach > t->in_h || t->x.reach > t->in_w) return nnd_fail(m->message, "a resize reads beyond its image");
-  m->scratch_bytes = own->copies ? 0 : t->in_w * NND_LANES * (nnd_size)sizeof(float);
-  nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->in);
-  m->instance->run = nnd_run_resize_any;
-  if (t->y.taps == 2 && t->x.taps == 2) m->instance->run = nnd_run_resize_two;
-  if (own->copies) m->instance->run = nnd_run_resize_copy;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%lldx%lld to %lldx%lld, %lldx%lld taps", (long long)t->in_h,
-           (long long)t->in_w, (long long)t->y.out_size, (long long)t->x.out_size, (long long)t->y.taps,
-           (long long)t->x.taps);
-  return 1;
+static void nnd_run_resize_beyond(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_resize_fields *t = fields;
+  nnd_elem beyond[NND_LANES];
+  for (int lane = 0; lane < NND_LANES; lane++) beyond[lane] = nnd_to_elem(t->beyond);
+  float *buffer = (float *)part.scratch;
+  nnd_size unit, last;
+  nnd_share(t->planes * t->y.out_size, part, &unit, &last);
+  for (; unit < last; unit++) {
+    const nnd_size row = unit % t->y.out_size * t->y.taps;
+    const int is_beyond = t->y.places[row] < 0;
+    nnd_elem *to = (nnd_elem *)at[0] + unit * t->x.out_size * NND_LANES;
+    if (!is_beyond)
+      nnd_resize_rows(t->y.taps, t->y.places + row, t->y.weights + row, t->in_w,
+                      (const nnd_elem *)at[1] + unit / t->y.out_size * t->in_h * t->in_w * NND_LANES, buffer);
+    for (nnd_size x = 0; x < t->x.out_size; x++, to += NND_LANES) {
+      const nnd_size column = x * t->x.taps;
+      if (is_beyond || t->x.places[column] < 0)
+        memcpy(to, beyond, sizeof beyond);
+      else
+        nnd_resize_columns(t->x.taps, t->x.places + column, t->x.weights + column, 1, buffer, to);
+    }
+  }
 }
 
-const struct nnd_op nnd_op_resize = {"resize", nnd_open_resize, nnd_make_resize};
-
-#define NND_MOST_TIMES 65536
-
-struct nnd_repeat_own {
-  int in, out;
-  nnd_size times[2];
-};
-
-struct nnd_repeat_fields {
-  nnd_size rows, in_w, times_h, times_w;
-};
-
-static int nnd_open_repeat(struct nnd_opener *o) {
-  struct nnd_repeat_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  for (int i = 0; i < 2; i++) own->times[i] = nnd_word(o, 1, NND_MOST_TIMES);
-  if (o->message->failed) return 0;
-  if (!o->model->tensors[own->in].is_blocked || !o->model->tensors[own->out].is_blocked)
-    return nnd_fail(o->message, "pixels of a tensor that is not in blocks are repeated");
-  return 1;
-}
-
-/* One output row after the other: writing to several at once takes 1.05 times as long. */
-NND_INLINE void nnd_repeat_any(const struct nnd_repeat_fields *t, nnd_size times_h, nnd_size times_w, nnd_line *out,
+/* Every row `times_h` times, every column `times_w` times. One output row after the other: writing to several at once
+ * takes 1.05 times as long. */
+NND_INLINE void nnd_repeat_any(const struct nnd_resize_fields *t, nnd_size times_h, nnd_size times_w, nnd_line *out,
                                const nnd_line *in, struct nnd_part part) {
   nnd_size unit, last;
-  nnd_share(t->rows, part, &unit, &last);
+  nnd_share(t->planes * t->in_h, part, &unit, &last);
   nnd_line *to = out + unit * times_h * t->in_w * times_w;
   for (; unit < last; unit++) {
     const nnd_line *row = in + unit * t->in_w;
@@ -221,24 +157,41 @@ static void nnd_run_repeat_two(const void *fields, void *const *at, struct nnd_p
   nnd_repeat_any(fields, 2, 2, at[0], at[1], part);
 }
 static void nnd_run_repeat_any(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_repeat_fields *t = fields;
-  nnd_repeat_any(t, t->times_h, t->times_w, at[0], at[1], part);
+  const struct nnd_resize_fields *t = fields;
+  nnd_repeat_any(t, t->y.out_size / t->in_h, t->x.out_size / t->in_w, at[0], at[1], part);
 }
 
-static int nnd_make_repeat(struct nnd_maker *m) {
-  const struct nnd_repeat_own *own = m->step->own;
+static int nnd_make_resize(struct nnd_maker *m) {
+  const struct nnd_resize_own *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
-  struct nnd_repeat_fields *t = nnd_fields(m, sizeof *t);
+  const nnd_size depth = nnd_size_of(m, own->depth);
+  struct nnd_resize_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  *t = (struct nnd_repeat_fields){in->sizes[0] * nnd_blocks(in->sizes[1]) * in->sizes[2], in->sizes[3], own->times[0],
-                                  own->times[1]};
-  if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1] || out->sizes[2] != in->sizes[2] * t->times_h ||
-      out->sizes[3] != in->sizes[3] * t->times_w)
-    return nnd_fail(m->message, "pixels are repeated to an image of another size");
+  if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1] || depth < 1 || in->sizes[2] % depth ||
+      out->sizes[2] % depth)
+    return nnd_fail(m->message, "images are resized to others");
+  t->planes = in->sizes[0] * nnd_blocks(in->sizes[1]) * depth, t->in_h = in->sizes[2] / depth, t->in_w = in->sizes[3];
+  t->beyond = own->mode.beyond;
+  if (!nnd_make_resize_axis(m, &own->mode, &own->y, t->in_h, out->sizes[2] / depth, &t->y) ||
+      !nnd_make_resize_axis(m, &own->mode, &own->x, t->in_w, out->sizes[3], &t->x))
+    return 0;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
-  m->instance->run = t->times_h == 2 && t->times_w == 2 ? nnd_run_repeat_two : nnd_run_repeat_any;
+  const int copies = t->y.is_copy && t->x.is_copy, has_beyond = t->y.has_beyond || t->x.has_beyond;
+  const nnd_size times_h = nnd_resize_times(&t->y), times_w = nnd_resize_times(&t->x);
+  if (has_beyond || !copies) m->scratch_bytes = t->in_w * NND_LANES * (nnd_size)sizeof(float);
+  if (has_beyond)
+    m->instance->run = nnd_run_resize_beyond;
+  else if (times_h && times_w)
+    m->instance->run = times_h == 2 && times_w == 2 ? nnd_run_repeat_two : nnd_run_repeat_any;
+  else if (copies)
+    m->instance->run = nnd_run_resize_copy;
+  else
+    m->instance->run = t->y.taps == 2 && t->x.taps == 2 ? nnd_run_resize_two : nnd_run_resize_any;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lldx%lld to %lldx%lld, %lldx%lld taps", (long long)t->in_h,
+           (long long)t->in_w, (long long)t->y.out_size, (long long)t->x.out_size, (long long)t->y.taps,
+           (long long)t->x.taps);
   return 1;
 }
 
-const struct nnd_op nnd_op_repeat = {"repeat", nnd_open_repeat, nnd_make_repeat};
+const struct nnd_op nnd_op_resize = {"resize", nnd_open_resize, nnd_make_resize};
