@@ -17,7 +17,7 @@ from nndeploy.values.types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 6
+FORMAT_MINOR = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,18 @@ class Member:
 
     sha256: str
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """What a member that is stored compressed really is: its SHA-256 as lower-case hex, its size in bytes.
+
+    `bases` are the members of which parts of it are (`nndeploy.bundle.compressed_member`), none of them compressed.
+    """
+
+    sha256: str
+    size_bytes: int
+    bases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +164,8 @@ class Manifest:
     every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_libraries` are the members
     that hold the library of delays, by architecture (`uname -m`), where runs may be paced; `pace_operators` is the
     member that says what operators compute, "" where there is none. `provenance` is plain data: tool and library
-    versions, options, the model's hash, passes. `members` lists every other member.
+    versions, options, the model's hash, passes. `members` lists every other member as it is stored; `compressed` says
+    of some that they are more than that.
     """
 
     model_name: str
@@ -173,3 +186,4 @@ class Manifest:
     pace_operators: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
+    compressed: Mapping[str, Compressed] = field(default_factory=dict)

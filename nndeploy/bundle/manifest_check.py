@@ -7,6 +7,7 @@ writes and the reader before it hands out anything, so nobody else need ask agai
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from nndeploy.bundle.compressed_member import MAX_OWN_BYTES
 from nndeploy.bundle.container import MAX_MEMBERS
 from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Submodel
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
@@ -24,7 +25,8 @@ def check_manifest(manifest: Manifest) -> None:
 
     Raises:
         BundleError: a submodel reads what nothing before it produces, a value has no type or two producers, an
-            output has no origin, a member that is named is not listed, or a range is none.
+            output has no origin, a member that is named is not listed, one that is compressed is absurdly large or made
+            of such a one, or a range is none.
     """
     _check_unique((value.name for value in manifest.inputs), "input")
     _check_unique((value.name for value in manifest.outputs), "output")
@@ -40,6 +42,7 @@ def check_manifest(manifest: Manifest) -> None:
     for submodel in all_submodels(manifest):
         _check_variants(submodel)
     _check_members(manifest)
+    _check_compressed(manifest)
     _check_limits(manifest)
     _check_ranges(manifest)
     if manifest.image_input is not None:
@@ -172,6 +175,19 @@ def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield f"pace_libraries[{arch!r}]", name
     if manifest.pace_operators:
         yield "pace_operators", manifest.pace_operators
+
+
+def _check_compressed(manifest: Manifest) -> None:
+    for name, item in manifest.compressed.items():
+        where = f"compressed[{name!r}]"
+        if name not in manifest.members or name == REPORT_NAME:
+            raise BundleError("no member that could be compressed", where=where)
+        for base in item.bases:
+            if base not in manifest.members or base in manifest.compressed:
+                raise BundleError(f"its base {base!r} is compressed, or no member", where=where)
+        most = MAX_OWN_BYTES + sum(manifest.members[base].size_bytes for base in set(item.bases))
+        if not 0 < item.size_bytes <= most:
+            raise BundleError(f"claims {item.size_bytes} bytes; 1 to {most} are allowed", where=where)
 
 
 def _check_limits(manifest: Manifest) -> None:

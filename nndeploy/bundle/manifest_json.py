@@ -19,6 +19,7 @@ from nndeploy.bundle.manifest import (
     FORMAT_MAJOR,
     FORMAT_MINOR,
     FORMAT_NAME,
+    Compressed,
     Golden,
     ImageInput,
     Limits,
@@ -55,6 +56,7 @@ FIRST_WITH_PACING = 3  # the minor version that brought pace_libraries
 FIRST_WITH_OPERATORS = 4  # the minor version that brought pace_operators
 FIRST_WITH_LIMITS = 5  # the minor version that brought limits of goldens
 FIRST_WITH_MACHINES = 6  # the minor version that brought several kinds of machine in what a variant requires
+FIRST_WITH_COMPRESSED = 7  # the minor version that brought members that are stored compressed
 MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
@@ -88,6 +90,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     """Returns the manifest as plain data."""
     image, minor = manifest.image_input, _least_minor(manifest)
     chains = [_target_chain_to_json(chain) for chain in manifest.target_chains]
+    compressed = {name: _compressed_to_json(item) for name, item in manifest.compressed.items()}
     return {
         "format": {"name": FORMAT_NAME, "major": FORMAT_MAJOR, "minor": minor},
         "model_name": manifest.model_name,
@@ -108,6 +111,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         **({"pace_operators": manifest.pace_operators} if minor >= FIRST_WITH_OPERATORS else {}),
         "provenance": dict(manifest.provenance),
         "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
+        **({"compressed": compressed} if minor >= FIRST_WITH_COMPRESSED else {}),
     }
 
 
@@ -140,6 +144,9 @@ def manifest_from_json(data: object) -> Manifest:
         pace_operators=fields.member_or_empty("pace_operators") if minor >= FIRST_WITH_OPERATORS else "",
         provenance=fields.fields("provenance").plain(),
         members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
+        compressed={name: _compressed(name, item) for name, item in fields.named_fields("compressed")}
+        if minor >= FIRST_WITH_COMPRESSED
+        else {},
     )
     fields.end()
     return manifest
@@ -304,6 +311,14 @@ def _image_input(fields: Fields) -> ImageInput:
     return result
 
 
+def _compressed(name: str, fields: Fields) -> Compressed:
+    bases = tuple(member_name(base, fields.at("bases")) for base in fields.names("bases"))
+    result = Compressed(fields.sha256("sha256"), fields.integer("size_bytes"), bases)
+    member_name(name, "compressed")
+    fields.end()
+    return result
+
+
 def _named_type_to_json(value: NamedType) -> dict[str, Any]:
     return {"name": value.name, "type": type_to_json(value.type)}
 
@@ -319,6 +334,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if manifest.compressed:
+        return FIRST_WITH_COMPRESSED
     chains = (manifest.submodels, *(chain.submodels for chain in manifest.target_chains))
     if any("machines" in one.requires for chain in chains for submodel in chain for one in submodel.variants):
         return FIRST_WITH_MACHINES
@@ -373,6 +390,10 @@ def _golden_to_json(golden: Golden, minor: int) -> dict[str, Any]:
         "origin": golden.origin,
         **({"limits": limits} if minor >= FIRST_WITH_LIMITS else {}),
     }
+
+
+def _compressed_to_json(item: Compressed) -> dict[str, Any]:
+    return {"sha256": item.sha256, "size_bytes": item.size_bytes, "bases": list(item.bases)}
 
 
 def _tolerance_to_json(tolerance: Tolerance) -> dict[str, Any]:

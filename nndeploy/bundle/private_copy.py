@@ -37,6 +37,8 @@ class ByteSource(Protocol):
 
     def fetch_hashed(self, begin: int, end: int) -> str: ...
 
+    def read_into(self, target: memoryview, begin: int) -> None: ...
+
     def checked_again(self, begin: int, end: int) -> tuple[str, int]: ...
 
     def close(self) -> None: ...
@@ -55,6 +57,10 @@ class GivenBytes:
     def fetch_hashed(self, begin: int, end: int) -> str:
         """Returns the SHA-256 of a part."""
         return hashlib.sha256(self.view[begin:end]).hexdigest()
+
+    def read_into(self, target: memoryview, begin: int) -> None:
+        """Copies a part to memory of the caller."""
+        target[:] = self.view[begin : begin + len(target)]
 
     def checked_again(self, begin: int, end: int) -> tuple[str, int]:
         """Returns the SHA-256 and the CRC-32 of a part."""
@@ -79,7 +85,7 @@ class PrivateCopy:
         self._descriptor = _opened(path, what)
         try:
             self.size_bytes = _checked_size(self._descriptor, path, what)
-            self.view = memoryview(_memory(self.size_bytes, path))
+            self.view = memoryview(private_memory(self.size_bytes, path))
         except BaseException:
             self.close()
             raise
@@ -90,7 +96,15 @@ class PrivateCopy:
         Raises:
             InputOutputError: reading failed, or the file is shorter than it was when it was opened.
         """
-        for _ in self._pieces_into(self.view[begin:end], begin):
+        self.read_into(self.view[begin:end], begin)
+
+    def read_into(self, target: memoryview, begin: int) -> None:
+        """Fills memory of the caller with a part of the file; the view stays as it is.
+
+        Raises:
+            InputOutputError: as for `fetch`.
+        """
+        for _ in self._pieces_into(target, begin):
             pass
 
     def fetch_hashed(self, begin: int, end: int) -> str:
@@ -171,7 +185,12 @@ def _checked_size(descriptor: int, path: Path, what: str) -> int:
     return status.st_size
 
 
-def _memory(size: int, path: Path) -> mmap.mmap:
+def private_memory(size: int, path: Path) -> mmap.mmap:
+    """Returns zeros, of which each page is taken when it is first written; `path` is what they are for.
+
+    Raises:
+        InputOutputError: there is not enough memory.
+    """
     try:
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
     except (OSError, ValueError, OverflowError) as err:

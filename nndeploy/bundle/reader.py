@@ -4,12 +4,14 @@
 A path comes in; a `Bundle` goes out, whose structure and manifest have been checked and whose members are handed out
 as views of a private copy, each after the SHA-256 of that copy was compared with the manifest's. Laws: nothing is
 handed out before its hash was checked, and nothing that was handed out changes, whatever happens to the file; nothing
-is copied twice, unpickled or evaluated; a file that is not exactly a bundle is one `BundleError`.
+is copied twice, unpickled or evaluated; a file that is not exactly a bundle is one `BundleError`. Of a member that is
+stored compressed, the hash of what it really is decides.
 
 A member is read when it is first asked for. Where the file was overwritten by then, its hash is wrong; where it was
 cut, reading fails. Where another file took its name, the old one is still the one that is read.
 """
 
+import hashlib
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,12 +19,13 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from nndeploy.bundle.compressed_member import expand
 from nndeploy.bundle.container import Buffer, Entry, parse_container
-from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest import Compressed, Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES, decode_manifest
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
-from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy
+from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy, private_memory
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, UsageError, did_you_mean
 from nndeploy.files.strict_json import parse_json
@@ -30,6 +33,7 @@ from nndeploy.values.types import Value
 
 MAX_REPORT_BYTES = 256 << 20
 MAX_SIGNATURE_BYTES = 1 << 20
+_HINT = "copy the bundle again, or compile again"
 
 
 class Bundle:
@@ -73,10 +77,22 @@ class Bundle:
     def member(self, name: str) -> memoryview:
         """Returns a read-only view of a member, which is read, and its hash compared, the first time.
 
+        One that is stored compressed is made anew each time, in memory of its own.
+
         Raises:
             BundleError: the member's bytes are not those that the manifest lists.
             InputOutputError: the member cannot be read, or is no longer there.
             UsageError: there is no such member, or the bundle is closed.
+        """
+        stored = self.stored(name)
+        compressed = self.manifest.compressed.get(name)
+        return stored if compressed is None else self._expanded(name, stored, compressed)
+
+    def stored(self, name: str) -> memoryview:
+        """Returns the same of the bytes that are stored, which of a compressed member are others than it has.
+
+        Raises:
+            BundleError, InputOutputError, UsageError: as for `member`.
         """
         if name not in self._locks:
             hint = did_you_mean(name, self._locks)
@@ -133,6 +149,8 @@ class Bundle:
             if name in self.manifest.members:
                 self._check_hash(name, digest)
             check_crc(entry, crc, f"{self.path}: {name}")
+        for name in self.manifest.compressed:
+            self.member(name)
 
     def close(self) -> None:
         """Lets go of the file; a second call does nothing."""
@@ -145,9 +163,25 @@ class Bundle:
             raise UsageError("the bundle is closed", where=str(self.path))
         return self._source
 
+    def _expanded(self, name: str, stored: memoryview, compressed: Compressed) -> memoryview:
+        """Returns the real bytes of a compressed member; of its bases nothing is kept but what is part of it."""
+        source, target = self._open_source(), memoryview(private_memory(compressed.size_bytes, self.path))
+        bases = [self._entries[base] for base in compressed.bases]
+
+        def read_base(number: int, offset: int, part: memoryview) -> None:
+            source.read_into(part, bases[number].offset + offset)
+
+        try:
+            expand(stored, target, [base.size for base in bases], read_base)
+        except BundleError as err:
+            err.within(f"{self.path}: {name}")
+            raise
+        real = Member(compressed.sha256, compressed.size_bytes)
+        check_hash(real, hashlib.sha256(target).hexdigest(), f"{self.path}: {name}", _HINT)
+        return target.toreadonly()
+
     def _check_hash(self, name: str, found: str) -> None:
-        where = f"{self.path}: {name}"
-        check_hash(self.manifest.members[name], found, where, "copy the bundle again, or compile again")
+        check_hash(self.manifest.members[name], found, f"{self.path}: {name}", _HINT)
 
 
 def open_bundle(path: str | Path) -> Bundle:

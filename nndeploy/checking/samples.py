@@ -46,6 +46,13 @@ NUM_GUIDED = 6
 """Attempts after those that are likely, each of a size that the words of the last refusal ask for."""
 
 MAX_ELEMENTS = 1 << 26
+LARGE_ELEMENTS = 1 << 14
+"""Floats of so many elements, which are pictures and sounds, are on a grid of steps as those are.
+
+A bundle keeps samples deflated, and random bits do not deflate. Smaller ones, which may be scores that are to be put
+in order, have all bits: equal ones would be rare.
+"""
+SHARE_STEPS, NORMAL_STEPS = 256, 16
 SEQUENCE_LENGTH = 2
 SAMPLE_RATE = 16000
 _WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
@@ -237,8 +244,11 @@ def _tensor(
     if dtype.startswith("complex"):
         return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(numpy_dtype(dtype))
     is_share = plain or "mask" in name.lower() or _is_picture(name, shape)
-    floats = random.random(shape) if is_share else random.standard_normal(shape)
-    return np.asarray(floats).astype(numpy_dtype(dtype))
+    floats = np.asarray(random.random(shape) if is_share else random.standard_normal(shape))
+    if floats.size >= LARGE_ELEMENTS:
+        steps = SHARE_STEPS if is_share else NORMAL_STEPS
+        floats = np.floor(floats * steps) / steps
+    return floats.astype(numpy_dtype(dtype))
 
 
 def _is_picture(name: str, shape: tuple[int, ...]) -> bool:

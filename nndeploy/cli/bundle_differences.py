@@ -70,7 +70,11 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         "alias": dict(manifest.aliases),
         "library of delays": dict(manifest.pace_libraries),
         "amounts": {"operators": manifest.pace_operators},
-        "member": {name: f"{m.size_bytes} bytes, sha256 {m.sha256}" for name, m in manifest.members.items()},
+        "member": {
+            name: f"{real.size_bytes} bytes, sha256 {real.sha256}"
+            for name, stored in manifest.members.items()
+            for real in [manifest.compressed.get(name, stored)]
+        },
     }
 
 

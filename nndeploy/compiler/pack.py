@@ -7,7 +7,7 @@ gives the same bytes. Members with equal content are stored once.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settl
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
+from nndeploy.compiler.compressed_members import compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.graph.nodes import node_name, operator, values_read
@@ -129,8 +130,9 @@ def pack(
         provenance=_provenance(packing),
     )
     carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
-    contents = {**members.contents, **carried}
-    return manifest, contents, report_of(packing, settled.plan, settled, findings, packing.chains)
+    contents, smaller = compressed(manifest, members.contents)
+    report = report_of(packing, settled.plan, settled, findings, packing.chains)
+    return replace(manifest, compressed=smaller), {**contents, **carried}, report
 
 
 def report_of(

@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.manifest_json import encode_manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.files.strict_json import canonical_json
 
@@ -28,7 +30,7 @@ def repacked(path: Path, out: Path, edit: Edit | None = None, members: Mapping[s
     """Writes the bundle at `path` to `out`, its manifest changed by `edit`, `members` added or put in place."""
     with open_bundle(path) as bundle:
         contents = {name: bytes(bundle.member(name)) for name in bundle.manifest.members}
-    manifest = json.loads(path.read_bytes()[_span_of_manifest(path)])
+        manifest = json.loads(encode_manifest(replace(bundle.manifest, compressed={})))
     contents.update(members or {})
     manifest["members"] = {
         name: {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)} for name, data in contents.items()
@@ -37,12 +39,6 @@ def repacked(path: Path, out: Path, edit: Edit | None = None, members: Mapping[s
         edit(manifest)
     out.write_bytes(b"".join(encode_container({**contents, "manifest.json": canonical_json(manifest)})))
     return out
-
-
-def _span_of_manifest(path: Path) -> slice:
-    with open_bundle(path) as bundle:
-        entry = bundle._entries["manifest.json"]
-        return slice(entry.offset, entry.end)
 
 
 def with_variant(backend: str, files: Mapping[str, str], metadata: Mapping[str, Any], *, native_code: bool) -> Edit:

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_picture
 
-from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, TargetChain, Variant
+from nndeploy.bundle.manifest import Compressed, ImageInput, Manifest, NamedType, TargetChain, Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.bundle_differences import differences
 from nndeploy.cli.main import run_command
@@ -230,6 +230,7 @@ CHANGES = {
     "pace_operators": "goldens/0/inputs.values",
     "provenance": {},
     "members": {},
+    "compressed": {"goldens/0/inputs.values": Compressed("1" * 64, 1)},
 }
 
 

@@ -195,7 +195,7 @@ def main() -> None:
     """Runs the command."""
     path, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     with open_bundle(path) as bundle:
-        manifest = bundle.manifest
+        manifest = replace(bundle.manifest, compressed={})
         kept = [name for name in manifest.members if name not in ("report.json",)]
         members = {name: bytes(bundle.member(name)) for name in kept}
     numbers = np.random.default_rng(0)

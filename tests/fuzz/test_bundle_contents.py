@@ -8,13 +8,18 @@ another valid manifest; what counts is that no other exception than the project'
 import copy
 import json
 import random
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nndeploy.bundle.compress_member import copy as copied
+from nndeploy.bundle.compress_member import encode, items, literal
+from nndeploy.bundle.compressed_member import expand
 from nndeploy.bundle.manifest import (
+    Compressed,
     Golden,
     ImageInput,
     Manifest,
@@ -62,6 +67,7 @@ MANIFEST = Manifest(
     image_input=ImageInput("x", 8, 8, "L", "NCHW", (0.5,), (2.0,), ("zero",)),
     provenance={"tool": {"version": "1"}},
     members=MEMBERS,
+    compressed={"g": Compressed("0" * 64, 5, ("f",))},
 )  # fmt: skip
 VALUES = encode_values(
     {
@@ -123,6 +129,13 @@ def damaged_tree(data: Any, rng: random.Random) -> Any:
     return data
 
 
+BASE = bytes(range(256))
+FLOATS = np.arange(40, dtype=np.float32).repeat(3).tobytes()
+PIECES = [literal(memoryview(b"literal")), copied(0, 50, 100), items(memoryview(FLOATS), 4), items(memoryview(BASE), 2)]
+SMALL = encode(PIECES)
+REAL = b"literal" + BASE[50:150] + FLOATS + BASE
+
+
 def refused(error: DataError) -> bool:
     assert str(error).isprintable()
     return False
@@ -148,6 +161,49 @@ def read_values(data: bytes) -> bool:
         return refused(err)
     assert encode_values(values) == data
     return True
+
+
+def read_compressed(stored: bytes, size: int = len(REAL)) -> bool:
+    """Whether a member is expanded; then all of it was filled, and nothing outside of its base was read."""
+    target = bytearray(size)
+
+    def read_base(number: int, offset: int, part: memoryview) -> None:
+        assert number == 0 <= offset <= offset + len(part) <= len(BASE)
+        part[:] = BASE[offset : offset + len(part)]
+
+    try:
+        expand(memoryview(stored), memoryview(target), [len(BASE)], read_base)
+    except BundleError as err:
+        return refused(err)
+    return True
+
+
+def damaged_stream(rng: random.Random) -> bytes:
+    """What a compressed member deflates to, with one to four words or bytes of it changed."""
+    mutant = bytearray(zlib.decompress(SMALL))
+    for _ in range(rng.randint(1, 4)):
+        word = 8 * rng.randrange(1 + 4 * len(PIECES))
+        match rng.randrange(4):
+            case 0:
+                mutant[rng.randrange(len(mutant))] ^= 1 << rng.randrange(8)
+            case 1:
+                number = rng.choice((0, 1, 2, 3, 4, 16, 255, 256, len(REAL), 2**31, 2**62, 2**63 - 1, -1, -(2**63)))
+                mutant[word : word + 8] = number.to_bytes(8, "little", signed=True)
+            case 2:
+                other = 8 * rng.randrange(1 + 4 * len(PIECES))
+                mutant[word : word + 8] = mutant[other : other + 8]
+            case _:
+                del mutant[(at := rng.randrange(len(mutant))) : at + rng.randint(1, 9)]
+    return zlib.compress(mutant, 1)
+
+
+def test_damaged_compressed_members_are_expanded_or_refused(rng: random.Random) -> None:
+    assert read_compressed(SMALL)
+    num_read = sum(read_compressed(damaged_bytes(SMALL, rng)) for _ in range(NUM_MUTANTS // 4))
+    assert num_read < NUM_MUTANTS // 100
+    num_read = sum(read_compressed(damaged_stream(rng)) for _ in range(NUM_MUTANTS))
+    assert 0 < num_read < NUM_MUTANTS // 2
+    assert not any(read_compressed(SMALL, size) for size in (0, 1, len(REAL) - 1, len(REAL) + 1, 1 << 20))
 
 
 def test_the_undamaged_ones_are_read() -> None:

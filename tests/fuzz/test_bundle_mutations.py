@@ -6,6 +6,7 @@
 
 import hashlib
 import io
+import itertools
 import os
 import random
 import struct
@@ -17,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from nndeploy.bundle.compress_member import copy, encode, literal
 from nndeploy.bundle.container import encode_container, parse_container
-from nndeploy.bundle.manifest import Manifest, Member, NamedType, Submodel, Variant
-from nndeploy.bundle.manifest_json import encode_manifest
+from nndeploy.bundle.manifest import Compressed, Manifest, Member, NamedType, Submodel, Variant
+from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError
 from nndeploy.values.types import TensorType
@@ -27,12 +29,15 @@ from nndeploy.values.types import TensorType
 NUM_RANDOM = int(os.environ.get("NNDEPLOY_FUZZ_MUTANTS", "200000"))
 ALL_VALUES = "NNDEPLOY_FUZZ_MUTANTS" in os.environ
 FLOAT = TensorType("float32", (1,))
+MODEL = "submodels/a/v/model.onnx"
 
 
 def small_contents() -> dict[str, bytes]:
     """The members of a small bundle with one submodel, the manifest included."""
-    contents = {"report.json": b"{}", "submodels/a/v/model.onnx": b"model", "weights/w": bytes(range(100))}
-    variant = Variant("v", "onnxruntime", "host", {"model.onnx": "submodels/a/v/model.onnx"})
+    small = encode([literal(memoryview(b"model")), copy(0, 10, 90)])
+    contents = {"report.json": b"{}", MODEL: small, "weights/w": bytes(range(100))}
+    variant = Variant("v", "onnxruntime", "host", {"model.onnx": MODEL})
+    real = b"model" + bytes(range(10, 100))
     manifest = Manifest(
         model_name="m",
         model_sha256="0" * 64,
@@ -40,9 +45,15 @@ def small_contents() -> dict[str, bytes]:
         outputs=(NamedType("y", FLOAT),),
         submodels=(Submodel("a", ("x",), ("y",), (variant,)),),
         values={"x": FLOAT, "y": FLOAT},
-        members={name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()},
+        compressed={MODEL: Compressed(hashlib.sha256(real).hexdigest(), len(real), ("weights/w",))},
     )
-    return {**contents, "manifest.json": encode_manifest(manifest)}
+    return sealed(manifest, contents)
+
+
+def sealed(manifest: Manifest, contents: dict[str, bytes]) -> dict[str, bytes]:
+    """The members with a manifest that lists them as they are."""
+    members = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()}
+    return {**contents, "manifest.json": encode_manifest(replace(manifest, members=members))}
 
 
 BUNDLE = b"".join(encode_container(small_contents()))
@@ -121,6 +132,23 @@ def test_no_random_damage_is_taken() -> None:
     rng = random.Random(20261120)  # noqa: S311 - the same mutants each time
     mutants = ((f"mutant {index}", damaged(rng)) for index in range(NUM_RANDOM))
     assert_none_is_taken((item for item in mutants if item[1] != BUNDLE), NUM_RANDOM * 9 // 10)
+
+
+def test_no_damage_of_compressed_members_is_taken_where_hashes_are_made_right() -> None:
+    contents = small_contents()
+    manifest = decode_manifest(contents.pop("manifest.json"))
+    stream, base = zlib.decompress(contents[MODEL]), contents["weights/w"]
+
+    def mutants() -> Iterator[tuple[str, bytes]]:
+        for name, original, first in ((MODEL, stream, 0), ("weights/w", base, 10)):  # before it, the base is not used
+            for position, bit in itertools.product(range(first, len(original)), range(8)):
+                mutant = bytearray(original)
+                mutant[position] ^= 1 << bit
+                changed = {name: zlib.compress(mutant) if name == MODEL else bytes(mutant)}
+                container = encode_container(sealed(manifest, contents | changed))
+                yield f"{name}: bit {bit} of byte {position}", b"".join(container)
+
+    assert_none_is_taken(mutants(), 8 * (len(stream) + len(base) - 10))
 
 
 def test_damage_on_disk_is_refused_as_in_memory(tmp_path: Path) -> None:

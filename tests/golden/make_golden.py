@@ -8,12 +8,14 @@ format has been released its file is never written again: a new format gets a ne
 """
 
 import base64
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from nndeploy.bundle.manifest import (
+    Compressed,
     Golden,
     ImageInput,
     Limits,
@@ -37,6 +39,7 @@ PATH_1_3 = PATH.with_name("format-1.3.nnd")
 PATH_1_4 = PATH.with_name("format-1.4.nnd")
 PATH_1_5 = PATH.with_name("format-1.5.nnd")
 PATH_1_6 = PATH.with_name("format-1.6.nnd")
+PATH_1_7 = PATH.with_name("format-1.7.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -143,6 +146,18 @@ HEAD_SUBMODEL, TAIL_SUBMODEL = MANIFEST.submodels
 ANYWHERE = replace(HEAD_SUBMODEL.variants[0], requires={"machines": MACHINES})
 MANIFEST_1_6 = replace(MANIFEST_1_5, submodels=(replace(HEAD_SUBMODEL, variants=(ANYWHERE,)), TAIL_SUBMODEL))
 
+# What is stored of the golden's outputs, with a piece of each kind. Fixed: not every zlib deflates to the same bytes.
+DEFLATED = base64.b64decode(
+    "eNqdUN1qwjAYjT8PsNvdyXcdJK1BxAv1ai9hSolruslqI03ccFLoo/gkWx/FR1matqChOPCU8H05H+ecrxmiW6z6qBMtPWzqkzMfOHO39tyclniu"
+    "y6wJOAGB+Qkirnko41gJrWC+JnhKAwyRPu4FzOFl4gMG9c6r29rDHqaYBjkGr0M7pXhG7oit0O8QzqrUO1JKMCWVOAx3QnOrDiufNI3EPpHH8SdP"
+    "DkKNzVZwYqD4TjAzZzbIdAwIA8xqe3uPE8n1xLfsxzaNLKlFqmRmORvNbv7ZkK8yE8px9h53rl013yTuuv6jpu1TMfiSWdTsutViV7VrBt8ik1bB"
+    "2IFMNmb54NpS6WybvqlbTz/Ic8jzUQ30Hy7luVihwnyr4lxeyl+LH7RYWiBULBAqzUGmHy1Rrz/4Ax2YwTI="
+)
+REAL = MEMBERS["goldens/0/outputs.values"]
+SMALLER = Compressed(hashlib.sha256(REAL).hexdigest(), len(REAL), ("weights/constants.values",))
+MANIFEST_1_7 = replace(MANIFEST, compressed={"goldens/0/outputs.values": SMALLER})
+MEMBERS_1_7 = {**MEMBERS, "goldens/0/outputs.values": DEFLATED}
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -154,6 +169,7 @@ WRITTEN = {
     PATH_1_4.name: (MANIFEST_1_4, MEMBERS_1_4),
     PATH_1_5.name: (MANIFEST_1_5, MEMBERS),
     PATH_1_6.name: (MANIFEST_1_6, MEMBERS),
+    PATH_1_7.name: (MANIFEST_1_7, MEMBERS_1_7),
 }
 
 

@@ -5,7 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, Member, NamedType, Submodel, TargetChain, Variant
+from nndeploy.bundle.compressed_member import MAX_OWN_BYTES
+from nndeploy.bundle.manifest import (
+    Compressed,
+    Golden,
+    ImageInput,
+    Manifest,
+    Member,
+    NamedType,
+    Submodel,
+    TargetChain,
+    Variant,
+)
 from nndeploy.bundle.manifest_check import check_manifest
 from nndeploy.errors import BundleError
 from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
@@ -32,6 +43,11 @@ def chain(*submodels: tuple[str, tuple[str, ...], tuple[str, ...]], output: str 
 ONE = chain(("a", ("x",), ("y",)))
 
 
+def smaller(what: Compressed, name: str = "w") -> Manifest:
+    """ONE with a member `w`, of which one is said to be stored compressed."""
+    return replace(ONE, members={**REPORT, "w": Member("0" * 64, 9)}, compressed={name: what})
+
+
 def also(*chains: Manifest, ids: tuple[str, ...] = ("gpu", "gpu2")) -> Manifest:
     """ONE with the submodels and types of others as chains for targets."""
     found = [TargetChain(name, "box", one.submodels, one.values) for name, one in zip(ids, chains, strict=False)]
@@ -49,6 +65,7 @@ def also(*chains: Manifest, ids: tuple[str, ...] = ("gpu", "gpu2")) -> Manifest:
         replace(chain(), aliases={"y": "x"}),
         replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
         replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
+        smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
         replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}),
         also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
         also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
@@ -75,6 +92,14 @@ def test_takes_a_manifest_with_everything_in_it(full_manifest: Manifest) -> None
         (chain(("a", ("x",), ("x", "y"))), "'x' is produced twice, by the program's inputs and by a"),
         (chain(("a", ("x",), ("y",)), ("a", ("x",), ("z",))), "the submodel 'a' stands twice"),
         (chain(), "outputs: nothing produces the output 'y'"),
+        (smaller(Compressed("0" * 64, 1), name="lost"), r"compressed\['lost'\]: no member that could be compressed"),
+        (smaller(Compressed("0" * 64, 1), name="report.json"), "no member that could be compressed"),
+        (smaller(Compressed("0" * 64, 1, ("lost",))), r"\['w'\]: its base 'lost' is compressed, or no member"),
+        (smaller(Compressed("0" * 64, 1, ("w",))), "its base 'w' is compressed"),
+        (smaller(Compressed("0" * 64, 1, ("manifest.json",))), "its base 'manifest.json' is compressed, or no member"),
+        (smaller(Compressed("0" * 64, 0)), "claims 0 bytes; 1 to 67108864 are allowed"),
+        (smaller(Compressed("0" * 64, MAX_OWN_BYTES + 1)), "claims 67108865 bytes"),
+        (smaller(Compressed("0" * 64, MAX_OWN_BYTES + 3, ("report.json", "report.json"))), "1 to 67108866 are allowed"),
         (also(chain(("a", ("x",), ("y",)))), "the submodel 'a' stands twice"),
         (also(ONE, ONE, ids=("g", "g")), "the chain 'g' stands twice"),
         (also(chain(("b", ("lost",), ("y",)))), "chain gpu: submodel b: 'lost' is read, but nothing produces it"),

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import nndeploy.bundle.manifest_json as manifest_json
-from nndeploy.bundle.manifest import FORMAT_MINOR, Limits, Manifest
+from nndeploy.bundle.manifest import FORMAT_MINOR, Compressed, Limits, Manifest
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.errors import BundleError
 from nndeploy.files.strict_json import canonical_json
@@ -20,6 +20,7 @@ from nndeploy.values.types import DimRange
 
 SCHEMA = json.loads((Path(manifest_json.__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+HEAD, TAIL = "submodels/head/portable/model.onnx", "submodels/tail/portable/model.onnx"
 Json = Any
 
 
@@ -86,6 +87,41 @@ def test_operators_make_it_a_later_version(manifest_with_chains: Manifest) -> No
         manifest_from_json(plain)
     del plain["pace_operators"]
     with pytest.raises(BundleError, match="the field 'pace_operators' is missing"):
+        manifest_from_json(plain)
+
+
+def test_compressed_members_come_back_and_make_it_format_1_7(full_manifest: Manifest) -> None:
+    packed = replace(full_manifest, compressed={TAIL: Compressed("22" * 32, 9, (HEAD,)), HEAD: Compressed("3" * 64, 1)})
+    plain = manifest_to_json(packed)
+    assert plain["format"]["minor"] == 7
+    VALIDATOR.validate(plain)
+    assert decode_manifest(encode_manifest(packed)) == packed
+    del plain["compressed"]
+    with pytest.raises(BundleError, match="the field 'compressed' is missing"):
+        manifest_from_json(plain)
+
+
+COMPRESSED = {"sha256": "0" * 64, "size_bytes": 1, "bases": ["w/b"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("../x", {}, "compressed: the member name '../x' leaves its folder"),
+        ("w/a", {"bases": ["/etc"]}, r"compressed\['w/a'\]\.bases: the member name '/etc' is an absolute path"),
+        ("w/a", {"bases": "w/b"}, "expected a list of names"),
+        ("w/a", {"size_bytes": -1}, "expected an integer from 0"),
+        ("w/a", {"sha256": "0"}, "expected 64 lower-case"),
+        ("w/a", {"method": 8}, r"compressed\['w/a'\]: unknown field 'method'"),
+    ],
+)
+def test_refuses_another_form_of_compressed_members(
+    full_manifest: Manifest, name: str, change: dict[str, Json], message: str
+) -> None:
+    plain = manifest_to_json(replace(full_manifest, compressed={"w/a": Compressed("2" * 64, 1)}))
+    plain["compressed"] = {name: {**COMPRESSED, **change}}
+    assert not VALIDATOR.is_valid(plain)
+    with pytest.raises(BundleError, match=message):
         manifest_from_json(plain)
 
 
@@ -318,7 +354,7 @@ def test_refuses_data_without_a_format() -> None:
 
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
-    data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
+    data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
@@ -328,7 +364,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
-    data["target_chains"], data["pace_libraries"], data["pace_operators"] = [], {}, ""
+    data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))

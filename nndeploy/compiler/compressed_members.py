@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of a bundle -> the same, smaller: weights stand once, samples are deflated.
+
+Comes in: the members as they are, and the manifest that names them. Goes out: the members as they are stored, and what
+the manifest says of those that are compressed. What the best variant of a submodel opens first stays as it is, so it
+loads as fast as before; a file that repeats most of a plain one (the weights of a fallback, a compiled model) is
+stored as its difference. Law: a member is compressed only where that saves the share of its bytes that is said here.
+"""
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from nndeploy.bundle.compress_member import Piece, copy, encode, items, literal
+from nndeploy.bundle.compressed_member import MAX_OWN_BYTES, MAX_PIECES
+from nndeploy.bundle.manifest import Compressed, Manifest
+from nndeploy.bundle.manifest_check import all_submodels
+from nndeploy.bundle.repeated_parts import RepeatedParts
+
+Contents: TypeAlias = Mapping[str, bytes | memoryview]
+
+LEAST_BYTES, LEAST_TEXT_BYTES = 4096, 32768
+"""Smaller members stay as they are, and smaller files that repeat no other: a plan is to be there at once."""
+MOST_OF_SAMPLES, MOST_OF_REPEATED, MOST_OF_TEXT = 7 / 8, 3 / 4, 1 / 4
+"""The share of its bytes that a member may have left for it to be worth the time of expanding it."""
+MAX_BASES = 16
+
+
+def compressed(manifest: Manifest, contents: Contents) -> tuple[dict[str, bytes | memoryview], dict[str, Compressed]]:
+    """Returns the members as they are stored, and what those that are compressed really are."""
+    stored, found = dict(contents), dict[str, Compressed]()
+    for name, small, bases in (*_samples(manifest, contents), *_variant_files(manifest, contents)):
+        real = contents[name]
+        found[name] = Compressed(hashlib.sha256(real).hexdigest(), len(real), bases)
+        stored[name] = small
+    return stored, found
+
+
+def _samples(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+    names = (name for golden in manifest.goldens for name in (golden.inputs, golden.outputs, golden.boundaries))
+    for name in dict.fromkeys(filter(None, names)):
+        data = memoryview(contents[name])
+        if LEAST_BYTES <= len(data) <= MAX_OWN_BYTES:
+            small = encode(list(_values(data)))
+            if len(small) <= MOST_OF_SAMPLES * len(data):
+                yield name, small, ()
+
+
+def _values(data: memoryview) -> Iterator[Piece]:
+    """Yields the pieces of a values member: its header, then each tensor by its elements."""
+    (header_bytes,) = struct.unpack_from("<Q", data)
+    start = 8 + header_bytes
+    yield literal(data[:start])
+    entries = json.loads(bytes(data[8:start]))
+    entries.pop("__metadata__")
+    for entry in sorted(entries.values(), key=lambda entry: entry["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        bits = re.sub(r"\D", "", entry["dtype"])
+        if begin < end:
+            yield items(data[start + begin : start + end], int(bits) // 8 if bits else 1)
+
+
+def _variant_files(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+    """Yields the files of variants that repeat others, or deflate well, in the order of the variants."""
+    bases = dict[str, bytes | memoryview]()
+    parts = RepeatedParts([])
+    variants = [variant for submodel in all_submodels(manifest) for variant in submodel.variants]
+    for name in dict.fromkeys(name for variant in variants for name in sorted(variant.files.values())):
+        data = memoryview(contents[name])
+        if len(data) < LEAST_BYTES:
+            continue
+        pieces = list(_pieces(data, parts))
+        if small := _smaller(data, pieces):
+            yield name, small, tuple(bases) if len(pieces) > 1 else ()
+        elif len(bases) < MAX_BASES:
+            bases[name] = data
+            parts = RepeatedParts(list(bases.values()))
+
+
+def _smaller(data: memoryview, pieces: Sequence[Piece]) -> bytes:
+    """Returns what would be stored of a file, nothing where it had better stay as it is."""
+    own = sum(len(piece.consumed) for piece in pieces)
+    repeats = own <= MOST_OF_REPEATED * len(data)
+    if own > MAX_OWN_BYTES or len(pieces) > MAX_PIECES or not (repeats or len(data) >= LEAST_TEXT_BYTES):
+        return b""
+    small = encode(pieces)
+    return small if len(small) <= (MOST_OF_REPEATED if repeats else MOST_OF_TEXT) * len(data) else b""
+
+
+def _pieces(data: memoryview, parts: RepeatedParts) -> Iterator[Piece]:
+    end = 0
+    for part in parts.of(data):
+        if end < part.at:
+            yield literal(data[end : part.at])
+        yield copy(part.base, part.offset, part.size)
+        end = part.at + part.size
+    if end < len(data):
+        yield literal(data[end:])
