@@ -28,6 +28,7 @@ from nndeploy_native.steps.movement import (
     View,
     strides_of,
 )
+from nndeploy_native.steps.normalisation import NORMS, Normalise
 from nndeploy_native.steps.pooling import Pooling
 from nndeploy_native.steps.recurrent import Lstm
 from nndeploy_native.steps.reduction import AlongAxis
@@ -183,6 +184,15 @@ def _(step: ChannelParts, w: PlanWriter) -> None:
 def _(step: AlongAxis, w: PlanWriter) -> None:
     words = [w.tensor(step.x), w.tensor(step.output), *(w.size(one) for one in (step.outer, step.size, step.inner))]
     w.step(step.kind, step.kind, words)
+
+
+@write_step.register
+def _(step: Normalise, w: PlanWriter) -> None:
+    bits = int(np.float32(step.epsilon).view(np.uint32))
+    words = [w.tensor(step.scale), w.tensor(step.bias), w.tensor(step.x), w.tensor(step.output)]
+    words += [w.size(one) for one in (step.outer, step.size, step.inner)]
+    words += [NORMS.index(step.norm), bits, w.size(step.groups), w.size(step.parts)]
+    w.step("normalise", f"{step.norm} norm of {step.size}", words)
 
 
 @write_step.register

@@ -190,6 +190,8 @@ def _image(one: ir.Value | Operand, context: Context) -> Tensor | None:
 def _fits_blocks(one: ir.Value | Operand, context: Context, out_shape: Shape) -> bool:
     """Whether an operand is whole or one number a channel, of each image or of all."""
     shape, rank = _shape_of(one, context), len(out_shape)
+    if isinstance(one, Operand) and one.tensor is not None:
+        return False  # a plain one
     if rank not in (3, 4) or (len(shape) != rank and _array(one, context) is None):
         return False
     full = _full(shape, rank)

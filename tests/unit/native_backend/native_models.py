@@ -26,17 +26,19 @@ FLOAT_LEVELS = [level for level in LEVELS_HERE if not level.endswith("bf16")]
 each_float_level = pytest.mark.parametrize("level", FLOAT_LEVELS)
 
 
-def model_of(text: str, constants: Mapping[str, Array] | None = None) -> ir.Model:
+def model_of(text: str, constants: Mapping[str, Array] | None = None, opset: int = 21) -> ir.Model:
     """Returns a model from ONNX text, with inferred shapes; `constants` become initializers."""
-    proto = onnx.parser.parse_model(HEADER + text)
+    proto = onnx.parser.parse_model(HEADER.replace("21", str(opset)) + text)
     for name, array in (constants or {}).items():
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
 
 
-def dynamic(text: str, ranges: Mapping[str, DimRange], constants: Mapping[str, Array] | None = None) -> ir.Model:
+def dynamic(
+    text: str, ranges: Mapping[str, DimRange], constants: Mapping[str, Array] | None = None, opset: int = 21
+) -> ir.Model:
     """Returns a model whose symbolic sizes are named."""
-    model = model_of(text, constants)
+    model = model_of(text, constants, opset)
     optimise(model, ranges)
     return model
 

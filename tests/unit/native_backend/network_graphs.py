@@ -355,6 +355,28 @@ class Drawn:
         by = {"ReduceSum": 1 / count, "ReduceL1": 1 / count, "ReduceSumSquare": 1 / count, "ReduceL2": count**-0.5}
         return self.node("Mul", [made, self.constant(np.array(by[kind], np.float32))], out) if kind in by else made
 
+    def normalise(self, x: str) -> str:
+        """Returns a value normalised; what is added to variances keeps small ones from making rounding large."""
+        shape = self.shapes[x]
+        kinds = ["LpNormalization"] + ["InstanceNormalization", "GroupNormalization"] * (len(shape) > 2)
+        kinds += ["LayerNormalization", "MeanVarianceNormalization"] * (not self.keeps_sizes)
+        kind = self.random.choice(kinds)
+        if kind == "LpNormalization":
+            large = self.node("Add", [self.node("Tanh", [x], shape), self.constant(np.array(2, np.float32))], shape)
+            return self.node(kind, [large], shape, axis=self.random.randrange(len(shape)), p=self.random.choice((1, 2)))
+        if kind == "MeanVarianceNormalization" and x in self.inputs:  # adds nothing: of noise it makes large numbers
+            axes = sorted(self.random.sample(range(len(shape)), self.random.randint(2, len(shape))))
+            return self.node(kind, [x], shape, axes=axes)
+        if "L" in kind or "V" in kind:
+            axis = self.random.randrange(len(shape))
+            operands = [x, *(self.constant(self.normal(*shape[axis:])) for _ in range(self.random.choice((1, 2))))]
+            return self.node("LayerNormalization", operands, shape, axis=axis, epsilon=0.1)
+        operands = [x, *(self.constant(self.normal(shape[1])) for _ in range(2))]
+        if kind == "InstanceNormalization":
+            return self.node(kind, operands, shape, epsilon=0.1)
+        groups = self.random.choice([n for n in range(1, 9) if shape[1] % n == 0])
+        return self.node(kind, operands, shape, num_groups=groups, epsilon=0.1)
+
     def flat(self, x: str) -> str | None:
         """Returns a fully connected layer of a value as rows."""
         shape = self.shapes[x]
@@ -462,10 +484,12 @@ class Drawn:
     def step(self, x: str) -> str | None:
         """Returns the output of one or several new nodes that read `x`, None where the draw does not fit."""
         if len(self.shapes[x]) != 4:
-            return self.random.choice((self.activation, self.activation, self.along, self.slice_, self.transpose))(x)
+            return self.random.choice(
+                (self.activation, self.activation, self.along, self.normalise, self.slice_, self.transpose)
+            )(x)
         images: list[tuple[int, Callable[[str], str | None]]] = [
             (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
-            (2, self.join), (2, self.resize), (1, self.batch_normalization),
+            (2, self.join), (2, self.resize), (1, self.batch_normalization), (1, self.normalise),
         ]  # fmt: skip
         if not self.keeps_sizes:
             images += [
@@ -505,6 +529,15 @@ class Drawn:
             self.nodes, "random", inputs,
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+            value_info=self._said(not symbols),
         )  # fmt: skip
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+    def _said(self, is_fixed: bool) -> list[onnx.ValueInfoProto]:
+        """Returns the types, and shapes that are fixed, of what onnx 1.23 infers none of."""
+        made = [name for node in self.nodes if node.op_type == "GroupNormalization" for name in node.output]
+        return [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name] if is_fixed else None)
+            for name in made
+        ]

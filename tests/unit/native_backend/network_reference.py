@@ -21,7 +21,7 @@ def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> d
         if one.data_type == onnx.TensorProto.FLOAT:
             one.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(one).astype(np.float64), one.name))
     names = [name for node in wide.graph.node for name in node.output if name]
-    evaluator = ReferenceEvaluator(wide, new_ops=[Conv, ConvTranspose, MaxPool, AveragePool, Resize, GatherElements])
+    evaluator = ReferenceEvaluator(wide, new_ops=NEW_OPERATORS)
     given = {name: one.astype(np.float64) if one.dtype == np.float32 else one for name, one in inputs.items()}
     return dict(zip(names, evaluator.run(names, given, intermediate=False), strict=True))
 
@@ -126,3 +126,30 @@ class GatherElements(OpRun):
     def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         near = x[tuple(slice(None) if i == axis else slice(size) for i, size in enumerate(indices.shape))]
         return (np.take_along_axis(near, indices.astype(np.int64), axis),)
+
+
+def _standard(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+    mean = x.mean(axes, keepdims=True)
+    made: Array = (x - mean) / np.sqrt(np.square(x - mean).mean(axes, keepdims=True) + epsilon)
+    return made
+
+
+class GroupNormalization(OpRun):
+    """Source: ONNX GroupNormalization, opset 21."""
+
+    def _run(self, x: Array, scale: Array, bias: Array, **attributes: Any) -> tuple[Array]:
+        made = _standard(x.reshape(x.shape[0], attributes["num_groups"], -1), (2,), attributes["epsilon"])
+        ones = [1] * (x.ndim - 2)
+        return (made.reshape(x.shape) * scale.reshape(-1, *ones) + bias.reshape(-1, *ones),)
+
+
+class MeanVarianceNormalization(OpRun):
+    """Source: ONNX MeanVarianceNormalization."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        return (_standard(x, tuple(attributes["axes"]), 1e-18),)
+
+
+NEW_OPERATORS = [
+    Conv, ConvTranspose, MaxPool, AveragePool, Resize, GatherElements, GroupNormalization, MeanVarianceNormalization,
+]  # fmt: skip

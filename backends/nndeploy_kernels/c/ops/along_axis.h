@@ -22,8 +22,7 @@ static int nnd_read_along(struct nnd_opener *o, struct nnd_along_own *own) {
   for (int i = 0; i < 3; i++) own->rules[i] = nnd_read_rule(o);
   if (o->message->failed) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked || out->is_blocked || in->element != NND_FLOAT32 || out->element != NND_FLOAT32)
-    return nnd_fail(o->message, "an axis of a tensor that is not plain float32");
+  if (in->is_blocked || out->is_blocked) return nnd_fail(o->message, "an axis of a tensor that is not plain");
   return 1;
 }
 

@@ -20,6 +20,7 @@
   X(join) \
   X(log_softmax) \
   X(lstm) \
+  X(normalise) \
   X(padded_copy) \
   X(planar_separable) \
   X(pool) \

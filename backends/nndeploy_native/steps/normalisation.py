@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that normalise along one axis of plain tensors (outer, size, inner)."""
+
+from dataclasses import dataclass
+
+from nndeploy.values.size import Dim
+from nndeploy_native.tensors import Tensor
+
+NORMS = ("standard", "rms", "l2", "l1")
+"""The kinds of norm, by the numbers that c/ops/normalise.c gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Normalise:
+    """output = x / norm * scale + bias, x less its mean where the norm is "standard".
+
+    Of scale and bias, (groups, parts) numbers, element k of row r takes those of r % groups and k // (size // parts).
+    """
+
+    output: Tensor
+    x: Tensor
+    norm: str
+    outer: Dim
+    size: Dim
+    inner: Dim
+    epsilon: float = 0.0
+    scale: Tensor | None = None
+    bias: Tensor | None = None
+    groups: Dim = 1
+    parts: Dim = 1
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return tuple(one for one in (self.x, self.scale, self.bias) if one is not None)
