@@ -15,7 +15,7 @@ from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import Elementwise
-from nndeploy_native.steps.indexed import REDUCTIONS, Picked, Scattered
+from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
@@ -143,6 +143,26 @@ def _(step: Scattered, w: PlanWriter) -> None:
     words += [REDUCTIONS.index(step.reduction), *([] if step.axis is None else [step.axis])]
     kind = "scatter_nd" if step.axis is None else "scatter_elements"
     w.step(kind, f"{kind} by {step.numbers.element}, {step.reduction}", words)
+
+
+@write_step.register
+def _(step: OneHot, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.numbers, step.values, step.output)), step.axis]
+    w.step("one_hot", f"one hot along axis {step.axis}", words)
+
+
+@write_step.register
+def _(step: ReverseSequence, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.x, step.lengths, step.output)), int(step.is_time_first)]
+    w.step("reverse_sequence", "sequences backwards", words)
+
+
+@write_step.register
+def _(step: Triangle, w: PlanWriter) -> None:
+    zero = np.zeros(1, np.int64)
+    diagonal = w.constant_tensor(zero) if step.diagonal is None else w.tensor(step.diagonal)
+    words = [w.tensor(step.x), diagonal, w.tensor(step.output), int(step.is_upper)]
+    w.step("triangle", "upper triangle" if step.is_upper else "lower triangle", words)
 
 
 @write_step.register

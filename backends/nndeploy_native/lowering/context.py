@@ -135,10 +135,14 @@ class Context:
             raise BuildRefusedError(f"more than {MAX_RANK} axes")
         return sizes
 
-    def is_fixed(self, node: ir.Node) -> bool:
-        """Whether the shapes of a node's first operand and of its outputs are the same in every call."""
+    def is_followed(self, node: ir.Node) -> bool:
+        """Whether a node's elements are followed one by one: its shapes are the same in every call, and not too large.
+
+        These are the shapes of its first operand and of its outputs.
+        """
         values = [node.inputs[0], *(output for output in node.outputs if output.name)]
-        return all(is_fixed(self.sizes_of(value)) for value in values)
+        shapes = [self.sizes_of(value) for value in values]
+        return all(is_fixed(shape) and product(shape) <= MAX_MOVED_ELEMENTS for shape in shapes)
 
     def constant(self, value: ir.Value | None) -> Array | None:
         """Returns the data of a constant, None for any other value."""

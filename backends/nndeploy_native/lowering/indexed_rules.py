@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for operators whose places are data, or constants where a shape is not fixed.
 
-Source: ONNX Gather, GatherElements, GatherND, ScatterElements and ScatterND.
+Source: ONNX Gather, GatherElements, GatherND, OneHot, ReverseSequence, ScatterElements, ScatterND and Trilu.
 """
 
 import onnx_ir as ir
@@ -9,7 +9,15 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, Picked, Scattered
+from nndeploy_native.steps.indexed import (
+    PICKS,
+    REDUCTIONS,
+    OneHot,
+    Picked,
+    ReverseSequence,
+    Scattered,
+    Triangle,
+)
 from nndeploy_native.tensors import Layout
 
 
@@ -32,3 +40,25 @@ def scatter(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("a reduction of bools")
     axis = None if node.op_type == "ScatterND" else int_attribute(node, "axis", 0) % len(data.shape)
     context.emit(Scattered(context.output(node.outputs[0], Layout.PLAIN), data, numbers, updates, reduction, axis))
+
+
+def one_hot(node: ir.Node, context: Context) -> None:
+    """Lowers OneHot: the model says the depth."""
+    numbers, values = context.whole_numbers(operand(node, 0)), context.plain(operand(node, 2))
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(OneHot(output, numbers, values, int_attribute(node, "axis", -1) % len(output.shape)))
+
+
+def reverse_sequence(node: ir.Node, context: Context) -> None:
+    """Lowers ReverseSequence."""
+    x, lengths = context.plain(operand(node, 0)), context.whole_numbers(operand(node, 1))
+    is_time_first = int_attribute(node, "time_axis", 0) == 0
+    context.emit(ReverseSequence(context.output(node.outputs[0], Layout.PLAIN), x, lengths, is_time_first))
+
+
+def trilu(node: ir.Node, context: Context) -> None:
+    """Lowers Trilu, also with a diagonal that is data."""
+    x = context.plain(operand(node, 0))
+    diagonal = context.whole_numbers(operand(node, 1)) if operand(node, 1) is not None else None
+    is_upper = int_attribute(node, "upper", 1) == 1
+    context.emit(Triangle(context.output(node.outputs[0], Layout.PLAIN), x, diagonal, is_upper))

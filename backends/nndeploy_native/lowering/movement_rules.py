@@ -6,6 +6,7 @@ like.
 """
 
 import math
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
@@ -13,12 +14,16 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.values.size import fixed, is_fixed, product
+from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.lowering import indexed_rules, strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
+
+Channels = tuple[Tensor, tuple[int, ...]]
+"""Some channels of an image in blocks."""
+Part = TypeVar("Part")
 
 
 def reshape(node: ir.Node, context: Context) -> None:
@@ -27,7 +32,7 @@ def reshape(node: ir.Node, context: Context) -> None:
     if blocks is not None:
         context.define_blocked(node.outputs[0], blocks)
         return
-    if not context.is_fixed(node):
+    if not context.is_followed(node):
         strided_rules.reshape(node, context)
         return
     moved = context.moved(operand(node, 0))
@@ -39,7 +44,7 @@ def reshape(node: ir.Node, context: Context) -> None:
 
 def transpose(node: ir.Node, context: Context) -> None:
     """Lowers Transpose."""
-    if not context.is_fixed(node):
+    if not context.is_followed(node):
         strided_rules.transpose(node, context)
         return
     moved = context.moved(operand(node, 0))
@@ -56,7 +61,7 @@ def slice_(node: ir.Node, context: Context) -> None:
     if context.sizes_of(operand(node, 0)) == context.sizes_of(node.outputs[0]) and min(steps, default=1) > 0:
         reshape(node, context)  # takes all
         return
-    if not context.is_fixed(node):
+    if not context.is_followed(node):
         strided_rules.slice_(node, context, bounds)
         return
     moved = context.moved(operand(node, 0))
@@ -67,24 +72,23 @@ def slice_(node: ir.Node, context: Context) -> None:
 
 
 def split(node: ir.Node, context: Context) -> None:
-    """Lowers Split: the model says the sizes."""
-    if not context.is_fixed(node):
+    """Lowers Split: the model says the sizes of the parts that it has."""
+    if not context.is_followed(node):
         strided_rules.split(node, context)
         return
     moved = context.moved(operand(node, 0))
     axis, start = int_attribute(node, "axis", 0), 0
-    for value in node.outputs:
-        if not value.name:
-            raise BuildRefusedError("an output of Split is left out")
-        size = fixed(context.sizes_of(value)[axis])
-        context.define_moved(value, moved.base, np.take(moved.places, range(start, start + size), axis))
-        start += size
+    for value, size in zip(node.outputs, strided_rules.split_sizes(node, context), strict=True):
+        end = start + fixed(size)
+        if value.name:
+            context.define_moved(value, moved.base, np.take(moved.places, range(start, end), axis))
+        start = end
 
 
 def gather(node: ir.Node, context: Context) -> None:
     """Lowers Gather, GatherElements and GatherND; elements are followed where places and shapes are constants."""
     indices = context.constant(operand(node, 1))
-    if indices is None or not context.is_fixed(node):
+    if indices is None or not context.is_followed(node):
         indexed_rules.pick(node, context)
         return
     moved = context.moved(operand(node, 0))
@@ -113,7 +117,7 @@ def _of_elements(places: Array, indices: Array, axis: int) -> Array:
 
 def expand(node: ir.Node, context: Context) -> None:
     """Lowers Expand: the model says the new shape."""
-    if not context.is_fixed(node):
+    if not context.is_followed(node):
         strided_rules.expand(node, context)
         return
     moved = context.moved(operand(node, 0))
@@ -121,8 +125,21 @@ def expand(node: ir.Node, context: Context) -> None:
     context.define_moved(node.outputs[0], moved.base, places)
 
 
+def tile(node: ir.Node, context: Context) -> None:
+    """Lowers Tile: the model says the new shape."""
+    if not context.is_followed(node):
+        strided_rules.tile(node, context)
+        return
+    moved, shape = context.moved(operand(node, 0)), fixed_shape(context.sizes_of(node.outputs[0]))
+    times = [new // size for new, size in zip(shape, moved.places.shape, strict=True)]
+    context.define_moved(node.outputs[0], moved.base, np.tile(moved.places, times))
+
+
 def depth_to_space(node: ir.Node, context: Context) -> None:
     """Lowers DepthToSpace. Source: ONNX DepthToSpace, modes DCR and CRD."""
+    if not context.is_followed(node):
+        strided_rules.depth_to_space(node, context)
+        return
     moved, size = context.moved(operand(node, 0)), int_attribute(node, "blocksize", 1)
     n, c, h, w = moved.places.shape
     out = c // (size * size)
@@ -131,6 +148,17 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
     else:
         apart = moved.places.reshape(n, out, size, size, h, w).transpose(0, 1, 4, 2, 5, 3)
     context.define_moved(node.outputs[0], moved.base, apart.reshape(n, out, h * size, w * size))
+
+
+def space_to_depth(node: ir.Node, context: Context) -> None:
+    """Lowers SpaceToDepth. Source: ONNX SpaceToDepth."""
+    if not context.is_followed(node):
+        strided_rules.space_to_depth(node, context)
+        return
+    moved, size = context.moved(operand(node, 0)), int_attribute(node, "blocksize", 1)
+    n, c, h, w = moved.places.shape
+    apart = moved.places.reshape(n, c, h // size, size, w // size, size).transpose(0, 3, 5, 1, 2, 4)
+    context.define_moved(node.outputs[0], moved.base, apart.reshape(n, -1, h // size, w // size))
 
 
 def pad(node: ir.Node, context: Context) -> None:
@@ -144,7 +172,7 @@ def pad(node: ir.Node, context: Context) -> None:
     if mode == "constant":
         if operand(node, 2) is not None and (value is None or float(value.reshape(-1)[0]) != 0.0):
             raise BuildRefusedError("a Pad with another number than 0")
-        if not context.is_fixed(node) or context.is_plain(node.inputs[0]):
+        if not context.is_followed(node) or context.is_plain(node.inputs[0]):
             strided_rules.pad(node, context, tuple(begin for begin, _ in widths))
             return
         moved = context.moved(operand(node, 0))
@@ -162,29 +190,51 @@ def concat(node: ir.Node, context: Context) -> None:
     shape = context.sizes_of(node.outputs[0])
     axis = int_attribute(node, "axis", 0) % len(shape)
     values = [value for value in node.inputs if value is not None]
-    if len(values) != len(node.inputs) or len(values) > MAX_PARTS:
-        raise BuildRefusedError(f"a Concat of more than {MAX_PARTS} inputs")
     if axis == 1 and len(shape) == 4 and any(context.is_blocked(value) for value in values):
         _concat_channels(node, context, values)
         return
-    xs = tuple(context.plain(value) for value in values)
-    outer = product(shape[:axis])
-    context.emit(JoinPlain(context.output(node.outputs[0], Layout.PLAIN), xs, outer))
+    xs = [context.plain(value) for value in values]
+    while len(xs) > MAX_PARTS:
+        xs = [_joined(group, axis, context) for group in _groups(xs)]
+    context.emit(JoinPlain(context.output(node.outputs[0], Layout.PLAIN), tuple(xs), product(shape[:axis])))
+
+
+def _groups(parts: list[Part]) -> list[list[Part]]:
+    """Returns as few groups as there can be of at most `MAX_PARTS` parts each."""
+    return [parts[begin : begin + MAX_PARTS] for begin in range(0, len(parts), MAX_PARTS)]
+
+
+def _joined(xs: list[Tensor], axis: int, context: Context) -> Tensor:
+    shape = xs[0].shape
+    total: Dim = 0
+    for x in xs:
+        total = total + x.shape[axis]
+    whole = context.temporary("joined", (*shape[:axis], total, *shape[axis + 1 :]), Layout.PLAIN, xs[0].element)
+    context.emit(JoinPlain(whole, tuple(xs), product(shape[:axis])))
+    return whole
 
 
 def _concat_channels(node: ir.Node, context: Context, values: list[ir.Value]) -> None:
     """Reads channels where they lie: a part that was only shuffled or sliced is not copied first."""
-    xs: list[Tensor] = []
-    channels: list[tuple[int, int]] = []
-    for value in values:
-        x, of_x = _channels_of(value, context)
-        if x not in xs:
-            xs.append(x)
-        channels += [(xs.index(x), channel) for channel in of_x]
-    context.emit(ChannelParts(context.output(node.outputs[0], Layout.BLOCKED), tuple(xs), tuple(channels)))
+    parts = [_channels_of(value, context) for value in values]
+    while len(parts) > MAX_PARTS:
+        parts = [_joined_channels(group, context) for group in _groups(parts)]
+    context.emit(_channel_parts(context.output(node.outputs[0], Layout.BLOCKED), parts))
 
 
-def _channels_of(value: ir.Value, context: Context) -> tuple[Tensor, tuple[int, ...]]:
+def _joined_channels(parts: list[Channels], context: Context) -> Channels:
+    image, count = parts[0][0].shape, sum(len(of_x) for _, of_x in parts)
+    whole = context.temporary("channels", (image[0], count, *image[2:]), Layout.BLOCKED)
+    context.emit(_channel_parts(whole, parts))
+    return whole, tuple(range(count))
+
+
+def _channel_parts(output: Tensor, parts: list[Channels]) -> ChannelParts:
+    xs = list(dict.fromkeys(x for x, _ in parts))
+    return ChannelParts(output, tuple(xs), tuple((xs.index(x), channel) for x, of_x in parts for channel in of_x))
+
+
+def _channels_of(value: ir.Value, context: Context) -> Channels:
     if context.is_blocked(value) and is_fixed(context.sizes_of(value)):
         moved = context.moved(value)
         channels = whole_channels(moved.places, moved.base.shape)

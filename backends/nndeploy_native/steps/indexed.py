@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps whose places are data: elements, rows and slices that whole numbers pick, or that are put where these say.
+"""Steps whose places are data: elements and slices that whole numbers pick, or that are put where these say.
 
 Numbers are int32 or int64, negative ones count from the end. Where one is no place, picking gives NaN (0 of whole
 numbers) and putting leaves what is there.
@@ -51,3 +51,48 @@ class Scattered:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.data, self.numbers, self.updates)
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """Numbers as an axis of `output` on which one element is the second of `values`, all others the first."""
+
+    output: Tensor
+    numbers: Tensor
+    values: Tensor
+    axis: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.numbers, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseSequence:
+    """The first `lengths[b]` elements of each sequence b backwards: x (time, batch, ...), or (batch, time, ...)."""
+
+    output: Tensor
+    x: Tensor
+    lengths: Tensor
+    is_time_first: bool
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x, self.lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """Matrices x (..., rows, columns) that are zero on one side of a diagonal, a number of its own."""
+
+    output: Tensor
+    x: Tensor
+    diagonal: Tensor | None
+    is_upper: bool
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,) if self.diagonal is None else (self.x, self.diagonal)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nndeploy.values.size import Dim, fixed, product
-from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.tensors import Array, Shape, Tensor
 
 ZERO = -1
@@ -43,7 +42,10 @@ class ChannelParts:
         return self.xs
 
 
-MAX_PARTS = 8
+MAX_PARTS = 16
+"""Inputs of a step that joins: NND_MOST_PARTS of the kernel library."""
+MAX_VIEW_AXES = 16
+"""Axes of a view: NND_VIEW_AXES of the kernel library."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +91,12 @@ class View:
         """Returns the view with its axes in another order."""
         sizes, strides = (tuple(of[axis] for axis in order) for of in (self.sizes, self.strides))
         return replace(self, sizes=sizes, strides=strides)
+
+    def parted(self, axis: int, outer: Dim, inner: Dim) -> "View":
+        """Returns the view with an axis of outer * inner elements as two."""
+        sizes, strides = ([*of] for of in (self.sizes, self.strides))
+        sizes[axis : axis + 1], strides[axis : axis + 1] = [outer, inner], [strides[axis] * inner, strides[axis]]
+        return replace(self, sizes=tuple(sizes), strides=tuple(strides))
 
     def taken(self, axis: int, first: Dim, count: Dim, step: int) -> "View":
         """Returns `count` elements along an axis from `first` on."""
@@ -171,14 +179,14 @@ class JoinPlain:
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
-    """Returns (offset, sizes, strides) if places are even along each of at most `MAX_RANK` axes; None otherwise.
+    """Returns (offset, sizes, strides) if places are even along each of at most `MAX_VIEW_AXES` axes; None otherwise.
 
     An axis may count as two: of its even runs, and within one.
     """
     if not places.size or places.flat[0] < 0:
         return None
     sizes = [part for axis in range(places.ndim) for part in _even_runs(_line(places, axis))]
-    if len(sizes) > MAX_RANK:
+    if len(sizes) > MAX_VIEW_AXES:
         return None
     grid = places.reshape(sizes or [1])
     strides = even_strides(grid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements and slices by numbers that are data, against NumPy, wrong numbers among them; what does not fit."""
+"""Steps that numbers which are data lead, wrong numbers among them, against NumPy; what does not fit is refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
-from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, Picked, Scattered
+from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
@@ -154,6 +154,51 @@ def test_updates_are_put_where_numbers_say(
             np.testing.assert_array_equal(_run(level, step, [x, n, u], threads), wanted)
 
 
+@every_level
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize(
+    ("numbers", "depth", "axis"), [((), 5, 0), ((3, 4), 17, 2), ((33,), 9, 1), ((3, 4), 2, 0), ((2, 5, 17), 3, 1)]
+)
+def test_one_is_on(level: str, element: str, numbers: tuple[int, ...], depth: int, axis: int) -> None:
+    rng = np.random.default_rng(depth)
+    n = _numbers(rng, numbers, depth, element)
+    places = np.expand_dims(np.where(n < 0, n.astype(np.int64) + depth, n), axis)
+    steps = np.arange(depth).reshape([depth if i == axis else 1 for i in range(places.ndim)])
+    for threads, dtype in ((1, "float32"), (2, "int64"), (2, "bool")):
+        values = np.array([0, 1] if dtype == "bool" else [3, -7]).astype(dtype)
+        wanted = np.where(places == steps, values[1], values[0])
+        step = OneHot(_tensor("y", wanted), *_given(n=n, v=values), axis)
+        np.testing.assert_array_equal(_run(level, step, [n, values], threads), wanted)
+
+
+@every_level
+@pytest.mark.parametrize(("shape", "element"), [((7, 3), "int32"), ((1, 5), "int64"), ((9, 2, 5, 3), "int64")])
+def test_beginnings_come_backwards(level: str, shape: tuple[int, ...], element: str) -> None:
+    rng = np.random.default_rng(len(shape))
+    for turn in range(4):
+        x, is_time_first = _data(rng, shape, ("float32", "bool")[turn // 2]), turn % 2
+        time, batch = (0, 1) if is_time_first else (1, 0)
+        lengths = _numbers(rng, (shape[batch],), shape[time] + 1, element)
+        wanted, view = x.copy(), np.moveaxis(x, batch, 0)
+        for each, length in enumerate(np.clip(lengths, 0, shape[time])):
+            np.moveaxis(wanted, batch, 0)[each][:length] = view[each][:length][::-1]
+        step = ReverseSequence(_tensor("y", x), *_given(x=x, n=lengths), bool(is_time_first))
+        np.testing.assert_array_equal(_run(level, step, [x, lengths], 1 + turn // 2), wanted)
+
+
+@every_level
+@pytest.mark.parametrize("diagonal", [None, 0, 1, -1, 5, -5, 40, 2**62, -(2**63)])
+def test_triangles(level: str, diagonal: int | None) -> None:
+    rng = np.random.default_rng(0)
+    number = np.array([diagonal or 0])
+    for turn, shape in enumerate(((3, 4), (2, 17, 5), (1, 1), (2, 2, 5, 33))):
+        x = _data(rng, shape, ("float32", "int64", "bool")[turn % 3])
+        given = _given(x=x, n=number)
+        step = Triangle(_tensor("y", x), given[0], None if diagonal is None else given[1], turn % 2 == 0)
+        wanted = (np.triu if turn % 2 == 0 else np.tril)(x, max(-99, min(99, diagonal or 0)))
+        np.testing.assert_array_equal(_run(level, step, [x, number][: len(step.inputs)], 1 + turn % 2), wanted)
+
+
 def _steps_that_do_not_fit() -> list[NativeStep]:
     x, n, u, f = Tensor("x", (3, 4, 5)), Tensor("n", (2, 2), element="int32"), Tensor("u", (2, 2)), Tensor("f", (2, 2))
     three, y = Tensor("m", (3, 9, 5), element="int64"), Tensor("y", (3, 4, 5))
@@ -178,6 +223,17 @@ def _steps_that_do_not_fit() -> list[NativeStep]:
         Scattered(y, x, three, u, "add", None),
         Scattered(Tensor("y", (3, 4)), x, n, Tensor("u", (2, 5)), "add", None),
         Scattered(y, x, three, Tensor("u", (3, 9, 5), element="int32"), "none", 1),
+        OneHot(Tensor("y", (2, 7, 3)), n, Tensor("v", (2,)), 1),
+        OneHot(Tensor("y", (2, 7, 2)), n, Tensor("v", (1,)), 1),
+        OneHot(Tensor("y", (2, 7, 2)), n, Tensor("v", (2,)), 3),
+        OneHot(Tensor("y", (2, 7, 2)), f, Tensor("v", (2,)), 1),
+        ReverseSequence(y, x, Tensor("n", (5,), element="int64"), is_time_first=True),
+        ReverseSequence(Tensor("y", (3, 4)), x, Tensor("n", (4,), element="int64"), is_time_first=True),
+        ReverseSequence(y, x, Tensor("n", (4,)), is_time_first=True),
+        Triangle(Tensor("y", (3, 4)), x, None, is_upper=True),
+        Triangle(y, x, n, is_upper=True),
+        Triangle(y, x, Tensor("n", (1,)), is_upper=True),
+        Triangle(Tensor("y", (7,)), Tensor("x", (7,)), None, is_upper=True),
         Scattered(
             replace(y, element="bool"),
             replace(x, element="bool"),

@@ -337,6 +337,37 @@ class Drawn:
         mode = self.random.choice(("DCR", "CRD"))
         return self.node("DepthToSpace", [x], (n, c // 4, 2 * h, 2 * w), blocksize=2, mode=mode)
 
+    def space_to_depth(self, x: str) -> str | None:
+        """Returns pixels as channels."""
+        n, c, h, w = self.shapes[x]
+        by = next((one for one in (3, 2) if h % one == 0 and w % one == 0), 0)
+        return self.node("SpaceToDepth", [x], (n, c * by * by, h // by, w // by), blocksize=by) if by else None
+
+    def tile(self, x: str) -> str | None:
+        """Returns a value several times along its axes."""
+        shape = self.shapes[x]
+        times = [1 if axis == 0 else self.random.choice((1, 1, 2, 3)) for axis in range(len(shape))]
+        out = tuple(size * by for size, by in zip(shape, times, strict=True))
+        return self.node("Tile", [x, self.whole(*times)], out) if math.prod(out) <= MOST_ELEMENTS else None
+
+    def triangle(self, x: str) -> str:
+        """Returns a value with zeros on one side of a diagonal."""
+        diagonal = self.constant(np.array(self.random.randint(-5, 5), np.int64))
+        return self.node("Trilu", [x, diagonal], self.shapes[x], upper=self.random.randrange(2))
+
+    def backwards(self, x: str) -> str:
+        """Returns a value whose second axis begins backwards."""
+        batch, length = self.shapes[x][:2]
+        lengths = self.constant(self.numbers.integers(1, length + 1, batch))
+        return self.node("ReverseSequence", [x, lengths], self.shapes[x], batch_axis=0, time_axis=1)
+
+    def add_one_hot(self, x: str) -> str:
+        """Returns a value with numbers as an axis, one element of which is on, added to its last axis."""
+        shape = self.shapes[x]
+        depth, values = self.constant(np.array(shape[-1], np.int64)), self.constant(self.normal(2))
+        numbers = self.places(shape[1:-1], shape[-1])
+        return self.node("Add", [x, self.node("OneHot", [numbers, depth, values], shape[1:])], shape)
+
     def transpose(self, x: str) -> str:
         """Returns a value with its axes in another order."""
         shape = self.shapes[x]
@@ -496,6 +527,7 @@ class Drawn:
                 (1, one)
                 for one in (
                     self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.depth_to_space,
+                    self.space_to_depth, self.tile, self.triangle, self.backwards, self.add_one_hot,
                     self.transpose, self.along, self.flat, self.rows, self.attention, self.lstm, self.gather,
                     self.expand, self.pick, self.put, self.round_, self.second_input,
                 )

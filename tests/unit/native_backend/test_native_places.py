@@ -125,3 +125,84 @@ def test_updates_are_put_where_numbers_say(level: str, text: str, numbers: Make)
             else np.arange(np.prod(shape)).reshape(shape).astype(np.int32)
         ),
     )
+
+
+MOVED = {
+    "tile": ("g (float[n,7,w] x) => (float[p,q,r] y) <int64[3] t = {2, 1, 3}> { y = Tile(x, t) }", {}),
+    "tile of a transposed": (
+        """g (int64[n,h,2] x) => (int64[p,q,r] y) <int64[3] t = {1, 3, 2}> { a = Transpose<perm=[0,2,1]>(x)
+        y = Tile(a, t) }""",
+        {},
+    ),
+    "depth to space": (
+        """g (float[n,12,h,w] x) => (float[p,q,r,s] y, float[p,q,r,s] z) { y = DepthToSpace<blocksize=2>(x)
+        z = DepthToSpace<blocksize=2, mode="CRD">(x) }""",
+        {},
+    ),
+    "depth to space of a transposed": (
+        """g (float[n,h,w,18] x) => (float[p,q,r,s] y) { a = Transpose<perm=[0,3,1,2]>(x)
+        y = DepthToSpace<blocksize=3>(a) }""",
+        {},
+    ),
+    "split in parts that are alike but the last": (
+        "g (float[n,7,w] x) => (float[p,q,r] y, float[p,q,r] z) { y, a, z = Split<axis=1, num_outputs=3>(x) }",
+        {},
+    ),
+    "split, a part left out": (
+        """g (uint8[n,7,w] x) => (uint8[p,q,r] y, uint8[p,q,r] z) <int64[3] t = {2, 4, 1}> {
+        y, "", z = Split<axis=-2>(x, t) }""",
+        {},
+    ),
+    "sliced backwards": (
+        """g (float[n,h,9] x) => (float[p,q,r] y, float[p,q,r] z) <int64[2] b = {-1, 7}, int64[2] e = {-1000000, 1},
+        int64[2] a = {1, 2}, int64[2] s = {-1, -2}, int64[1] first = {-1}, int64[1] end = {-9223372036854775807},
+        int64[1] axis = {2}, int64[1] back = {-3}> { y = Slice(x, b, e, a, s) z = Slice(x, first, end, axis, back) }""",
+        {},
+    ),
+    "many joined": (
+        f"""g (float[n,3,w] x, float[n,1,w] u) => (float[p,q,r] y) {{ y = Concat<axis=1>(
+        {", ".join("xu"[i % 3 == 1] for i in range(37))}) }}""",
+        {},
+    ),
+    "many channels joined": (
+        f"""g (float[n,5,h,w] x, float[n,3,h,w] u) => (float[p,q,r,s] y) {{ a = Conv<group=5>(x, v)
+        b = Conv<group=3>(u, t) {" ".join(f"c{i} = Slice({'ab'[i % 2]}, k0, k{1 + i % 3}, k1)" for i in range(20))}
+        {" ".join(f"d{i} = Relu(c{i})" for i in range(20))}
+        y = Concat<axis=1>({", ".join(f"d{i}" for i in range(20))}) }}""",
+        {
+            "v": np.ones((5, 1, 1, 1), np.float32), "t": np.ones((3, 1, 1, 1), np.float32),
+            **{f"k{i}": np.array([i]) for i in range(4)},
+        },
+    ),
+    "triangles": (
+        """g (float[n,h,w] x) => (float[p,q,r] y, float[p,q,r] z, float[p,q,r] a) <int64 k = {-3}, int64 m = {5}> {
+        y = Trilu(x) z = Trilu<upper=0>(x, k) a = Trilu(x, m) }""",
+        {},
+    ),
+    "triangle of a diagonal that is data": (
+        "g (bool[h,w] x, int64 i) => (bool[p,q] y, bool[p,q] z) { y = Trilu<upper=0>(x, i) z = Trilu(x, i) }",
+        {},
+    ),
+    "sequences backwards": (
+        """g (float[16,n,3] x, int64[n] k) => (float[p,q,r] y) {
+        y = ReverseSequence<batch_axis=1, time_axis=0>(x, k) }""",
+        {},
+    ),
+    "batches of sequences backwards": (
+        "g (int32[n,16] x, int64[n] k) => (int32[p,q] y) { y = ReverseSequence<batch_axis=0, time_axis=1>(x, k) }",
+        {},
+    ),
+    "one hot": (
+        """g (int64[n,w] i, int32[h] j) => (float[p,q,r] y, int32[p,q,r] z, int64[p,q] a)
+        <int64 d = {7}, float[2] v = {-1, 2.5}, int32[2] u = {0, 1}, int64[2] t = {3, 4}> { y = OneHot(i, d, v)
+        z = OneHot<axis=1>(i, d, u) a = OneHot<axis=0>(j, d, t) }""",
+        {},
+    ),
+}  # fmt: skip
+
+
+@each_float_level
+@pytest.mark.parametrize("name", MOVED)
+def test_elements_are_moved(level: str, name: str) -> None:
+    text, constants = MOVED[name]
+    check(text, level, constants, i=below(9), j=below(7, element="int32"), k=below(17, least=0))

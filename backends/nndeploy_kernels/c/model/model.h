@@ -12,7 +12,7 @@
 #include "nndeploy_kernels.h"
 
 #define NND_MOST_RANK 8
-#define NND_MOST_READS 12
+#define NND_MOST_READS 16
 #define NND_MOST_OPERANDS 20
 #define NND_MOST_BYTES ((nnd_size)1 << 40)
 #define NND_ALIGNMENT 64

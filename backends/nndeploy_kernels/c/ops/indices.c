@@ -87,7 +87,7 @@ static int nnd_make_gather_slices(struct nnd_maker *m) {
   const nnd_size slice = nnd_extent(data, own->axis + 1, data->rank);
   if (!nnd_is_product(out->count, t->outer * slice, t->count))
     return nnd_fail(m->message, "slices do not fit what is made of them");
-  t->slice = slice * nnd_element_width(data);
+  t->slice = slice * nnd_element_bytes[data->element];
   return nnd_indexed_done(m, nnd_run_gather_slices);
 }
 
@@ -157,7 +157,7 @@ static int nnd_make_gather_elements(struct nnd_maker *m) {
   }
   if (!t->rank) t->axes[t->rank++] = (struct nnd_elements_axis){1, 0};
   t->size = data->sizes[own->axis], t->step = nnd_extent(data, own->axis + 1, data->rank);
-  t->rows = numbers->count / t->axes[0].count, t->width = nnd_element_width(data);
+  t->rows = numbers->count / t->axes[0].count, t->width = nnd_element_bytes[data->element];
   return nnd_indexed_done(m, nnd_run_gather_elements);
 }
 
@@ -207,8 +207,8 @@ static int nnd_make_gather_nd(struct nnd_maker *m) {
   t->tuples = nnd_extent(numbers, own->axis, numbers->rank - 1);
   if (!nnd_is_product(nnd_shape_of(m, own->out)->count, t->units, slice))
     return nnd_fail(m->message, "slices do not fit what is made of them");
-  t->slice = slice * nnd_element_width(data);
-  t->whole = nnd_extent(data, own->axis, data->rank) * nnd_element_width(data);
+  t->slice = slice * nnd_element_bytes[data->element];
+  t->whole = nnd_extent(data, own->axis, data->rank) * nnd_element_bytes[data->element];
   return nnd_indexed_done(m, nnd_run_gather_nd);
 }
 

@@ -7,10 +7,15 @@
 
 #include "model/model.h"
 
+/* Number `i` of a tensor of int32, or of int64. */
+NND_INLINE int64_t nnd_whole_at(const void *numbers, int is_wide, nnd_size i) {
+  return is_wide ? ((const int64_t *)numbers)[i] : ((const int32_t *)numbers)[i];
+}
+
 /* Place `i` of a tensor of int32, or of int64, in an axis of `size`: negative numbers count from its end. Returns -1
  * where it is none. */
 NND_INLINE nnd_size nnd_place_at(const void *numbers, int is_wide, nnd_size i, nnd_size size) {
-  const int64_t number = is_wide ? ((const int64_t *)numbers)[i] : ((const int32_t *)numbers)[i];
+  const int64_t number = nnd_whole_at(numbers, is_wide, i);
   const int64_t place = number < 0 ? number + size : number;
   return place < 0 || place >= size ? -1 : (nnd_size)place;
 }
@@ -44,8 +49,6 @@ NND_INLINE int nnd_is_product(nnd_size count, nnd_size a, nnd_size b) { return c
 
 /* The byte that stands for an element that is not there: a NaN of four such bytes, or 0 of whole numbers. */
 NND_INLINE int nnd_missing(const struct nnd_shape *shape) { return shape->element == NND_FLOAT32 ? 0xff : 0; }
-
-NND_INLINE nnd_size nnd_element_width(const struct nnd_shape *shape) { return nnd_element_bytes[shape->element]; }
 
 /* Runs a function for elements of `width` bytes, a compile-time constant where it is usual, and for numbers of either
  * type. */

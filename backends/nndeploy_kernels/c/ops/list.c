@@ -21,6 +21,7 @@
   X(log_softmax) \
   X(lstm) \
   X(normalise) \
+  X(one_hot) \
   X(padded_copy) \
   X(planar_separable) \
   X(pool) \
@@ -37,6 +38,7 @@
   X(reduce_sum_square) \
   X(resize) \
   X(resize_axis) \
+  X(reverse_sequence) \
   X(scatter_elements) \
   X(scatter_nd) \
   X(separable) \
@@ -45,6 +47,7 @@
   X(to_blocked) \
   X(to_plain) \
   X(transposed) \
+  X(triangle) \
   X(view_copy)
 /* clang-format on */
 

@@ -86,15 +86,17 @@ const struct nnd_op nnd_op_to_blocked = {"to_blocked", nnd_open_to_blocked, nnd_
 const struct nnd_op nnd_op_to_plain = {"to_plain", nnd_open_to_plain, nnd_make_to_plain};
 const struct nnd_op nnd_op_channels_last = {"channels_last", nnd_open_to_plain, nnd_make_channels_last};
 
+#define NND_VIEW_AXES 16
+
 /* A view: element (i, j, ...) is number offset + i * steps[0] + j * steps[1] + ... of the input. */
 struct nnd_view_own {
   int in, out, rank;
-  nnd_size offset, sizes[NND_MOST_RANK], steps[NND_MOST_RANK];
+  nnd_size offset, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES];
 };
 
 struct nnd_view_fields {
   int rank;
-  nnd_size offset, rows, sizes[NND_MOST_RANK], steps[NND_MOST_RANK]; /* the last axis first */
+  nnd_size offset, rows, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES]; /* the last axis first */
   nnd_size element_bytes;
 };
 
@@ -104,7 +106,7 @@ static int nnd_open_view(struct nnd_opener *o) {
   own->in = nnd_read_any_tensor(o);
   own->out = nnd_write_any_tensor(o);
   own->offset = nnd_read_rule(o);
-  own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
+  own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
   for (int axis = 0; axis < own->rank; axis++) {
     own->sizes[axis] = nnd_read_rule(o);
     own->steps[axis] = nnd_read_rule(o);
@@ -161,7 +163,7 @@ static void nnd_copy_short_rows(char *to, nnd_size to_step, const char *from, nn
 static void nnd_run_view(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_view_fields *t = fields;
   const nnd_size count = t->sizes[0], step = t->steps[0];
-  nnd_size index[NND_MOST_RANK] = {0}, first, last;
+  nnd_size index[NND_VIEW_AXES] = {0}, first, last;
   nnd_share(t->rows, part, &first, &last);
   if (first >= last) return;
   nnd_size rest = first;
@@ -214,7 +216,7 @@ static int nnd_make_view(struct nnd_maker *m) {
 
 const struct nnd_op nnd_op_view_copy = {"view_copy", nnd_open_view, nnd_make_view};
 
-#define NND_MOST_PARTS 8
+#define NND_MOST_PARTS 16
 
 struct nnd_join_own {
   int out, count, ins[NND_MOST_PARTS];

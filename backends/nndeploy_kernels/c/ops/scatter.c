@@ -59,7 +59,7 @@ static nnd_combine nnd_combine_of(const struct nnd_shape *shape, int reduction) 
                                                                        [NND_INT64] = NND_COMBINED(int64),
                                                                        [NND_UINT8] = NND_COMBINED(uint8),
                                                                        [NND_INT8] = NND_COMBINED(int8)};
-  const nnd_size width = nnd_element_width(shape);
+  const nnd_size width = nnd_element_bytes[shape->element];
   if (reduction == NND_PUT) return width == 8 ? nnd_put_8 : width == 4 ? nnd_put_4 : nnd_put_1;
   return of[shape->element][reduction];
 }
@@ -102,7 +102,7 @@ static int nnd_scatter_done(struct nnd_maker *m, void (*run)(const void *, void 
   const struct nnd_shape *data = nnd_shape_of(m, own->data);
   struct nnd_scatter_fields *t = (struct nnd_scatter_fields *)m->instance->fields;
   t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
-  t->width = nnd_element_width(data);
+  t->width = nnd_element_bytes[data->element];
   t->combine = nnd_combine_of(data, own->reduction);
   if (!t->combine) return nnd_fail(m->message, "elements of this type are not combined");
   if (data->count != nnd_shape_of(m, own->out)->count)
