@@ -30,7 +30,7 @@ from nndeploy_native.steps.movement import (
 )
 from nndeploy_native.steps.normalisation import NORMS, Normalise
 from nndeploy_native.steps.pooling import Pooling
-from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.recurrent import ACTIVATIONS, Recurrent
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.steps.resize import Resize, ResizeAxis, ResizedAxis
 from nndeploy_native.steps.separable import Separable
@@ -245,17 +245,24 @@ def _(step: Product, w: PlanWriter) -> None:
 
 
 @write_step.register
-def _(step: Lstm, w: PlanWriter) -> None:
+def _(step: Recurrent, w: PlanWriter) -> None:
     directions, _, hidden = step.weights.shape
+    activations = step.activations or (None,) * (directions * ACTIVATIONS[step.kind])
     words = [
         w.tensor(step.gates),
         w.weight(np.ascontiguousarray(step.weights, np.float32)),
-        w.tensor(step.first_h),
-        w.tensor(step.first_c),
+        w.tensor(step.first.h),
+        w.tensor(step.first.c),
+        w.tensor(step.lengths),
+        w.weight(None if step.peepholes is None else np.ascontiguousarray(step.peepholes, np.float32)),
+        w.weight(None if step.reset_bias is None else np.ascontiguousarray(step.reset_bias, np.float32)),
         int(step.is_reverse),
+        int(step.is_joined),
+        int(step.resets_after),
+        *(-1 if one is None else w.program(program_of(one, 1)) for one in activations),
         w.tensor(step.output),
     ]
-    w.step("lstm", f"lstm of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
+    w.step(step.kind, f"{step.kind} of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
 
 
 _RESIZE_KINDS = ("nearest", "linear", "cubic")

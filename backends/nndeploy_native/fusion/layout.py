@@ -29,12 +29,14 @@ def fuse_layout(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
             and not maker.x.is_blocked
             and maker.output.name not in kept
         ):
-            step = replace(step, first=replace(step.first, x=maker.x))
+            x = replace(maker.x, shape=step.first.x.shape)  # elements may have been reshaped between the two
+            step = replace(step, first=replace(step.first, x=x))
             gone.add(before)
             found[number] = step
         after = readers.get(step.output.name, [])
         reader = steps[after[0]] if len(after) == 1 else None
         if isinstance(reader, Convert) and step.output.name not in kept and len(writers[step.output.name]) == 1:
-            found[after[0]] = replace(step, second=replace(step.second, output=reader.output))
+            output = replace(reader.output, shape=step.output.shape)
+            found[after[0]] = replace(step, second=replace(step.second, output=output))
             gone.add(number)
     return [found.get(number, step) for number, step in enumerate(steps) if number not in gone]

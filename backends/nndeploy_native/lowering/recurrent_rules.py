@@ -1,64 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule for LSTM: a matrix product for all steps and directions at once, then the walk through the steps.
+"""The rule for LSTM, GRU and RNN: a product for all steps and directions at once, then the walk through the steps.
 
-    gates[t, b, d] = x[t, b] @ W[d]' + Wb[d] + Rb[d]          a fully connected layer
-    states[t, b, d] = h of step t                              the walk (c/recurrent.h)
+    gates[t, b, d] = x[t, b] @ W[d]' + Wb[d] + Rb[d]          a product by constant weights
+    states[t, b, d] = h of step t                              the walk (c/ops/recurrent.c)
 
-Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cell.
+Source: ONNX LSTM, GRU, RNN, opset 22; gates stand in the order input, output, forget, cell, and update, reset, hidden.
 """
 
+import numpy as np
 import onnx_ir as ir
 
-from nndeploy.backend_kit.kernels.lstm import lstm_form
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import operand
+from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.recurrent_activations import activations_of
 from nndeploy_native.steps.matmul import Product
-from nndeploy_native.steps.movement import View
-from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.movement import StridedCopy, View
+from nndeploy_native.steps.recurrent import GATES, Recurrent, States
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
-
-def lstm(node: ir.Node, context: Context) -> None:
-    """Lowers LSTM with constant weights and its usual activations, over whole sequences, time first."""
-    shape = context.shape_of(operand(node, 0))
-    if len(shape) != 3:
-        raise BuildRefusedError(f"an LSTM of something else than (steps, batch, inputs): {shape}")
-    steps, batch, width = shape
-    form = lstm_form(node, steps)
-    weights, recurrent = (context.floats(operand(node, index), "weights") for index in (1, 2))
-    directions, hidden = recurrent.shape[0], recurrent.shape[-1]
-    if recurrent.shape != (form.directions, 4 * hidden, hidden) or weights.shape != (directions, 4 * hidden, width):
-        raise BuildRefusedError("weights of an LSTM that do not fit together")
-    state = (directions, batch, hidden)
-    first_h, first_c = (_first_state(node, context, index, state) for index in (5, 6))
-    gates = context.temporary("gates", (steps, batch, directions * 4 * hidden), Layout.PLAIN)
-    x, bias = context.plain(node.inputs[0]), _bias(node, context, (directions, 4 * hidden))
-    context.emit(Product(gates, View.of(x), weights.reshape(-1, weights.shape[2]).T, bias))
-    keeps_last = any(output.name for output in node.outputs[1:])
-    states = context.temporary("states", (steps + 2 * keeps_last, batch, directions, hidden), Layout.PLAIN)
-    context.emit(Lstm(states, gates, recurrent, first_h, first_c, form.is_reverse))
-    view = View.of(states).transposed((0, 2, 1, 3))
-    places = (view.taken(0, 0, steps, 1), *(view.taken(0, steps + k, 1, 1).reshaped(state) for k in range(2)))
-    for value, place in zip(node.outputs, places, strict=False):
-        if value.name and place is not None:
-            context.define_view(value, place)
+_DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
-def _bias(node: ir.Node, context: Context, shape: tuple[int, int]) -> Array | None:
-    """Returns the sum of both biases, which are constants, for each gate of each direction: `shape`, flat."""
+def recurrent(node: ir.Node, context: Context) -> None:
+    """Lowers a recurrent layer with constant weights."""
+    kind = node.op_type.lower()
+    direction, is_batch_first = text_attribute(node, "direction", "forward"), int_attribute(node, "layout", 0) == 1
+    if direction not in _DIRECTIONS:
+        raise BuildRefusedError(f"the direction {direction!r:.40}")
+    view = context.view(operand(node, 0))
+    if len(context.shape_of(operand(node, 0))) != 3:
+        raise BuildRefusedError(f"something else than (steps, batch, inputs): {view.sizes}")
+    view = view.transposed((1, 0, 2)) if is_batch_first else view
+    steps, batch, width = view.sizes
+    weights, again = (context.floats(operand(node, index), "weights") for index in (1, 2))
+    directions, gates, hidden = _DIRECTIONS[direction], GATES[kind], again.shape[-1]
+    if again.shape != (directions, gates * hidden, hidden) or weights.shape != (directions, gates * hidden, width):
+        raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
+    resets_after = kind == "gru" and int_attribute(node, "linear_before_reset", 0) == 1
+    bias, reset_bias = _biases(node, context, (directions, gates, hidden), resets_after=resets_after)
+    sums = context.temporary("gates", (steps, batch, directions * gates * hidden), Layout.PLAIN)
+    x = View.of(_stored(view, "steps", context))
+    context.emit(Product(sums, x, weights.reshape(-1, weights.shape[2]).T, bias))
+    state = (batch, directions, hidden) if is_batch_first else (directions, batch, hidden)
+    first = States(*(_first_state(node, context, index, state) for index in (5, 6)))
+    last = (2 if kind == "lstm" else 1) if any(output.name for output in node.outputs[1:]) else 0
+    states = context.temporary("states", (steps + last, batch, directions, hidden), Layout.PLAIN)
+    step = Recurrent(
+        kind,
+        states,
+        sums,
+        again,
+        first,
+        _lengths(node, context, steps),
+        direction == "reverse",
+        _peepholes(node, context, (directions, 3 * hidden)) if kind == "lstm" else None,
+        kind == "lstm" and int_attribute(node, "input_forget", 0) == 1,
+        reset_bias,
+        resets_after,
+        activations_of(node, kind, directions, float_attribute(node, "clip", 0.0)),
+    )
+    context.emit(step)
+    _define_outputs(node, context, View.of(states), last, is_batch_first=is_batch_first)
+
+
+def _define_outputs(node: ir.Node, context: Context, states: View, last: int, *, is_batch_first: bool) -> None:
+    """Says where Y, Y_h and Y_c lie in the states (steps, batch, directions, hidden)."""
+    count = states.sizes[0]
+    whole = states.taken(0, 0, count - last, 1).transposed((1, 0, 2, 3) if is_batch_first else (0, 2, 1, 3))
+    views = [whole]
+    for number in range(last):
+        one = states.taken(0, count - last + number, 1, 1)
+        views.append(View(one.base, one.offset, one.sizes[1:], one.strides[1:]))
+        if not is_batch_first:
+            views[-1] = views[-1].transposed((1, 0, 2))
+    for value, view in zip(node.outputs, views, strict=False):
+        if value.name:
+            context.define_view(value, view)
+
+
+def _stored(view: View, kind: str, context: Context) -> Tensor:
+    """Returns a view as a plain tensor, copied where its elements do not follow each other."""
+    if view.is_whole:
+        return Tensor(view.base.name, view.sizes)
+    output = context.temporary(kind, view.sizes, Layout.PLAIN)
+    context.emit(StridedCopy(output, view))
+    return output
+
+
+def _biases(
+    node: ir.Node, context: Context, sizes: tuple[int, int, int], *, resets_after: bool
+) -> tuple[Array | None, Array | None]:
+    """Returns what is added to the gates, flat, and to a product before it is reset (directions, hidden)."""
     if operand(node, 3) is None:
+        return None, None
+    both, (directions, gates, hidden) = context.floats(node.inputs[3], "a bias"), sizes
+    if both.shape != (directions, 2 * gates * hidden):
+        raise BuildRefusedError(f"a bias that does not fit: {both.shape}")
+    of_input, of_state = both.reshape(directions, 2, gates, hidden).swapaxes(0, 1)
+    if not resets_after:
+        return (of_input + of_state).reshape(-1), None
+    kept = of_state * np.array([1, 1, 0], np.float32)[:, None]
+    return (of_input + kept).reshape(-1), of_state[:, 2]
+
+
+def _peepholes(node: ir.Node, context: Context, shape: tuple[int, int]) -> Array | None:
+    if operand(node, 7) is None:
         return None
-    both, (directions, gates) = context.floats(node.inputs[3], "a bias"), shape
-    if both.shape != (directions, 2 * gates):
-        raise BuildRefusedError("a bias of an LSTM that does not fit")
-    return (both[:, :gates] + both[:, gates:]).reshape(-1)
+    peepholes = context.floats(node.inputs[7], "peepholes")
+    if peepholes.shape != shape:
+        raise BuildRefusedError(f"peepholes of shape {peepholes.shape} instead of {shape}")
+    return peepholes
+
+
+def _lengths(node: ir.Node, context: Context, steps: object) -> Tensor | None:
+    """Returns the lengths of the sequences, None where all are whole."""
+    value = operand(node, 4)
+    known = context.constant(value)
+    if value is None or (known is not None and all(int(one) == steps for one in known.reshape(-1))):
+        return None
+    tensor = context.whole_numbers(value)
+    if tensor.element != "int32":
+        raise BuildRefusedError(f"lengths of sequences of {tensor.element}")
+    return tensor
 
 
 def _first_state(node: ir.Node, context: Context, index: int, shape: Shape) -> Tensor | None:
+    """Returns a first state as (directions, batch, hidden)."""
     value = operand(node, index)
     if value is None:
         return None
+    view = context.view(value)
     if context.shape_of(value) != shape:
-        raise BuildRefusedError(f"a first state of an LSTM of shape {context.shape_of(value)} instead of {shape}")
-    return context.plain(value)
+        raise BuildRefusedError(f"a first state of shape {view.sizes} instead of {shape}")
+    is_batch_first = int_attribute(node, "layout", 0) == 1
+    return _stored(view.transposed((1, 0, 2)) if is_batch_first else view, "state", context)

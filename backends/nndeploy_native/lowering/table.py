@@ -37,7 +37,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("AveragePool", "MaxPool"), convolution_rules.pooling),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), convolution_rules.global_pooling),
     "Gemm": matrix_rules.gemm,
-    "LSTM": recurrent_rules.lstm,
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent_rules.recurrent),
     "MatMul": matrix_rules.matmul,
     "Concat": movement_rules.concat,
     "DepthToSpace": movement_rules.depth_to_space,

@@ -1,28 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walk of an LSTM through its steps, from gates that hold what the input adds."""
+"""The walk of a recurrent layer through its steps, from gates that hold what the input adds."""
 
 from dataclasses import dataclass
 
+from nndeploy_native.expressions import Expression
 from nndeploy_native.tensors import Array, Tensor
+
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+ACTIVATIONS = {"lstm": 3, "gru": 2, "rnn": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """What a sequence begins with, tensors (directions, batch, hidden); None for zeros."""
+
+    h: Tensor | None = None
+    c: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lstm:
-    """output (T, batch, directions, hidden) of gates (T, batch, directions, 4, hidden) with bias, T steps.
+class Recurrent:
+    """output (T, batch, directions, hidden) of gates (T, batch, directions, gates, hidden) with bias, T steps.
 
-    An output of T + 2 rows ends with the last h and the last c. `weights` are the recurrent ones, (directions,
-    4 * hidden, hidden), gates in the order of ONNX. First states are (directions, batch, hidden), None for zeros. The
-    first of two directions goes forwards, a lone one backwards where `is_reverse`.
+    `kind` is "lstm", "gru" or "rnn". An output of more rows than T ends with the last h and, of an lstm, the last c.
+    `weights` are the recurrent ones, (directions, gates * hidden, hidden), gates in the order of ONNX. The first of two
+    directions goes forwards, a lone one backwards where `is_reverse`. `lengths` are those of the sequences, int32.
+    `activations` are functions of operand 0, those of one direction behind those of the other; None the usual.
+    `reset_bias` (directions, hidden) belongs to a gru that `resets_after` the product.
     """
 
+    kind: str
     output: Tensor
     gates: Tensor
     weights: Array
-    first_h: Tensor | None
-    first_c: Tensor | None
-    is_reverse: bool
+    first: States = States()
+    lengths: Tensor | None = None
+    is_reverse: bool = False
+    peepholes: Array | None = None
+    is_joined: bool = False
+    reset_bias: Array | None = None
+    resets_after: bool = False
+    activations: "tuple[Expression | None, ...]" = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
-        return (self.gates, *(one for one in (self.first_h, self.first_c) if one is not None))
+        return (self.gates, *(one for one in (self.first.h, self.first.c, self.lengths) if one is not None))

@@ -10,7 +10,7 @@ from nndeploy_native.expressions import operand
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
-from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.recurrent import Recurrent, States
 from nndeploy_native.steps.step import PLAIN, Epilogue, NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
@@ -193,7 +193,8 @@ def test_lstm(level: str) -> None:
             wanted = _lstm(gates, weights, first if has_first else 0 * first, is_reverse=directions == 1 and keeps)
             shape = (steps + 2 * keeps, batch, directions, hidden)
             h, c = (Tensor(name, first.shape[1:]) if has_first else None for name in ("h", "c"))
-            step = Lstm(Tensor("y", shape), Tensor("g", gates.shape), weights, h, c, directions == 1 and keeps)
+            states, backwards = States(h, c), directions == 1 and keeps
+            step = Recurrent("lstm", Tensor("y", shape), Tensor("g", gates.shape), weights, states, None, backwards)
             arrays = {"g": gates, **({"h": first[0], "c": first[1]} if has_first else {})}
             assert_close(_run(level, step, arrays, threads=threads), wanted[: shape[0]], level)
 
@@ -284,8 +285,8 @@ def test_weights_that_do_not_fit_are_refused(level: str) -> None:
     recurrent, gates = np.zeros((1, 16, 4), np.float32), np.zeros((2, 3, 1, 4, 4), np.float32)
     given = Tensor("g", gates.shape)
     with pytest.raises(RefusedError):
-        _run(level, Lstm(Tensor("y", (3, 3, 1, 4)), given, recurrent, None, None, False), {"g": gates})
+        _run(level, Recurrent("lstm", Tensor("y", (3, 3, 1, 4)), given, recurrent), {"g": gates})
     state = Tensor("h", (1, 2, 4))
-    step = Lstm(Tensor("y", (2, 3, 1, 4)), given, recurrent, state, None, False)
+    step = Recurrent("lstm", Tensor("y", (2, 3, 1, 4)), given, recurrent, States(state))
     with pytest.raises(RefusedError):
         _run(level, step, {"g": gates, "h": np.zeros((1, 2, 4), np.float32)})

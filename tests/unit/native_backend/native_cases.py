@@ -15,7 +15,7 @@ from native_models import Array
 from nndeploy_native.expressions import Expression, const, operand
 from nndeploy_native.steps.convolution import Convolution, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
-from nndeploy_native.steps.recurrent import Lstm
+from nndeploy_native.steps.recurrent import Recurrent, States
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -280,7 +280,8 @@ def lstm(draw: Draw, turn: int) -> Case:
     weights = (draw.numbers.standard_normal((directions, 4 * hidden, hidden)) / np.sqrt(hidden)).astype(np.float32)
     tensors = {name: Tensor(name, array.shape) for name, array in values.items()}
     first_h, first_c = (tensors[name] if turn % 4 != skipped else None for name, skipped in (("h", 1), ("c", 2)))
-    step = Lstm(Tensor("y", shape), tensors["gates"], weights, first_h, first_c, is_reverse)
+    states = States(first_h, first_c)
+    step = Recurrent("lstm", Tensor("y", shape), tensors["gates"], weights, states, None, is_reverse)
     first = [values[one.name] if one is not None else np.zeros_like(values["h"]) for one in (first_h, first_c)]
     wanted = walked(values["gates"], weights, *first, (is_reverse, True))
     said = f"{steps} steps, {batch} sequences, {directions} directions, {hidden} units"

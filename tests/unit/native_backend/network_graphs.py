@@ -437,19 +437,66 @@ class Drawn:
         made = self.node("MatMul", [x, turned], (n, c, h, h))
         return self.node("Softmax", [made], (n, c, h, h), axis=-1)
 
-    def lstm(self, x: str) -> str | None:
-        """Returns the states of an LSTM that walks down an image's rows."""
+    def heads(self, x: str) -> str | None:
+        """Returns attention of channels to channels, a head for each row of an image, in the order of the image."""
+        n, c, h, w = self.shapes[x]
+        if n * h * c * c > MOST_ELEMENTS or n * h * c * c * w > MOST_PRODUCTS:
+            return None
+        query = self.node("Transpose", [x], (n, h, c, w), perm=[0, 2, 1, 3])
+        key = self.node("Transpose", [x], (n, h, w, c), perm=[0, 2, 3, 1])
+        scores = self.node("MatMul", [query, key], (n, h, c, c))
+        scaled = self.node("Div", [scores, self.constant(np.array(math.sqrt(w), np.float32))], (n, h, c, c))
+        shares = self.node("Softmax", [scaled], (n, h, c, c), axis=-1)
+        made = self.node("MatMul", [shares, query], (n, h, c, w))
+        return self.node("Transpose", [made], (n, c, h, w), perm=[0, 2, 1, 3])
+
+    def product(self, x: str) -> str | None:
+        """Returns a value by a constant on either side: a matrix, one for each channel, or a vector; then an end."""
+        *batch, rows, inner = self.shapes[x]
+        columns, scale = self.random.choice(CHANNELS[:20]), np.float32(1 / math.sqrt(max(rows, inner)))
+        if max(math.prod(batch) * max(rows, inner) * columns, rows * columns) > MOST_ELEMENTS:
+            return None
+        if math.prod(batch) * rows * inner * columns > MOST_PRODUCTS:
+            return None
+        match self.random.randrange(5):
+            case 0:
+                made = self.node(
+                    "MatMul", [self.constant(self.normal(columns, rows) * scale), x], (*batch, columns, inner)
+                )
+            case 1 if batch:
+                weights = self.constant(self.normal(batch[-1], inner, columns) * scale)
+                made = self.node("MatMul", [x, weights], (*batch, rows, columns))
+            case 2:
+                vector = self.constant(self.normal(inner) * scale)
+                made = self.node("MatMul", [x, vector], (*batch, rows))
+            case 3 if not batch:
+                transposed = self.node("Gemm", [x, self.constant(self.normal(columns, rows) * scale)],
+                                       (inner, columns), transA=1, transB=1, alpha=0.5)  # fmt: skip
+                return self.end(transposed)
+            case _:
+                made = self.node(
+                    "MatMul", [x, self.constant(self.normal(inner, columns) * scale)], (*batch, rows, columns)
+                )
+        return self.end(made)
+
+    def recurrent(self, x: str) -> str | None:
+        """Returns the states of a recurrent layer that walks down an image's rows."""
         n, c, h, w = self.shapes[x]
         hidden, directions = self.random.choice((1, 5, 8, 16, 17, 33)), self.random.choice((1, 2))
-        if c * w > 3000 or h * n * 4 * hidden * c * w > MOST_PRODUCTS or h > 40:
+        operator, gates = self.random.choice((("LSTM", 4), ("LSTM", 4), ("GRU", 3), ("GRU", 3), ("RNN", 1)))
+        if c * w > 3000 or h * n * gates * hidden * c * w > MOST_PRODUCTS or h > 40:
             return None
         turned = self.node("Transpose", [x], (h, n, c, w), perm=[2, 0, 1, 3])
         steps = self.node("Reshape", [turned, self.whole(h, n, c * w)], (h, n, c * w))
-        weights = self.normal(directions, 4 * hidden, c * w) / np.float32(math.sqrt(c * w))
-        again = self.normal(directions, 4 * hidden, hidden) / np.float32(math.sqrt(hidden))
+        weights = self.normal(directions, gates * hidden, c * w) / np.float32(math.sqrt(c * w))
+        again = self.normal(directions, gates * hidden, hidden) / np.float32(2 * math.sqrt(hidden))
         direction = "bidirectional" if directions == 2 else self.random.choice(("forward", "reverse"))
         operands = [steps, self.constant(weights), self.constant(again)]
-        return self.node("LSTM", operands, (h, directions, n, hidden), hidden_size=hidden, direction=direction)
+        if self.random.random() < 0.5:
+            operands.append(self.constant(self.normal(directions, 2 * gates * hidden) * np.float32(0.3)))
+        more = {"linear_before_reset": self.random.randrange(2)} if operator == "GRU" else {}
+        shape = (h, directions, n, hidden)
+        return self.node(operator, operands, shape, hidden_size=hidden, direction=direction, **more)
 
     def gather(self, x: str) -> str:
         """Returns some places of an axis."""
@@ -516,7 +563,15 @@ class Drawn:
         """Returns the output of one or several new nodes that read `x`, None where the draw does not fit."""
         if len(self.shapes[x]) != 4:
             return self.random.choice(
-                (self.activation, self.activation, self.along, self.normalise, self.slice_, self.transpose)
+                (
+                    self.activation,
+                    self.activation,
+                    self.along,
+                    self.normalise,
+                    self.slice_,
+                    self.transpose,
+                    self.product,
+                )
             )(x)
         images: list[tuple[int, Callable[[str], str | None]]] = [
             (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
@@ -528,8 +583,8 @@ class Drawn:
                 for one in (
                     self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.depth_to_space,
                     self.space_to_depth, self.tile, self.triangle, self.backwards, self.add_one_hot,
-                    self.transpose, self.along, self.flat, self.rows, self.attention, self.lstm, self.gather,
-                    self.expand, self.pick, self.put, self.round_, self.second_input,
+                    self.transpose, self.along, self.flat, self.rows, self.attention, self.heads, self.recurrent,
+                    self.product, self.gather, self.expand, self.pick, self.put, self.round_, self.second_input,
                 )
             ]  # fmt: skip
         weights, makers = zip(*images, strict=True)

@@ -93,6 +93,17 @@ def test_residual_is_added_by_the_pair() -> None:
     np.testing.assert_allclose(run(artifact, {"x": x})["y"], convolved(first, v) + x, rtol=1e-5, atol=1e-5)
 
 
+def test_pair_whose_planes_are_reshaped_is_right() -> None:
+    """The copy to planes has the shape of what follows, the pair that of its image."""
+    text = """g (float[3,96,18,6] x) => (float[3,24,108] y) <int64[3] rows = {3,24,108}> {
+        d = Conv<group=96, pads=[1,1,1,1]>(x, w) p = Conv(d, v) y = Reshape(p, rows) }"""
+    w, v, x = reals(96, 1, 3, 3, seed=1), reals(24, 96, 1, 1, seed=2), reals(3, 96, 18, 6)
+    artifact = built(model_of(text, {"w": w, "v": v}))
+    assert "planar_separable" in artifact.log
+    wanted = convolved(convolved(x, w, pads=(1, 1, 1, 1), groups=96), v).reshape(3, 24, 108)
+    np.testing.assert_allclose(run(artifact, {"x": x})["y"], wanted, rtol=1e-5, atol=1e-4)
+
+
 def _has_separable(text: str, v: Array | None = None) -> bool:
     constants = {"w": reals(8, 1, 3, 3), "v": reals(24, 8, 1, 1) if v is None else v}
     lowered = lower(model_of(text, constants), {})

@@ -19,7 +19,7 @@
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \
-  X(lstm) \
+  X(lstm) X(gru) X(rnn) \
   X(normalise) \
   X(one_hot) \
   X(padded_copy) \

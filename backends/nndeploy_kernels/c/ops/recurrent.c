@@ -1,213 +1,436 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lstm: the walk of an LSTM through its steps; what the input adds to the gates is there for all steps already:
+ * lstm, gru, rnn: the walk of a recurrent layer through its steps; what the input adds to the gates is there for all
+ * steps already, x. f, g and h are sigmoid, tanh and tanh (f of rnn: tanh), or programs:
  *
- *     i, o, f, c~ = gates[t] + weights h[t - 1]
- *     c = sigmoid(f) c + sigmoid(i) tanh(c~),  h[t] = sigmoid(o) tanh(c)
+ *     lstm   i = f(xi + Ri h + Pi c), o = f(xo + Ro h + Po c'), k = f(xf + Rf h + Pf c), c' = k c + i g(xc + Rc h),
+ *            h' = o h(c'); joined: k = 1 - i
+ *     gru    z = f(xz + Rz h), r = f(xr + Rr h), n = g(xn + Rn (r h)), h' = (1 - z) n + z h;
+ *            where it resets after the product: n = g(xn + r (Rn h + bias))
+ *     rnn    h' = f(x + R h)
  *
- *   gates (steps, batch, directions, 4, hidden), weights (directions, 4 * hidden, hidden),
- *   first h, first c (tensors (directions, batch, hidden); -1: zeros), is reversed, output (steps, batch, directions,
- *   hidden), or two steps more: the last h and the last c
+ *   gates (steps, batch, directions, gates, hidden), weights (directions, gates * hidden, hidden), first h, first c
+ *   (tensors (directions, batch, hidden); -1: zeros), lengths (tensor (batch) of int32; -1: all steps), peepholes
+ *   (directions, 3 * hidden; -1: none), bias of the reset product (directions, hidden; -1: none), is reversed, is joined,
+ *   resets after, programs of f, g and h of each direction (-1: the usual; as many as the layer has), output (steps,
+ *   batch, directions, hidden), or more steps: the last h, and of an lstm the last c
  *
- * Weights are packed [directions][blocks of hidden units][hidden][4 gates][c]: one stream, in which the four gates of a
- * vector of hidden units meet each number of h[t - 1], broadcast, for as many sequences as sums stay in registers. The
- * first of two directions goes forwards, a lone one backwards where it is reversed.
+ * Weights are packed [directions][blocks of hidden units][hidden][gates][c]: one stream, in which the gates of a vector
+ * of hidden units meet each number of h, broadcast, for as many sequences as sums stay in registers; those of a gru that
+ * resets before the product in two such streams. The first of two directions goes forwards, a lone one backwards where
+ * it is reversed. A sequence that ends earlier has zeros behind its end, and goes backwards from there.
  */
 #include <stdio.h>
 
 #include "kernels/lanes.h"
 #include "model/model.h"
 
-#define NND_GATES 4                                           /* input, output, forget, cell: the order of ONNX */
-#define NND_MOST_SEQUENCES (NND_ACCUMULATORS / NND_GATES - 1) /* registers for weights and a number of h */
-_Static_assert(NND_MOST_SEQUENCES <= 6, "more sequences than there are kernels");
+enum nnd_layer { NND_LSTM, NND_GRU, NND_RNN };
+static const int nnd_gates_of[] = {4, 3, 1}, nnd_programs_of[] = {3, 2, 1};
+static const char *const nnd_layer_names[] = {"an LSTM", "a GRU", "an RNN"};
 
-struct nnd_lstm_own {
-  int gates, first_h, first_c, out; /* tensors; -1: none */
-  int is_reversed;
+#define NND_MOST_GATES 4
+#define NND_MOST_PROGRAMS 3
+#define NND_SEQUENCES 6 /* that there are kernels for */
+/* Sums that stay in registers, beside the weights of each gate and a number of h: fewer than this wait for each other.
+ */
+#define NND_SUMS 12
+
+enum nnd_gate_of_lstm { NND_GATE_INPUT, NND_GATE_OUTPUT, NND_GATE_FORGET, NND_GATE_CELL }; /* the order of ONNX */
+enum nnd_gate_of_gru { NND_GATE_UPDATE, NND_GATE_RESET, NND_GATE_HIDDEN };
+
+struct nnd_recurrent_own {
+  int gates, first_h, first_c, lengths, out; /* tensors; -1: none */
+  int layer, is_reversed, is_joined, resets_after;
   nnd_size directions, hidden;
-  const float *packed;
+  const float *packed, *peepholes, *bias; /* null where there are none */
+  const struct nnd_program *programs[2][NND_MOST_PROGRAMS];
 };
 
-struct nnd_lstm {
-  nnd_size steps, batch, directions, hidden;
-  int is_reversed, keeps_last;
+struct nnd_recurrent {
+  const struct nnd_recurrent_own *own;
+  nnd_size steps, batch;
+  int keeps_last;
 };
+
+/* Sums of some gates of one vector of hidden units of some sequences: sums[s][g] += R h. */
+struct nnd_gate_sums {
+  const float *weights; /* [hidden][gates][c] */
+  const float *before;  /* h, `apart` floats from sequence to sequence */
+  nnd_size apart, hidden;
+  vf *sums; /* [sequence][gate] */
+};
+
+/* Sums of few gates and sequences are several each, or they would wait. */
+NND_INLINE void nnd_add_products(int sequences, int gates, const struct nnd_gate_sums *d) {
+  const int all = sequences * gates, split = 8 * all <= NND_SUMS   ? 8
+                                             : 4 * all <= NND_SUMS ? 4
+                                             : 2 * all <= NND_SUMS ? 2
+                                                                   : 1;
+  vf sums[NND_SEQUENCES * NND_MOST_GATES + NND_SUMS];
+  NND_UNROLL
+  for (int i = 0; i < split * all; i++) sums[i] = i < all ? d->sums[i] : nnd_splat(0.0f);
+  const float *weights = d->weights, *before = d->before;
+  nnd_size k = 0;
+  NND_NO_UNROLL
+  for (; k + split <= d->hidden; k += split) NND_UNROLL
+  for (int part = 0; part < split; part++, weights += gates * NND_LANES) {
+    vf w[NND_MOST_GATES];
+    NND_UNROLL
+    for (int g = 0; g < gates; g++) w[g] = nnd_load(weights + g * NND_LANES);
+    NND_UNROLL
+    for (int s = 0; s < sequences; s++) {
+      const vf h = nnd_splat(before[s * d->apart + k + part]);
+      NND_UNROLL
+      for (int g = 0; g < gates; g++) sums[part * all + s * gates + g] += w[g] * h;
+    }
+  }
+  NND_NO_UNROLL
+  for (; k < d->hidden; k++, weights += gates * NND_LANES) NND_UNROLL
+  for (int s = 0; s < sequences; s++) NND_UNROLL
+  for (int g = 0; g < gates; g++) sums[s * gates + g] += nnd_load(weights + g * NND_LANES) * before[s * d->apart + k];
+  NND_UNROLL
+  for (int i = 0; i < all; i++) {
+    NND_UNROLL
+    for (int part = 1; part < split; part++) sums[i] += sums[part * all + i];
+    d->sums[i] = sums[i];
+  }
+}
+
+#define NND_EACH_SEQUENCE(X, gates) X(1, gates) X(2, gates) X(3, gates) X(4, gates) X(5, gates) X(6, gates)
+#define NND_KEEPS(sequences, gates) ((sequences) * (gates) + (gates) <= NND_ACCUMULATORS || (sequences) == 1)
+#define NND_DEFINE_SUMS(sequences, gates)                                                                              \
+  static void nnd_add_##gates##_##sequences(const struct nnd_gate_sums *d) {                                           \
+    if (NND_KEEPS(sequences, gates)) nnd_add_products(sequences, gates, d);                                            \
+  }
+#define NND_LISTED_SUMS(sequences, gates) nnd_add_##gates##_##sequences,
+NND_EACH_SEQUENCE(NND_DEFINE_SUMS, 1)
+NND_EACH_SEQUENCE(NND_DEFINE_SUMS, 2)
+NND_EACH_SEQUENCE(NND_DEFINE_SUMS, 3)
+NND_EACH_SEQUENCE(NND_DEFINE_SUMS, 4)
+typedef void (*nnd_gate_kernel)(const struct nnd_gate_sums *d);
+/* By gates and sequences. */
+static const nnd_gate_kernel nnd_add_kernels[NND_MOST_GATES + 1][NND_SEQUENCES + 1] = {
+    {0},
+    {0, NND_EACH_SEQUENCE(NND_LISTED_SUMS, 1)},
+    {0, NND_EACH_SEQUENCE(NND_LISTED_SUMS, 2)},
+    {0, NND_EACH_SEQUENCE(NND_LISTED_SUMS, 3)},
+    {0, NND_EACH_SEQUENCE(NND_LISTED_SUMS, 4)},
+};
+
+/* Sequences whose sums stay in registers. */
+static nnd_size nnd_most_sequences(int layer) {
+  return nnd_min(NND_SEQUENCES, NND_ACCUMULATORS / nnd_gates_of[layer] - 1);
+}
 
 /* Some sequences of one direction at one step. */
-struct nnd_lstm_data {
-  const float *gates, *weights;
+struct nnd_recurrent_step {
+  const struct nnd_recurrent_own *own;
+  const struct nnd_program *const *programs;
+  const float *gates, *weights, *peepholes, *bias;
   const float *before; /* h of the step before, null where it is zero; `apart` floats from sequence to sequence */
-  nnd_size apart;
-  float *cells; /* [sequence][hidden] */
+  nnd_size apart, row; /* floats from sequence to sequence of the output */
+  int sequences;
+  float *kept; /* of this thread: c of an lstm, z and r h of a gru, each [sequence][hidden] */
   float *out;
 };
 
-/* One vector of hidden units of `sequences` sequences. Sums of few sequences are two each, or they would wait. */
-NND_INLINE void nnd_lstm_block(const struct nnd_lstm *t, int sequences, nnd_size block, struct nnd_lstm_data d) {
-  const int split = 2 * sequences <= NND_MOST_SEQUENCES ? 2 : 1;
-  vf sums[2 * NND_MOST_SEQUENCES][NND_GATES], gates[NND_MOST_SEQUENCES][NND_GATES];
-  const nnd_size at = block * NND_LANES, count = nnd_min(NND_LANES, t->hidden - at), row = t->directions * t->hidden;
-  const float *weights = d.weights + at * t->hidden * NND_GATES;
-  NND_UNROLL
-  for (int s = 0; s < split * sequences; s++) NND_UNROLL
-  for (int g = 0; g < NND_GATES; g++)
-    sums[s][g] =
-        s < sequences ? nnd_load_some(d.gates + (s * row * NND_GATES + g * t->hidden) + at, count) : nnd_splat(0.0f);
-  if (d.before) {
-    nnd_size k = 0;
-    NND_NO_UNROLL
-    for (; k + split <= t->hidden; k += split) NND_UNROLL
-    for (int half = 0; half < split; half++) {
-      vf w[NND_GATES];
-      const float *from = weights + (k + half) * NND_GATES * NND_LANES;
-      NND_UNROLL
-      for (int g = 0; g < NND_GATES; g++) w[g] = nnd_load(from + g * NND_LANES);
-      NND_UNROLL
-      for (int s = 0; s < sequences; s++) {
-        const vf h = nnd_splat(d.before[s * d.apart + k + half]);
-        NND_UNROLL
-        for (int g = 0; g < NND_GATES; g++) sums[half * sequences + s][g] += w[g] * h;
-      }
+/* What the input adds to gates [first, first + count) of a vector of hidden units, and R h. */
+static void nnd_sum_gates(const struct nnd_recurrent_step *d, const float *weights, const float *before, nnd_size apart,
+                          nnd_size at, int first, int count, vf *sums) {
+  const nnd_size hidden = d->own->hidden, lanes = nnd_min(NND_LANES, hidden - at);
+  const int gates = nnd_gates_of[d->own->layer];
+  for (int s = 0; s < d->sequences; s++)
+    for (int g = 0; g < count; g++)
+      sums[s * count + g] = nnd_load_some(d->gates + s * d->row * gates + (first + g) * hidden + at, lanes);
+  const struct nnd_gate_sums a = {weights + at * hidden * count, before, apart, hidden, sums};
+  if (before) nnd_add_kernels[count][d->sequences](&a);
+}
+
+static vf nnd_run_one(const struct nnd_program *program, vf x) {
+  vf results[NND_RESULTS * NND_AT_ONCE];
+  const struct nnd_source one = {(const vf_any *)&x, 0}, operands[NND_OPERANDS] = {one, one, one, one};
+  return *nnd_program_run(program, operands, 1, results).at;
+}
+
+NND_INLINE vf nnd_sigmoid_or(const struct nnd_program *program, vf x) {
+  return program ? nnd_run_one(program, x) : nnd_op_sigmoid(x);
+}
+
+NND_INLINE vf nnd_tanh_or(const struct nnd_program *program, vf x) {
+  return program ? nnd_run_one(program, x) : nnd_op_tanh(x);
+}
+
+/* The quotients of sigmoids and hyperbolic tangents are divided once. */
+NND_INLINE vf nnd_usual_cell(const vf *gates, vf *cell) {
+  const struct nnd_quotient new = nnd_tanh_quotient(gates[NND_GATE_CELL]);
+  const vf kept = *cell / (1.0f + nnd_exp_bounded(-gates[NND_GATE_FORGET]));
+  *cell = kept + new.over / (new.under * (1.0f + nnd_exp_bounded(-gates[NND_GATE_INPUT])));
+  const struct nnd_quotient state = nnd_tanh_quotient(*cell);
+  return state.over / (state.under * (1.0f + nnd_exp_bounded(-gates[NND_GATE_OUTPUT])));
+}
+
+NND_NOINLINE vf nnd_other_cell(const struct nnd_recurrent_step *d, const vf *gates, nnd_size at, nnd_size lanes,
+                               vf *cell) {
+  const nnd_size hidden = d->own->hidden;
+  vf peepholes[3]; /* input, output, forget */
+  for (int i = 0; i < 3; i++) peepholes[i] = nnd_load_some(d->peepholes ? d->peepholes + i * hidden + at : NULL, lanes);
+  const vf in = nnd_sigmoid_or(d->programs[0], gates[NND_GATE_INPUT] + peepholes[0] * *cell);
+  const vf forget =
+      d->own->is_joined ? 1.0f - in : nnd_sigmoid_or(d->programs[0], gates[NND_GATE_FORGET] + peepholes[2] * *cell);
+  *cell = forget * *cell + in * nnd_tanh_or(d->programs[1], gates[NND_GATE_CELL]);
+  const vf out = nnd_sigmoid_or(d->programs[0], gates[NND_GATE_OUTPUT] + peepholes[1] * *cell);
+  return out * nnd_tanh_or(d->programs[2], *cell);
+}
+
+static void nnd_step_lstm(const struct nnd_recurrent_step *d) {
+  const nnd_size hidden = d->own->hidden;
+  const int is_usual = !d->peepholes && !d->own->is_joined && !d->programs[0] && !d->programs[1] && !d->programs[2];
+  vf sums[NND_SEQUENCES * NND_MOST_GATES];
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
+    nnd_sum_gates(d, d->weights, d->before, d->apart, at, 0, 4, sums);
+    for (int s = 0; s < d->sequences; s++) {
+      float *cells = d->kept + s * hidden + at;
+      vf cell = nnd_load_some(cells, lanes);
+      const vf h = is_usual ? nnd_usual_cell(sums + s * 4, &cell) : nnd_other_cell(d, sums + s * 4, at, lanes, &cell);
+      nnd_store_some(cells, cell, lanes);
+      nnd_store_some(d->out + s * d->row + at, h, lanes);
     }
-    if (k < t->hidden) NND_UNROLL
-    for (int s = 0; s < sequences; s++) NND_UNROLL
-    for (int g = 0; g < NND_GATES; g++)
-      sums[s][g] += nnd_load(weights + (k * NND_GATES + g) * NND_LANES) * d.before[s * d.apart + k];
-  }
-  NND_UNROLL
-  for (int s = 0; s < sequences; s++) NND_UNROLL
-  for (int g = 0; g < NND_GATES; g++) gates[s][g] = split == 2 ? sums[s][g] + sums[sequences + s][g] : sums[s][g];
-  NND_NO_UNROLL
-  for (int s = 0; s < sequences; s++) {
-    float *cells = d.cells + s * t->hidden + at;
-    const struct nnd_quotient new = nnd_tanh_quotient(gates[s][3]);
-    const vf kept = nnd_load_some(cells, count) / (1.0f + nnd_exp_bounded(-gates[s][2]));
-    const vf cell = kept + new.over / (new.under * (1.0f + nnd_exp_bounded(-gates[s][0])));
-    const struct nnd_quotient state = nnd_tanh_quotient(cell);
-    nnd_store_some(cells, cell, count);
-    nnd_store_some(d.out + s * row + at, state.over / (state.under * (1.0f + nnd_exp_bounded(-gates[s][1]))), count);
   }
 }
 
-/* All steps of `sequences` sequences from `first` on, of one direction. */
-NND_INLINE void nnd_lstm_walk(const struct nnd_lstm *t, int sequences, nnd_size direction, nnd_size first, float *out,
-                              const float *gates, const float *weights, const float *first_h, const float *first_c,
-                              float *cells) {
-  const nnd_size row = t->directions * t->hidden, of_step = t->batch * row, at = first * row + direction * t->hidden;
-  const nnd_size state = (direction * t->batch + first) * t->hidden, num_states = sequences * t->hidden;
-  const int backwards = t->is_reversed || direction == 1;
-  struct nnd_lstm_data d = {gates, weights, first_h ? first_h + state : first_h, t->hidden, cells, out};
-  d.weights += direction * nnd_blocks(t->hidden) * NND_LANES * t->hidden * NND_GATES;
-  for (nnd_size i = 0; i < num_states; i++) cells[i] = first_c ? first_c[state + i] : 0.0f;
-  for (nnd_size i = 0; i < t->steps; i++) {
-    const nnd_size place = (backwards ? t->steps - 1 - i : i) * of_step + at;
-    d.gates = gates + (place - direction * t->hidden) * NND_GATES + direction * NND_GATES * t->hidden;
-    d.out = out + place;
-    for (nnd_size block = 0; block < nnd_blocks(t->hidden); block++) nnd_lstm_block(t, sequences, block, d);
+static void nnd_step_gru_after(const struct nnd_recurrent_step *d) {
+  const nnd_size hidden = d->own->hidden;
+  vf sums[NND_SEQUENCES * NND_MOST_GATES];
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
+    const vf bias = nnd_load_some(d->bias ? d->bias + at : NULL, lanes);
+    for (int s = 0; s < d->sequences; s++) {
+      const float *from = d->gates + s * d->row * 3 + at;
+      sums[s * 3] = nnd_load_some(from, lanes);
+      sums[s * 3 + 1] = nnd_load_some(from + hidden, lanes);
+      sums[s * 3 + 2] = bias;
+    }
+    const struct nnd_gate_sums a = {d->weights + at * hidden * 3, d->before, d->apart, hidden, sums};
+    if (d->before) nnd_add_kernels[3][d->sequences](&a);
+    for (int s = 0; s < d->sequences; s++) {
+      const vf x = nnd_load_some(d->gates + s * d->row * 3 + 2 * hidden + at, lanes);
+      const vf h = nnd_load_some(d->before ? d->before + s * d->apart + at : NULL, lanes);
+      const vf update = nnd_sigmoid_or(d->programs[0], sums[s * 3]);
+      const vf reset = nnd_sigmoid_or(d->programs[0], sums[s * 3 + 1]);
+      const vf new = nnd_tanh_or(d->programs[1], x + reset * sums[s * 3 + 2]);
+      nnd_store_some(d->out + s * d->row + at, (1.0f - update) * new + update *h, lanes);
+    }
+  }
+}
+
+static void nnd_step_gru_before(const struct nnd_recurrent_step *d) {
+  const nnd_size hidden = d->own->hidden;
+  vf sums[NND_SEQUENCES * NND_MOST_GATES];
+  float *updates = d->kept, *resets = d->kept + d->sequences * hidden;
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
+    nnd_sum_gates(d, d->weights, d->before, d->apart, at, NND_GATE_UPDATE, 2, sums);
+    for (int s = 0; s < d->sequences; s++) {
+      const vf h = nnd_load_some(d->before ? d->before + s * d->apart + at : NULL, lanes);
+      nnd_store_some(updates + s * hidden + at, nnd_sigmoid_or(d->programs[0], sums[s * 2]), lanes);
+      nnd_store_some(resets + s * hidden + at, nnd_sigmoid_or(d->programs[0], sums[s * 2 + 1]) * h, lanes);
+    }
+  }
+  const float *weights = d->weights + nnd_blocks(hidden) * NND_LANES * hidden * 2;
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
+    nnd_sum_gates(d, weights, d->before ? resets : NULL, hidden, at, NND_GATE_HIDDEN, 1, sums);
+    for (int s = 0; s < d->sequences; s++) {
+      const vf h = nnd_load_some(d->before ? d->before + s * d->apart + at : NULL, lanes);
+      const vf update = nnd_load_some(updates + s * hidden + at, lanes);
+      nnd_store_some(d->out + s * d->row + at, (1.0f - update) * nnd_tanh_or(d->programs[1], sums[s]) + update * h,
+                     lanes);
+    }
+  }
+}
+
+static void nnd_step_rnn(const struct nnd_recurrent_step *d) {
+  vf sums[NND_SEQUENCES * NND_MOST_GATES];
+  for (nnd_size at = 0; at < d->own->hidden; at += NND_LANES) {
+    nnd_sum_gates(d, d->weights, d->before, d->apart, at, 0, 1, sums);
+    for (int s = 0; s < d->sequences; s++)
+      nnd_store_some(d->out + s * d->row + at, nnd_tanh_or(d->programs[0], sums[s]),
+                     nnd_min(NND_LANES, d->own->hidden - at));
+  }
+}
+
+/* The last states of `d`, behind the steps of the output; zeros of sequences without steps, as ONNX Runtime has it. */
+static void nnd_keep_last(const struct nnd_recurrent *t, const struct nnd_recurrent_step *d, nnd_size steps,
+                          float *last) {
+  const nnd_size hidden = t->own->hidden, of_step = t->batch * d->row;
+  for (int s = 0; s < d->sequences; s++)
+    for (nnd_size k = 0; k < hidden; k++) {
+      last[s * d->row + k] = steps ? d->before[s * d->apart + k] : 0.0f;
+      if (t->own->layer == NND_LSTM) last[of_step + s * d->row + k] = steps ? d->kept[s * hidden + k] : 0.0f;
+    }
+}
+
+/* The first `steps` steps of `sequences` sequences from `first` on, of one direction. */
+static void nnd_walk(const struct nnd_recurrent *t, nnd_size direction, nnd_size first, int sequences, nnd_size steps,
+                     void *const *at, float *kept) {
+  const struct nnd_recurrent_own *own = t->own;
+  const nnd_size hidden = own->hidden, row = own->directions * hidden, of_step = t->batch * row;
+  const nnd_size offset = first * row + direction * hidden, state = (direction * t->batch + first) * hidden;
+  const nnd_size gates = nnd_gates_of[own->layer];
+  const float *first_h = at[2], *first_c = at[3];
+  const int backwards = own->is_reversed || direction == 1;
+  struct nnd_recurrent_step d = {.own = own,
+                                 .programs = own->programs[direction],
+                                 .weights = own->packed + direction * gates * nnd_blocks(hidden) * NND_LANES * hidden,
+                                 .peepholes = own->peepholes ? own->peepholes + direction * 3 * hidden : NULL,
+                                 .bias = own->bias ? own->bias + direction * hidden : NULL,
+                                 .before = first_h ? first_h + state : NULL,
+                                 .apart = hidden,
+                                 .row = row,
+                                 .sequences = sequences,
+                                 .kept = kept};
+  for (nnd_size i = 0; own->layer == NND_LSTM && i < sequences * hidden; i++)
+    kept[i] = first_c ? first_c[state + i] : 0.0f;
+  for (nnd_size i = 0; i < steps; i++) {
+    const nnd_size place = (backwards ? steps - 1 - i : i) * of_step + offset;
+    d.gates = (const float *)at[1] + (place - direction * hidden) * gates + direction * gates * hidden;
+    d.out = (float *)at[0] + place;
+    if (own->layer == NND_LSTM)
+      nnd_step_lstm(&d);
+    else if (own->layer == NND_RNN)
+      nnd_step_rnn(&d);
+    else if (own->resets_after)
+      nnd_step_gru_after(&d);
+    else
+      nnd_step_gru_before(&d);
     d.before = d.out;
     d.apart = row;
   }
-  for (int s = 0; t->keeps_last && s < sequences; s++)
-    for (nnd_size k = 0; k < t->hidden; k++) {
-      float *last = out + t->steps * of_step + at + s * row + k;
-      last[0] = d.before[s * row + k];
-      last[of_step] = cells[s * t->hidden + k];
-    }
+  for (nnd_size i = steps; i < t->steps; i++) /* of one sequence */
+    memset((float *)at[0] + i * of_step + offset, 0, (size_t)hidden * sizeof(float));
+  if (t->keeps_last) nnd_keep_last(t, &d, steps, (float *)at[0] + t->steps * of_step + offset);
 }
-
-typedef void (*nnd_lstm_walker)(const struct nnd_lstm *t, nnd_size direction, nnd_size first, float *out,
-                                const float *gates, const float *weights, const float *first_h, const float *first_c,
-                                float *cells);
-
-#define NND_EACH_SEQUENCE(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#define NND_DEFINE_WALK(number)                                                                                        \
-  static void nnd_lstm_walk_##number(const struct nnd_lstm *t, nnd_size direction, nnd_size first, float *out,         \
-                                     const float *gates, const float *weights, const float *first_h,                   \
-                                     const float *first_c, float *cells) {                                             \
-    if (number <= NND_MOST_SEQUENCES)                                                                                  \
-      nnd_lstm_walk(t, number, direction, first, out, gates, weights, first_h, first_c, cells);                        \
-  }
-#define NND_LISTED_WALK(number) nnd_lstm_walk_##number,
-NND_EACH_SEQUENCE(NND_DEFINE_WALK)
-static const nnd_lstm_walker nnd_lstm_walks[] = {0, NND_EACH_SEQUENCE(NND_LISTED_WALK)};
 
 /* Workers share directions and, as many as there are, sequences. */
-static void nnd_run_lstm(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_lstm *t = fields;
-  const nnd_size wanted = nnd_min(t->batch, nnd_ceil_div(part.count, t->directions));
-  const nnd_size groups = nnd_max(wanted, nnd_ceil_div(t->batch, NND_MOST_SEQUENCES));
+static void nnd_run_recurrent(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_recurrent *t = fields;
+  const int32_t *lengths = at[4];
+  const nnd_size wanted = nnd_min(t->batch, nnd_ceil_div(part.count, t->own->directions));
+  const nnd_size groups =
+      lengths ? t->batch : nnd_max(wanted, nnd_ceil_div(t->batch, nnd_most_sequences(t->own->layer)));
   nnd_size unit, last;
-  nnd_share(t->directions * groups, part, &unit, &last);
+  nnd_share(t->own->directions * groups, part, &unit, &last);
   for (; unit < last; unit++) {
-    const nnd_size direction = unit / groups, group = unit % groups;
-    const nnd_size first = group * t->batch / groups, sequences = (group + 1) * t->batch / groups - first;
-    nnd_lstm_walks[sequences](t, direction, first, at[0], at[1], at[2], at[3], at[4], (float *)part.scratch);
+    const nnd_size direction = unit / groups, group = unit % groups, first = group * t->batch / groups;
+    const nnd_size steps = lengths ? nnd_max(0, nnd_min(lengths[group], t->steps)) : t->steps;
+    nnd_walk(t, direction, first, (int)((group + 1) * t->batch / groups - first), steps, at, (float *)part.scratch);
   }
 }
 
-static int nnd_open_lstm(struct nnd_opener *o) {
-  struct nnd_lstm_own *own = nnd_own(o, sizeof *own);
+/* Packs `count` gates of one direction from the first one on; returns what is behind them. */
+static float *nnd_pack_gates(const float *from, nnd_size hidden, int first, int count, float *to) {
+  for (int gate = 0; gate < count; gate++)
+    for (nnd_size unit = 0; unit < hidden; unit++) {
+      const float *row = from + ((first + gate) * hidden + unit) * hidden;
+      float *here = to + unit / NND_LANES * NND_LANES * hidden * count + gate * NND_LANES + unit % NND_LANES;
+      for (nnd_size k = 0; k < hidden; k++) here[k * count * NND_LANES] = row[k];
+    }
+  return to + nnd_blocks(hidden) * NND_LANES * hidden * count;
+}
+
+static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *own,
+                              const struct nnd_weight_data *weights) {
+  const int gates = nnd_gates_of[own->layer];
+  if (!weights || weights->rank != 3 || weights->sizes[0] > 2 || weights->sizes[1] % gates ||
+      weights->sizes[1] / gates != weights->sizes[2] || (own->is_reversed && weights->sizes[0] != 1))
+    return nnd_fail(o->message, "%s without weights that fit it", nnd_layer_names[own->layer]);
+  const nnd_size hidden = own->hidden = weights->sizes[2];
+  own->directions = weights->sizes[0];
+  const nnd_size floats = own->directions * gates * nnd_blocks(hidden) * NND_LANES * hidden;
+  float *to = nnd_packed(o, floats * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  own->packed = to;
+  for (nnd_size direction = 0; direction < own->directions; direction++) {
+    const float *from = (const float *)weights->data + direction * gates * hidden * hidden;
+    const int apart = own->layer == NND_GRU && !own->resets_after; /* n follows when r is known */
+    to = nnd_pack_gates(from, hidden, 0, apart ? 2 : gates, to);
+    if (apart) to = nnd_pack_gates(from, hidden, 2, 1, to);
+  }
+  return 1;
+}
+
+static int nnd_open_recurrent(struct nnd_opener *o, int layer) {
+  struct nnd_recurrent_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
+  own->layer = layer;
   own->gates = nnd_read_tensor(o);
   const struct nnd_weight_data *weights = nnd_read_weight(o);
   own->first_h = nnd_read_optional_tensor(o);
   own->first_c = nnd_read_optional_tensor(o);
+  own->lengths =
+      o->at < o->step->num_words && o->step->words[o->at] >= 0 ? nnd_read_any_tensor(o) : (int)nnd_word(o, -1, -1);
+  const struct nnd_weight_data *peepholes = nnd_read_weight(o), *bias = nnd_read_weight(o);
   own->is_reversed = (int)nnd_word(o, 0, 1);
+  own->is_joined = (int)nnd_word(o, 0, 1);
+  own->resets_after = (int)nnd_word(o, 0, 1);
+  if (o->message->failed || !nnd_pack_recurrent(o, own, weights)) return 0;
+  for (nnd_size direction = 0; direction < own->directions; direction++)
+    for (int i = 0; i < nnd_programs_of[layer]; i++) own->programs[direction][i] = nnd_read_program(o);
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
   const int tensors[] = {own->gates, own->out, own->first_h, own->first_c};
-  for (int i = 0; i < 4; i++) {
-    const struct nnd_tensor *one = tensors[i] < 0 ? NULL : &o->model->tensors[tensors[i]];
-    if (one && (one->is_blocked || one->element != NND_FLOAT32))
-      return nnd_fail(o->message, "an LSTM of tensors that are not plain float32");
-  }
-  if (!weights || weights->rank != 3 || weights->sizes[0] > 2 || weights->sizes[1] % NND_GATES ||
-      weights->sizes[1] / NND_GATES != weights->sizes[2] || (own->is_reversed && weights->sizes[0] != 1))
-    return nnd_fail(o->message, "an LSTM without weights that fit it");
-  own->directions = weights->sizes[0], own->hidden = weights->sizes[2];
-  const nnd_size hidden = own->hidden, of_direction = nnd_blocks(hidden) * NND_LANES * hidden * NND_GATES;
-  float *to = nnd_packed(o, own->directions * of_direction * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  own->packed = to;
-  const float *from = weights->data;
-  for (nnd_size direction = 0; direction < own->directions; direction++, to += of_direction)
-    for (nnd_size gate = 0; gate < NND_GATES; gate++)
-      for (nnd_size unit = 0; unit < hidden; unit++, from += hidden) {
-        float *here = to + unit / NND_LANES * NND_LANES * hidden * NND_GATES + gate * NND_LANES + unit % NND_LANES;
-        for (nnd_size k = 0; k < hidden; k++) here[k * NND_GATES * NND_LANES] = from[k];
-      }
+  for (int i = 0; i < 4; i++)
+    if (tensors[i] >= 0 && o->model->tensors[tensors[i]].is_blocked)
+      return nnd_fail(o->message, "%s of tensors that are not plain", nnd_layer_names[layer]);
+  if (own->lengths >= 0 &&
+      (o->model->tensors[own->lengths].element != NND_INT32 || o->model->tensors[own->lengths].is_blocked))
+    return nnd_fail(o->message, "lengths of sequences that are not int32");
+  if ((peepholes && peepholes->count != own->directions * 3 * own->hidden) ||
+      (bias && bias->count != own->directions * own->hidden))
+    return nnd_fail(o->message, "numbers of %s that do not fit it", nnd_layer_names[layer]);
+  own->peepholes = peepholes ? peepholes->data : NULL;
+  own->bias = bias ? bias->data : NULL;
   return 1;
 }
 
-static int nnd_make_lstm(struct nnd_maker *m) {
-  const struct nnd_lstm_own *own = m->step->own;
-  struct nnd_lstm *t = nnd_fields(m, sizeof *t);
+static int nnd_make_recurrent(struct nnd_maker *m) {
+  const struct nnd_recurrent_own *own = m->step->own;
+  const char *name = nnd_layer_names[own->layer];
+  struct nnd_recurrent *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *gates = nnd_shape_of(m, own->gates), *out = nnd_shape_of(m, own->out);
-  if (gates->rank < 2 || out->rank < 1) return nnd_fail(m->message, "the gates of an LSTM do not fit it");
-  const nnd_size of_gates = own->directions * NND_GATES * own->hidden, row = own->directions * own->hidden;
-  *t = (struct nnd_lstm){gates->sizes[0], gates->sizes[1], own->directions, own->hidden, own->is_reversed, 0};
+  if (gates->rank < 2 || out->rank < 1) return nnd_fail(m->message, "the gates of %s do not fit it", name);
+  const nnd_size row = own->directions * own->hidden, of_gates = row * nnd_gates_of[own->layer];
+  *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0};
   t->keeps_last = out->sizes[0] != t->steps;
-  if (gates->count / t->steps / t->batch != of_gates || gates->count % of_gates ||
-      out->sizes[0] != t->steps + 2 * t->keeps_last || out->count % row || out->count / row % t->batch ||
-      out->count / row / t->batch != out->sizes[0])
-    return nnd_fail(m->message, "the gates of an LSTM do not fit it");
+  const nnd_size last = !t->keeps_last ? 0 : own->layer == NND_LSTM ? 2 : 1;
+  if (gates->count / t->steps / t->batch != of_gates || gates->count % of_gates || out->sizes[0] != t->steps + last ||
+      out->count % row || out->count / row % t->batch || out->count / row / t->batch != out->sizes[0])
+    return nnd_fail(m->message, "the gates of %s do not fit it", name);
   const int states[2] = {own->first_h, own->first_c};
   for (int i = 0; i < 2; i++)
     if (states[i] >= 0 && nnd_shape_of(m, states[i])->count != t->batch * row)
-      return nnd_fail(m->message, "the first state of an LSTM does not fit it");
+      return nnd_fail(m->message, "the first state of %s does not fit it", name);
+  if (own->lengths >= 0 && nnd_shape_of(m, own->lengths)->count != t->batch)
+    return nnd_fail(m->message, "the lengths of the sequences of %s do not fit it", name);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->gates);
-  nnd_give(m, own->packed);
   nnd_give_tensor(m, own->first_h);
   nnd_give_tensor(m, own->first_c);
-  m->scratch_bytes = own->hidden * NND_MOST_SEQUENCES * (nnd_size)sizeof(float);
-  m->instance->run = nnd_run_lstm;
+  nnd_give_tensor(m, own->lengths);
+  m->scratch_bytes = own->hidden * 2 * NND_SEQUENCES * (nnd_size)sizeof(float);
+  m->instance->run = nnd_run_recurrent;
   m->instance->chunks = 1;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld steps of %lld sequences", (long long)t->steps,
            (long long)t->batch);
   return 1;
 }
 
-const struct nnd_op nnd_op_lstm = {"lstm", nnd_open_lstm, nnd_make_lstm};
+static int nnd_open_lstm(struct nnd_opener *o) { return nnd_open_recurrent(o, NND_LSTM); }
+static int nnd_open_gru(struct nnd_opener *o) { return nnd_open_recurrent(o, NND_GRU); }
+static int nnd_open_rnn(struct nnd_opener *o) { return nnd_open_recurrent(o, NND_RNN); }
+const struct nnd_op nnd_op_lstm = {"lstm", nnd_open_lstm, nnd_make_recurrent};
+const struct nnd_op nnd_op_gru = {"gru", nnd_open_gru, nnd_make_recurrent};
+const struct nnd_op nnd_op_rnn = {"rnn", nnd_open_rnn, nnd_make_recurrent};
