@@ -12,6 +12,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim
 from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
+from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import Elementwise
@@ -19,11 +20,13 @@ from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSeq
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
+    PAD_MODES,
     ChannelParts,
     Convert,
     Gather,
     JoinPlain,
     PaddedCopy,
+    PaddedImage,
     StridedCopy,
     View,
     strides_of,
@@ -126,9 +129,15 @@ def _(step: StridedCopy, w: PlanWriter) -> None:
 def _(step: PaddedCopy, w: PlanWriter) -> None:
     view, output = step.view, step.output
     axes = list(zip(output.shape, step.begins, view.sizes, view.strides, strict=True))
-    words = [w.tensor(view.base), w.tensor(output), w.size(view.offset), len(axes)]
+    words = [*_padding(view.base, step, w), w.size(view.offset), len(axes)]
     words += [w.size(one) for axis in axes for one in axis]
-    w.step("padded_copy", "padding", words)
+    w.step("padded_copy", f"padding, {step.mode}", words)
+
+
+@write_step.register
+def _(step: PaddedImage, w: PlanWriter) -> None:
+    words = [*_padding(step.x, step, w), *(w.size(one) for one in (*step.rows, *step.columns))]
+    w.step("padded_image", f"padding in blocks, {step.mode}", words)
 
 
 @write_step.register
@@ -291,6 +300,15 @@ def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, 
     words = [w.tensor(x), w.tensor(output), w.size(offset), len(pairs)]
     words += [w.size(one) for pair in pairs for one in pair]
     w.step("view_copy", "strided copy", words)
+
+
+def _padding(x: Tensor, step: PaddedCopy | PaddedImage, w: PlanWriter) -> list[int]:
+    dtype = DTYPES[x.element]
+    if isinstance(step.value, Tensor):
+        value = w.tensor(step.value)
+    else:
+        value = w.constant_tensor(np.zeros(1, dtype) if step.value is None else step.value.reshape(1).astype(dtype))
+    return [w.tensor(x), value, w.tensor(step.output), PAD_MODES.index(step.mode)]
 
 
 def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) -> None:

@@ -99,21 +99,25 @@ class Padding(NamedTuple):
 def padding_of(node: ir.Node, opset: int) -> Padding | None:
     """Returns what a Pad adds, for every axis of its input; None where that is not known.
 
-    Source: ONNX Pad: `paddings` in opset 1, `pads` and `value` up to 10, inputs from 11, input `axes` from 18.
+    Source: ONNX Pad: attribute `value` up to 10, an input from 11.
     """
-    rank, mode = rank_of(operand(node, 0)), text_attribute(node, "mode", "constant")
+    widths, mode = pad_widths(node, opset), text_attribute(node, "mode", "constant")
+    value = float_attribute(node, "value", 0.0) if opset < 11 else _pad_value(operand(node, 2))
+    return Padding(*widths, value, mode) if widths is not None and value is not None else None
+
+
+def pad_widths(node: ir.Node, opset: int) -> tuple[Ints, Ints] | None:
+    """Returns how many elements a Pad puts before and after each axis of its input; None where that is not known.
+
+    Source: ONNX Pad: `paddings` in opset 1, `pads` up to 10, inputs from 11, input `axes` from 18.
+    """
+    rank = rank_of(operand(node, 0))
     if rank is None:
         return None
     if opset < 11:
-        pads = ints_attribute(node, "pads" if opset > 1 else "paddings")
-        value, axes = float_attribute(node, "value", 0.0), tuple(range(rank))
-    else:
-        pads, known_value = constant_ints(operand(node, 1)), _pad_value(operand(node, 2))
-        known_axes = tuple(range(rank)) if operand(node, 3) is None else constant_ints(operand(node, 3))
-        if known_value is None or known_axes is None:
-            return None
-        value, axes = known_value, known_axes
-    return _spread(pads, axes, rank, value, mode)
+        return _spread(ints_attribute(node, "pads" if opset > 1 else "paddings"), tuple(range(rank)), rank)
+    axes = tuple(range(rank)) if operand(node, 3) is None else constant_ints(operand(node, 3))
+    return _spread(constant_ints(operand(node, 1)), axes, rank) if axes is not None else None
 
 
 def _pad_value(value: ir.Value | None) -> float | None:
@@ -123,13 +127,13 @@ def _pad_value(value: ir.Value | None) -> float | None:
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
-def _spread(pads: Ints | None, axes: Ints, rank: int, value: float, mode: str) -> Padding | None:
+def _spread(pads: Ints | None, axes: Ints, rank: int) -> tuple[Ints, Ints] | None:
     if pads is None or len(pads) != 2 * len(axes) or not all(-rank <= axis < rank for axis in axes):
         return None
     begins, ends = [0] * rank, [0] * rank
     for place, axis in enumerate(axes):
         begins[axis], ends[axis] = pads[place], pads[place + len(axes)]
-    return Padding(tuple(begins), tuple(ends), value, mode)
+    return tuple(begins), tuple(ends)
 
 
 def clip_bounds(node: ir.Node, opset: int, dtype: ir.DataType) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from nndeploy.graph.constants import constant_array, constant_ints
 from nndeploy.graph.known_sizes import KnownSizes, Shape
-from nndeploy.graph.node_parameters import axes_of, cast_target, padding_of, permutation_of, slice_bounds
+from nndeploy.graph.node_parameters import axes_of, cast_target, pad_widths, permutation_of, slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, least, most, product
 
@@ -330,9 +330,9 @@ def _one_hot(node: ir.Node, known: KnownSizes) -> None:
 
 
 def _pad(node: ir.Node, known: KnownSizes) -> None:
-    shape, found = known.shape(operand(node, 0)), padding_of(node, known.opset)
-    if shape is not None and found is not None and len(found.begins) == len(shape):
-        sizes = zip(shape, found.begins, found.ends, strict=True)
+    shape, found = known.shape(operand(node, 0)), pad_widths(node, known.opset)
+    if shape is not None and found is not None and len(found[0]) == len(shape):
+        sizes = zip(shape, *found, strict=True)
         known.learn_shape(node.outputs[0], tuple(size + begin + end for size, begin, end in sizes))
 
 

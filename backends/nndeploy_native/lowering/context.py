@@ -176,6 +176,11 @@ class Context:
             return self._moved[name].base.is_blocked
         return Layout.BLOCKED in self._tensors.get(name, {})
 
+    def is_moved(self, value: ir.Value) -> bool:
+        """Whether the value is elements of another that were not copied yet."""
+        name = value.name or ""
+        return not self._tensors.get(name) and (name in self._moved or name in self._views)
+
     def is_plain(self, value: ir.Value | None) -> bool:
         """Whether the value is there in the order of ONNX, neither moved nor in blocks."""
         return Layout.PLAIN in self._tensors.get((value.name if value is not None else "") or "", {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for operators that only move elements: none copies anything before a kernel needs it.
 
-Source: ONNX Concat, Flatten, Gather, GatherElements, GatherND, Pad, Reshape, Slice, Split, Squeeze, Transpose and the
+Source: ONNX Concat, Flatten, Gather, GatherElements, GatherND, Reshape, Slice, Split, Squeeze, Transpose and the
 like.
 """
 
@@ -18,7 +18,7 @@ from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.lowering import indexed_rules, strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import MAX_PARTS, ZERO, ChannelParts, JoinPlain
+from nndeploy_native.steps.movement import MAX_PARTS, ChannelParts, JoinPlain
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 Channels = tuple[Tensor, tuple[int, ...]]
@@ -161,30 +161,6 @@ def space_to_depth(node: ir.Node, context: Context) -> None:
     context.define_moved(node.outputs[0], moved.base, apart.reshape(n, -1, h // size, w // size))
 
 
-def pad(node: ir.Node, context: Context) -> None:
-    """Lowers Pad with constant sizes; a constant padding must be zero."""
-    rank, mode = len(context.sizes_of(operand(node, 0))), text_attribute(node, "mode", "constant")
-    pads = ints_attribute(node, "pads") if context.opset < 11 else _whole(node, context, 1)
-    if pads is None or min(pads) < 0 or operand(node, 3) is not None or len(pads) != 2 * rank:
-        raise BuildRefusedError("a Pad of axes or sizes that are not fixed, or that cuts")
-    widths = list(zip(pads[: len(pads) // 2], pads[len(pads) // 2 :], strict=True))
-    value = context.constant(operand(node, 2))
-    if mode == "constant":
-        if operand(node, 2) is not None and (value is None or float(value.reshape(-1)[0]) != 0.0):
-            raise BuildRefusedError("a Pad with another number than 0")
-        if not context.is_followed(node) or context.is_plain(node.inputs[0]):
-            strided_rules.pad(node, context, tuple(begin for begin, _ in widths))
-            return
-        moved = context.moved(operand(node, 0))
-        places = np.pad(moved.places, widths, constant_values=ZERO)
-    elif mode in ("reflect", "edge"):
-        moved = context.moved(operand(node, 0))
-        places = np.pad(moved.places, widths, "edge" if mode == "edge" else "reflect")
-    else:
-        raise BuildRefusedError(f"a Pad of mode {mode!r}")
-    context.define_moved(node.outputs[0], moved.base, places)
-
-
 def concat(node: ir.Node, context: Context) -> None:
     """Lowers Concat: of channels of images in blocks, else of plain tensors."""
     shape = context.sizes_of(node.outputs[0])
@@ -241,11 +217,6 @@ def _channels_of(value: ir.Value, context: Context) -> Channels:
         if channels is not None:
             return context.in_layout(moved.base, Layout.BLOCKED), channels
     return context.blocked(value), tuple(range(context.sizes_of(value)[1]))
-
-
-def _whole(node: ir.Node, context: Context, index: int) -> tuple[int, ...] | None:
-    array: Array | None = context.constant(operand(node, index))
-    return tuple(int(one) for one in array.reshape(-1)) if array is not None else None
 
 
 def _end(end: int, step: int) -> int | None:

@@ -13,7 +13,7 @@ from nndeploy.graph.operators import int_attribute, ints_attribute, operand, tex
 from nndeploy.graph.size_rules import slice_ends
 from nndeploy.values.size import Dim, ceil_div, product
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import PaddedCopy, StridedCopy, View
+from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.tensors import Layout
 
 Bounds = tuple[tuple[int, int, int, int], ...]
@@ -109,9 +109,3 @@ def space_to_depth(node: ir.Node, context: Context) -> None:
 def _copy(node: ir.Node, context: Context, view: View) -> None:
     """Copies a view, whose axes are parts of those that the model says."""
     context.emit(StridedCopy(context.output(node.outputs[0], Layout.PLAIN), view))
-
-
-def pad(node: ir.Node, context: Context, begins: tuple[int, ...]) -> None:
-    """Copies the elements, with zeros around them."""
-    view = context.view(operand(node, 0))
-    context.emit(PaddedCopy(context.output(node.outputs[0], Layout.PLAIN), view, begins))

@@ -150,18 +150,47 @@ class StridedCopy:
         return (self.view.base,)
 
 
-@dataclass(frozen=True, slots=True)
+PAD_MODES = ("constant", "edge", "reflect", "wrap")
+"""What stands around elements, in the order of the kernel library."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PaddedCopy:
-    """A plain tensor that is a view of another with zeros around it: `begins` of them before each axis."""
+    """A plain tensor that is a view of another with more around it: `begins` elements before each axis.
+
+    `value` is one element, or None for 0: what mode "constant" puts there.
+    """
 
     output: Tensor
     view: View
-    begins: tuple[int, ...]
+    begins: Shape
+    mode: str = "constant"
+    value: Array | Tensor | None = None
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
-        return (self.view.base,)
+        return (self.view.base, self.value) if isinstance(self.value, Tensor) else (self.view.base,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaddedImage:
+    """A blocked image with more around it; `rows` and `columns` are each (before, first, count).
+
+    `count` of them from `first` on are taken, and `before` are put before these.
+    """
+
+    output: Tensor
+    x: Tensor
+    rows: Shape
+    columns: Shape
+    mode: str = "constant"
+    value: Array | Tensor | None = None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x, self.value) if isinstance(self.value, Tensor) else (self.x,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements by tables of places, and zeros around views, against NumPy; what does not fit is refused."""
+"""Elements by tables of places, and what stands around views, against NumPy; what does not fit is refused."""
 
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.steps.indexed import Picked
-from nndeploy_native.steps.movement import ZERO, Convert, Gather, PaddedCopy, View
+from nndeploy_native.steps.movement import PAD_MODES, ZERO, Convert, Gather, PaddedCopy, PaddedImage, View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
@@ -70,11 +70,18 @@ def test_rows_of_a_constant(level: str) -> None:
 
 
 def _padded(
-    level: str, x: Array, view: View, widths: list[tuple[int, int]], threads: int = 1, symbols: tuple[int, ...] = ()
+    level: str,
+    x: Array,
+    view: View,
+    widths: list[tuple[int, int]],
+    threads: int = 1,
+    symbols: tuple[int, ...] = (),
+    mode: str = "constant",
+    value: Array | None = None,
 ) -> Array:
     shape = tuple(size + begin + end for size, (begin, end) in zip(view.sizes, widths, strict=True))
-    out = Tensor("y", shape)
-    plan = plan_of([PaddedCopy(out, view, tuple(begin for begin, _ in widths))], [view.base], [out])
+    out = Tensor("y", shape, element=view.base.element)
+    plan = plan_of([PaddedCopy(out, view, tuple(begin for begin, _ in widths), mode, value)], [view.base], [out])
     known = (
         tuple(sum(pair) + size for pair, size in zip(widths, x.shape, strict=True)) if symbols else fixed_shape(shape)
     )
@@ -97,6 +104,71 @@ def test_zeros_around_views(level: str) -> None:
             backwards = View.of(Tensor("x", x.shape)).taken(axis, x.shape[axis] - 1, x.shape[axis], -1)
             found = _padded(level, x, backwards, widths)
             np.testing.assert_array_equal(found, np.pad(np.flip(x, axis), widths))
+
+
+@every_level
+@pytest.mark.parametrize("mode", PAD_MODES)
+def test_what_stands_around_views(level: str, mode: str) -> None:
+    rng = np.random.default_rng(24)
+    for number in range(24):
+        dtype, rank = ("float32", "int64", "bool")[number % 3], int(rng.integers(1, 5))
+        x: Array = rng.integers(0, 2 if dtype == "bool" else 99, rng.integers(1, 7, rank)).astype(dtype)
+        widths = [(int(a), int(b)) for a, b in rng.integers(0, 20 if rank == 1 else 6, (rank, 2))]
+        widths = [(0, 0) if rng.random() < 0.4 else pair for pair in widths]
+        order = tuple(int(one) for one in rng.permutation(rank)) if number % 2 else tuple(range(rank))
+        view = View.of(Tensor("x", x.shape, element="fp32" if dtype == "float32" else dtype)).transposed(order)
+        value = np.array(1 if dtype == "bool" else 7).astype(dtype)
+        options = {"constant_values": value} if mode == "constant" else {}
+        found = _padded(level, x, view, widths, 1 + number % 2, mode=mode, value=value)
+        np.testing.assert_array_equal(found, np.pad(x.transpose(order), widths, mode, **options))
+
+
+@every_level
+@pytest.mark.parametrize("mode", PAD_MODES)
+def test_what_stands_around_images(level: str, mode: str) -> None:
+    rng = np.random.default_rng(25)
+    for number in range(8):
+        shape = tuple(int(one) for one in rng.integers(1, (3, 37, 9, 23)))
+        x: Array = rng.integers(-99, 99, shape).astype(np.float32)
+        rows, columns = ((int(rng.integers(0, 5)), int(rng.integers(0, size))) for size in shape[2:])
+        counts = [int(rng.integers(1, shape[2] - rows[1] + 1)), int(rng.integers(1, shape[3] - columns[1] + 1))]
+        behind = rng.integers(0, 5, 2)
+        kept = x[:, :, rows[1] : rows[1] + counts[0], columns[1] : columns[1] + counts[1]]
+        around = [(0, 0), (0, 0), (rows[0], int(behind[0])), (columns[0], int(behind[1]))]
+        value, options = np.float32(2.5), {"constant_values": 2.5} if mode == "constant" else {}
+        wanted = np.pad(kept, around, mode, **options)
+        given, image = Tensor("x", shape), Tensor("in", shape, Layout.BLOCKED)
+        made, out = Tensor("out", wanted.shape, Layout.BLOCKED), Tensor("y", wanted.shape)
+        step = PaddedImage(made, image, (*rows, counts[0]), (*columns, counts[1]), mode, np.array(value))
+        plan = plan_of([Convert(image, given), step, Convert(out, made)], [given], [out])
+        np.testing.assert_array_equal(run_plan(level, plan, [x], threads=1 + number % 2)[0], wanted)
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("rows", "columns", "out"),
+    [
+        ((0, 0, 4), (0, 0, 5), (1, 3, 4, 5)),
+        ((0, 1, 3), (0, 0, 5), (1, 3, 4, 5)),
+        ((0, -1, 3), (0, 0, 5), (1, 3, 4, 5)),
+        ((-1, 0, 3), (0, 0, 5), (1, 3, 4, 5)),
+        ((2, 0, 3), (0, 0, 5), (1, 3, 4, 5)),
+        ((0, 0, 3), (9, 0, 5), (1, 3, 4, 5)),
+        ((0, 0, 3), (0, 0, 0), (1, 3, 4, 5)),
+        ((0, 0, 3), (0, 0, 5), (1, 4, 4, 5)),
+        ((0, 0, 3), (0, 0, 5), (2, 3, 4, 5)),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(
+    level: str, rows: tuple[int, ...], columns: tuple[int, ...], out: tuple[int, ...]
+) -> None:
+    given, image = Tensor("x", (1, 3, 3, 5)), Tensor("in", (1, 3, 3, 5), Layout.BLOCKED)
+    made, last = Tensor("out", out, Layout.BLOCKED), Tensor("y", out)
+    plan = plan_of(
+        [Convert(image, given), PaddedImage(made, image, rows, columns), Convert(last, made)], [given], [last]
+    )
+    with pytest.raises(RefusedError):
+        run_plan(level, plan, [np.zeros((1, 3, 3, 5), np.float32)])
 
 
 @every_level

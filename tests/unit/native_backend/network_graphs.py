@@ -309,14 +309,17 @@ class Drawn:
         return self.node("Slice", [x, self.whole(start), self.whole(end), self.whole(axis), self.whole(step)], out)
 
     def pad(self, x: str) -> str | None:
-        """Returns a value with more around it."""
-        shape, mode = self.shapes[x], self.random.choice(("constant", "edge", "reflect"))
+        """Returns a value with more around it, or less of it."""
+        shape, mode = self.shapes[x], self.random.choice(("constant", "constant", "edge", "reflect", "wrap"))
         widths = [
-            [self.random.randint(0, min(3, size - 1)) if axis > 1 else 0 for axis, size in enumerate(shape)]
-            for _ in "ab"
+            [self.random.randint(-1 if size > 2 else 0, min(3, size - 1)) if axis > 1 else 0 for axis, size in sizes]
+            for sizes in [list(enumerate(shape))] * 2
         ]
         out = tuple(size + widths[0][i] + widths[1][i] for i, size in enumerate(shape))
-        return self.node("Pad", [x, self.whole(*widths[0], *widths[1])], out, mode=mode)
+        operands = [x, self.whole(*widths[0], *widths[1])]
+        if mode == "constant" and self.random.random() < 0.5:
+            operands.append(self.constant(self.normal()))
+        return self.node("Pad", operands, out, mode=mode)
 
     def transposed_conv(self, x: str) -> str | None:
         """Returns a transposed convolution."""

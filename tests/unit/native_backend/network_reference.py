@@ -124,7 +124,7 @@ class GatherElements(OpRun):
     """Source: ONNX GatherElements, which ONNX's own cannot do beyond 64 places."""
 
     def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
-        near = x[tuple(slice(None) if i == axis else slice(size) for i, size in enumerate(indices.shape))]
+        near = x[tuple(slice(None) if i == axis % x.ndim else slice(size) for i, size in enumerate(indices.shape))]
         return (np.take_along_axis(near, indices.astype(np.int64), axis),)
 
 
@@ -150,6 +150,23 @@ class MeanVarianceNormalization(OpRun):
         return (_standard(x, tuple(attributes["axes"]), 1e-18),)
 
 
+class Pad(OpRun):
+    """Source: ONNX Pad: widths that are negative, which ONNX's own refuses, take elements away before any are put."""
+
+    def _run(self, x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, mode: str = "") -> Any:
+        count = len(pads) // 2
+        widths = np.zeros((x.ndim, 2), np.int64)
+        widths[np.arange(x.ndim) if axes is None else axes] = np.stack([pads[:count], pads[count:]], 1)
+        kept = tuple(
+            slice(max(0, -a), size - max(0, -b)) for (a, b), size in zip(widths.tolist(), x.shape, strict=True)
+        )
+        options: dict[str, Any] = {"mode": mode}
+        if mode == "constant":
+            options["constant_values"] = 0 if value is None else value.reshape(-1)[0]
+        return (np.pad(x[kept], np.maximum(widths, 0), **options),)
+
+
 NEW_OPERATORS = [
     Conv, ConvTranspose, MaxPool, AveragePool, Resize, GatherElements, GroupNormalization, MeanVarianceNormalization,
+    Pad,
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from native_models import Array, built, dynamic, each_float_level, model_of, run
+from network_reference import GatherElements, Pad
 from onnx.reference import ReferenceEvaluator
 
 from nndeploy.values.types import DimRange
@@ -54,7 +55,7 @@ def _with_sizes(text: str, sizes: Mapping[str, int]) -> str:
 
 
 def _compare(model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:
-    wanted = ReferenceEvaluator(ir.to_proto(model)).run(None, dict(inputs))
+    wanted = ReferenceEvaluator(ir.to_proto(model), new_ops=[GatherElements, Pad]).run(None, dict(inputs))
     for value, expected in zip(model.graph.outputs, wanted, strict=True):
         what = f"{value.name} at {[array.shape for array in inputs.values()]}"
         np.testing.assert_array_equal(found[value.name or ""], expected, err_msg=what)
@@ -73,7 +74,7 @@ def _compare(model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, A
             None,
         ),
         ("g (float[n,7,w] x, int64[n,h,w] i) => (float[p,q,r] y) { y = GatherElements<axis=1>(x, i) }", below(7)),
-        ("g (bool[n,h,7] x, int64[n,h,w] i) => (bool[p,q,r] y) { y = GatherElements<axis=2>(x, i) }", below(7)),
+        ("g (bool[n,h,7] x, int64[n,h,w] i) => (bool[p,q,r] y) { y = GatherElements<axis=-1>(x, i) }", below(7)),
         (
             """g (float[7,3] x) => (float[p,q] y) <int64[2,3] i = {0, -1, 3, 6, 1, 1}> {
             y = GatherElements<axis=0>(x, i) }""",
@@ -206,3 +207,60 @@ MOVED = {
 def test_elements_are_moved(level: str, name: str) -> None:
     text, constants = MOVED[name]
     check(text, level, constants, i=below(9), j=below(7, element="int32"), k=below(17, least=0))
+
+
+PADS = {
+    "a number that is not zero": (
+        """g (float[n,h,w] x) => (float[p,q,r] y) <int64[6] t = {1, 0, 2, 0, 3, 1}, float v = {2.5}> {
+        y = Pad(x, t, v) }""",
+        {},
+    ),
+    "a number that is data": (
+        "g (int64[n,h] x, int64 v) => (int64[p,q] y) <int64[4] t = {1, 0, 2, 3}> { y = Pad(x, t, v) }",
+        {},
+    ),
+    "some axes": (
+        """g (float[n,h,w] x) => (float[p,q,r] y) <int64[4] t = {1, 2, 3, 0}, int64[2] a = {-1, 1}> {
+        y = Pad<mode="edge">(x, t, , a) }""",
+        {},
+    ),
+    "elements taken away": (
+        """g (float[n,5,w] x) => (float[p,q,r] y, float[p,q,r] z) <int64[6] t = {1, -2, 1, 0, 3, 0},
+        int64[6] m = {0, 1, 0, 0, -3, 1}> { y = Pad(x, t) z = Pad(x, m) }""",
+        {},
+    ),
+    "a transposed value": (
+        """g (float[n,7,w] x) => (float[p,q,r] y, float[p,q,r] z, float[p,q,r] a) <int64[6] t = {2, 0, 3, 1, 0, 1}> {
+        b = Transpose<perm=[1,2,0]>(x) y = Pad<mode="reflect">(b, t) z = Pad<mode="wrap">(b, t) a = Pad(b, t) }""",
+        {},
+    ),
+    "bools": (
+        """g (bool[n,7] x) => (bool[p,q] y, bool[p,q] z) <int64[4] t = {2, 0, 1, 3}, bool v = {1}> { y = Pad(x, t, v)
+        z = Pad<mode="edge">(x, t) }""",
+        {},
+    ),
+    "images in blocks": (
+        """g (float[n,18,h,w] x) => (float[p,q,r,s] y, float[p,q,r,s] z, float[p,q,r,s] a) <float v = {3},
+        int64[8] t = {0, 0, 2, 1, 0, 0, 0, 4}, int64[8] m = {0, 0, 0, 1, 0, 0, 3, 1}> { b = Conv<group=18>(x, u)
+        y = Pad(b, t, v) z = Pad<mode="edge">(b, t) c = Pad(b, m) a = Relu(c) }""",
+        {"u": np.ones((18, 1, 1, 1), np.float32)},
+    ),
+    "images in blocks, around them": (
+        """g (float[n,18,9,8] x) => (float[p,q,r,s] y, float[p,q,r,s] z, float[p,q,r,s] a)
+        <int64[8] t = {0, 0, 2, 1, 0, 0, 0, 4}, int64[8] m = {0, 0, -2, 3, 0, 0, 3, -1}> { b = Conv<group=18>(x, u)
+        y = Pad<mode="reflect">(b, t) z = Pad<mode="wrap">(b, t) a = Pad(b, m) }""",
+        {"u": np.ones((18, 1, 1, 1), np.float32)},
+    ),
+    "images in blocks, more channels": (
+        """g (float[n,5,h,w] x) => (float[p,q,r,s] y, float[p,q,r,s] z) <float v = {3},
+        int64[8] t = {0, 2, 0, 1, 0, 1, 2, 0}> { b = Conv<group=5>(x, u) y = Pad(b, t) z = Pad(b, t, v) }""",
+        {"u": np.ones((5, 1, 1, 1), np.float32)},
+    ),
+}  # fmt: skip
+
+
+@each_float_level
+@pytest.mark.parametrize("name", PADS)
+def test_elements_are_padded(level: str, name: str) -> None:
+    text, constants = PADS[name]
+    check(text, level, constants, v=lambda shape: np.full(shape, -7))

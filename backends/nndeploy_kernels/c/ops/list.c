@@ -23,6 +23,7 @@
   X(normalise) \
   X(one_hot) \
   X(padded_copy) \
+  X(padded_image) \
   X(planar_separable) \
   X(pool) \
   X(product) \
