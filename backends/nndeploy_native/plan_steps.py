@@ -32,7 +32,7 @@ from nndeploy_native.steps.movement import (
     strides_of,
 )
 from nndeploy_native.steps.normalisation import NORMS, Normalise
-from nndeploy_native.steps.pooling import Pooling
+from nndeploy_native.steps.pooling import PooledPlaces, Pooling
 from nndeploy_native.steps.recurrent import ACTIVATIONS, Recurrent
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.steps.resize import Resize, ResizeAxis, ResizedAxis
@@ -176,11 +176,21 @@ def _(step: Triangle, w: PlanWriter) -> None:
 
 @write_step.register
 def _(step: Pooling, w: PlanWriter) -> None:
-    window, is_mean = step.window, step.kind == "mean"
-    words = [w.tensor(step.x), w.tensor(step.output), int(is_mean), int(step.includes_padding)]
+    window, kind = step.window, ("max", "mean", "sum").index(step.kind)
+    words = [w.tensor(step.x), w.tensor(step.output), kind, int(step.includes_padding), w.size(step.depth)]
     words += [*window.strides, *window.dilations]
     words += [w.size(one) for one in (*window.kernel, *window.pads, *step.end_pads)]
     w.step("pool", f"{step.kind} {window.kernel[0]}x{window.kernel[1]}", words)
+
+
+@write_step.register
+def _(step: PooledPlaces, w: PlanWriter) -> None:
+    windows = step.windows
+    axes = zip(windows.strides, windows.dilations, windows.kernel, windows.begins, strict=True)
+    words = [w.tensor(step.x), w.tensor(step.output), int(step.is_column_major)]
+    for stride, dilation, kernel, begin in axes:
+        words += [stride, dilation, w.size(kernel), w.size(begin)]
+    w.step("pool_places", "places of the largest", words)
 
 
 @write_step.register

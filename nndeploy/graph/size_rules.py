@@ -120,8 +120,9 @@ def _window_size(node: ir.Node, axis: int, size: Dim, kernel: Dim) -> Dim:
     half = len(pads) // 2
     padding = pads[axis] + pads[half + axis] if pads and mode == "NOTSET" else 0
     room = size + padding - dilation * (kernel - 1) - 1
-    if int_attribute(node, "ceil_mode", 0):
-        raise UndecidedError("a window that may begin in the padding")
+    if int_attribute(node, "ceil_mode", 0):  # a last window that begins behind the input is left out
+        before = pads[axis] if pads and mode == "NOTSET" else 0
+        return least(ceil_div(room, stride), (size + before - 1) // stride) + 1
     return room // stride + 1
 
 

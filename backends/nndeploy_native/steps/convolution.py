@@ -5,10 +5,13 @@ Weights are constants, (O, I / groups, H, W); the kernel library packs them.
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from nndeploy.values.size import Dim
 from nndeploy_native.steps.step import PLAIN, Epilogue
 from nndeploy_native.tensors import Array, Tensor
+
+AnyDim = TypeVar("AnyDim", int, Dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,28 @@ class Window:
     def is_point(self) -> bool:
         """Whether output pixels are made of the input pixel at the same place alone."""
         return self.kernel == (1, 1) and self.strides == (1, 1) and self.pads == (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """A window over one, two or three axes, in their order: `begins` and `ends` are the padding on either side."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[Dim, ...]
+    ends: tuple[Dim, ...]
+
+    def of_image(self) -> tuple[Window, tuple[Dim, Dim]]:
+        """Returns how it moves over height and width, and the padding after each; over a row one pixel high."""
+        kernel, strides, dilations = (_of_image(one, 1) for one in (self.kernel, self.strides, self.dilations))
+        begins, ends = (_of_image(one, 0) for one in (self.begins, self.ends))
+        return Window(kernel, strides, begins, dilations), ends
+
+    def of_depth(self) -> tuple[Window, tuple[Dim, Dim]]:
+        """Returns how it moves over the depth of a volume, as over columns."""
+        window = Window((self.kernel[0], 1), (self.strides[0], 1), (self.begins[0], 0), (self.dilations[0], 1))
+        return window, (self.ends[0], 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,3 +129,8 @@ class Convolution:
 def _turned(tensor: Tensor) -> Tensor:
     batch, channels, height, width = tensor.shape
     return replace(tensor, shape=(batch, channels, width, height))
+
+
+def _of_image(numbers: tuple[AnyDim, ...], of_height: AnyDim) -> tuple[AnyDim, AnyDim]:
+    """Returns what holds for height and width, from what holds for the last axes."""
+    return (numbers[-2], numbers[-1]) if len(numbers) > 1 else (of_height, numbers[0])

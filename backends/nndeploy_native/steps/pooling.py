@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling of blocked tensors: a window's maximum or mean, or the whole image's."""
+"""Pooling: the largest element, the mean or the sum of a window or of the whole image, and where the largest lies."""
 
 from dataclasses import dataclass
 
 from nndeploy.values.size import Dim
-from nndeploy_native.steps.convolution import Window
+from nndeploy_native.steps.convolution import Window, Windows
 from nndeploy_native.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """`kind` is "max" or "mean"; `end_pads` count, for a mean that includes padding, how far a window may reach."""
+    """A blocked image (N, C, depth * H, W): of each of the `depth` images below each other.
+
+    `kind` is "max", "mean" or "sum"; `end_pads` count, for a mean that includes padding, how far a window may reach.
+    """
 
     output: Tensor
     x: Tensor
@@ -18,6 +21,25 @@ class Pooling:
     end_pads: tuple[Dim, Dim]
     kind: str
     includes_padding: bool = False
+    depth: Dim = 1
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
+
+
+@dataclass(frozen=True, slots=True)
+class PooledPlaces:
+    """The place, int64, of the largest element of each window of a plain tensor (N, C, ...), counted over all of it.
+
+    With `is_column_major` the first axis of an image goes fastest in what is counted.
+    """
+
+    output: Tensor
+    x: Tensor
+    windows: Windows
+    is_column_major: bool
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

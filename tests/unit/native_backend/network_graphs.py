@@ -234,19 +234,29 @@ class Drawn:
 
     def pool(self, x: str) -> str:
         """Returns an image pooled, by windows or as a whole."""
-        shape, kind = (
-            self.shapes[x],
-            self.random.choice(("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")),
-        )
+        kinds = ("MaxPool", "AveragePool", "LpPool")
+        shape, kind = self.shapes[x], self.random.choice((*kinds[:2], *kinds, *(f"Global{one}" for one in kinds)))
+        more = {"p": self.random.choice((1, 2, 3))} if kind.endswith("LpPool") else {}
         if kind.startswith("Global"):
-            return self.node(kind, [x], (*shape[:2], 1, 1))
+            return self.node(kind, [x], (*shape[:2], 1, 1), **more)
         kernel = [min(self.random.choice((2, 3, 3, 5)), size) for size in shape[2:]]
-        strides = [self.random.choice((1, 2, 2)) for _ in kernel]
+        strides, dilations = [self.random.choice((1, 2, 2, 3)) for _ in kernel], [self.random.choice((1, 1, 1, 2))] * 2
         begins, ends = ([self.random.randint(0, (one - 1) // 2) for one in kernel] for _ in range(2))
-        sizes = [(shape[2 + i] + begins[i] + ends[i] - kernel[i]) // strides[i] + 1 for i in range(2)]
-        more = {"count_include_pad": self.random.randrange(2)} if kind == "AveragePool" else {}
-        out = (*shape[:2], *sizes)
-        return self.node(kind, [x], out, kernel_shape=kernel, strides=strides, pads=[*begins, *ends], **more)
+        reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+        if any(shape[2 + i] + begins[i] + ends[i] <= reach[i] for i in range(2)):
+            dilations, reach = [1, 1], [k - 1 for k in kernel]
+        rooms = [shape[2 + i] + begins[i] + ends[i] - reach[i] - 1 for i in range(2)]
+        rounds_up = self.random.random() < 0.3
+        sizes = [room // stride + 1 for room, stride in zip(rooms, strides, strict=True)]
+        if rounds_up:
+            last = [(shape[2 + i] + begins[i] - 1) // strides[i] for i in range(2)]
+            sizes = [min(-(-rooms[i] // strides[i]), last[i]) + 1 for i in range(2)]
+        if kind == "AveragePool":
+            more = {"count_include_pad": self.random.randrange(2)}
+        return self.node(
+            kind, [x], (*shape[:2], *sizes), kernel_shape=kernel, strides=strides, pads=[*begins, *ends],
+            dilations=dilations, ceil_mode=int(rounds_up), **more,
+        )  # fmt: skip
 
     def resize(self, x: str) -> str | None:
         """Returns an image of another size."""

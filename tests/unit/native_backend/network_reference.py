@@ -84,37 +84,72 @@ class MaxPool(OpRun):
     """Source: ONNX MaxPool, without indices."""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
-        rank, kernel = x.ndim - 2, attributes["kernel_shape"]
-        strides, dilations = (_axes(attributes.get(name), rank, 1) for name in ("strides", "dilations"))
-        x = _padded(x, _axes(attributes.get("pads"), 2 * rank, 0), -np.inf)
-        return (_windows(x, kernel, strides, dilations).max(tuple(range(2 + rank, 2 + 2 * rank))),)
+        return (_pooled_windows(x, -np.inf, attributes).max(-1),)
 
 
 class AveragePool(OpRun):
-    """Source: ONNX AveragePool."""
+    """Source: ONNX AveragePool: elements beyond the padding, where sizes are rounded up, are not counted."""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
-        rank, kernel = x.ndim - 2, attributes["kernel_shape"]
-        strides, pads = _axes(attributes.get("strides"), rank, 1), _axes(attributes.get("pads"), 2 * rank, 0)
-        ones, axes = np.ones((1, 1, *x.shape[2:])), tuple(range(2 + rank, 2 + 2 * rank))
-        counted = _padded(ones, pads, 1.0 if attributes.get("count_include_pad") else 0.0)
-        sums, counts = (_windows(one, kernel, strides, (1,) * rank).sum(axes) for one in (_padded(x, pads), counted))
-        return (sums / counts,)
+        ones, pads = np.ones((1, 1, *x.shape[2:])), _axes(attributes.get("pads"), 2 * (x.ndim - 2), 0)
+        given = attributes
+        if attributes.get("count_include_pad"):
+            rank = x.ndim - 2
+            ones = _padded(ones, pads, 1.0)
+            given = {**attributes, "pads": [0] * (2 * rank)}
+        return (_pooled_windows(x, 0.0, attributes).sum(-1) / _pooled_windows(ones, 0.0, given).sum(-1),)
+
+
+class LpPool(OpRun):
+    """Source: ONNX LpPool."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        p = attributes.get("p") or 2
+        return ((np.abs(_pooled_windows(x, 0.0, attributes)) ** p).sum(-1) ** (1 / p),)
+
+
+class GlobalLpPool(OpRun):
+    """Source: ONNX GlobalLpPool, which the evaluator has not."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        p, axes = attributes.get("p") or 2, tuple(range(2, x.ndim))
+        return ((np.abs(x) ** p).sum(axes, keepdims=True) ** (1 / p),)
+
+
+def _pooled_windows(x: Array, value: float, attributes: Mapping[str, Any]) -> Array:
+    """Returns the elements, `value` in padding, of each window: (N, C, out..., elements)."""
+    rank, kernel = x.ndim - 2, attributes["kernel_shape"]
+    strides, dilations = (_axes(attributes.get(name), rank, 1) for name in ("strides", "dilations"))
+    x = _padded(x, _axes(attributes.get("pads"), 2 * rank, 0), value)
+    if attributes.get("ceil_mode"):  # a last window that begins behind the input and its begin padding is left out
+        pads = _axes(attributes.get("pads"), 2 * rank, 0)
+        more = []
+        for i in range(rank):
+            room = x.shape[2 + i] - (kernel[i] - 1) * dilations[i] - 1
+            last = min(-(-room // strides[i]), (x.shape[2 + i] - pads[rank + i] - 1) // strides[i])
+            more.append(max(0, last * strides[i] - room))
+        x = _padded(x, [*[0] * rank, *more], value)
+    windows = _windows(x, kernel, strides, dilations)
+    return windows.reshape(*windows.shape[: 2 + rank], -1)
 
 
 class Resize(OpRun):
-    """Source: ONNX Resize, by scales; the evaluator's is one place off where a place is whole but for rounding."""
+    """Source: ONNX Resize; the evaluator's is one place off where a place is whole but for rounding."""
 
     def _run(
-        self, x: Array, roi: Array | None = None, scales: Array | None = None, *_: Any, **attributes: Any
+        self, x: Array, _: Array | None = None, scales: Array | None = None, sizes: Array | None = None, **named: Any
     ) -> tuple[Array]:
-        assert scales is not None
         mode = Mode(
-            attributes["mode"], attributes["coordinate_transformation_mode"], "round_prefer_floor", -0.75, False,
-            bool(attributes["antialias"]),
+            named["mode"], named["coordinate_transformation_mode"], "round_prefer_floor", -0.75, False,
+            bool(named["antialias"]),
         )  # fmt: skip
-        for axis, scale in enumerate(scales.tolist()):
-            places, weights = axis_table(x.shape[axis], int(x.shape[axis] * scale), scale, mode)
+        for number, axis in enumerate(named.get("axes") or range(x.ndim)):
+            size = x.shape[axis]
+            scale = sizes[number] / size if sizes is not None else float(scales[number])  # type: ignore[index]
+            out_size = sizes[number] if sizes is not None else int(size * scale)
+            places, weights = axis_table(size, out_size, scale, mode)
             lines = np.moveaxis(x, axis, -1)[..., places] * weights
             x = np.moveaxis(lines.sum(-1), -1, axis)
         return (x,)
@@ -166,7 +201,16 @@ class Pad(OpRun):
         return (np.pad(x[kept], np.maximum(widths, 0), **options),)
 
 
-NEW_OPERATORS = [
-    Conv, ConvTranspose, MaxPool, AveragePool, Resize, GatherElements, GroupNormalization, MeanVarianceNormalization,
+NEW_OPERATORS: list[type[OpRun]] = [
+    AveragePool,
+    Conv,
+    ConvTranspose,
+    GatherElements,
+    GlobalLpPool,
+    GroupNormalization,
+    LpPool,
+    MaxPool,
+    MeanVarianceNormalization,
     Pad,
-]  # fmt: skip
+    Resize,
+]

@@ -26,6 +26,7 @@
   X(padded_image) \
   X(planar_separable) \
   X(pool) \
+  X(pool_places) \
   X(product) \
   X(reduce_l1) \
   X(reduce_l2) \

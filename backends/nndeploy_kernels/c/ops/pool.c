@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling of images in channel blocks: the largest or the mean of a window, or of the whole image.
+ * Pooling of images in channel blocks: the largest, the mean or the sum of a window, or of the whole image.
  *
- *   pool   input, output (tensors), 0 for the largest or 1 for the mean, whether a mean counts padding, strides (2),
- *          dilations (2), window (2 rules), pads before (2 rules), pads after (2 rules)
+ *   pool   input, output (tensors), 0 for the largest, 1 for the mean or 2 for the sum, whether a mean counts padding,
+ *          images below each other in each (rule), strides (2), dilations (2), window (2 rules), pads before (2 rules),
+ *          pads after (2 rules)
  *
  * Pads after an axis say how far a window that counts its padding may reach. Workers share output rows of all channel
  * blocks and images. Where windows overlap much, the rows of an output row are joined into one first, in scratch.
@@ -15,8 +16,12 @@
 #define NND_MOST_STEP 65536 /* strides, dilations */
 #define NND_POOL_TILE 4     /* windows side by side, or parts of a wide one: an addition waits for the one before */
 
+enum nnd_pooling { NND_POOL_MAX, NND_POOL_MEAN, NND_POOL_SUM, NND_NUM_POOLS };
+enum nnd_counting { NND_COUNTS_INSIDE, NND_COUNTS_PADDING, NND_COUNTS_ONE }; /* what a sum is divided by */
+
 struct nnd_pool_own {
-  int in, out, is_mean, counts_padding;
+  int in, out, kind, counts;
+  nnd_size depth;                                                 /* a rule */
   nnd_size stride[2], dilation[2], kernel[2], pad[2], end_pad[2]; /* the last three are rules */
 };
 
@@ -24,7 +29,7 @@ struct nnd_pool_fields {
   struct nnd_axis y, x;
   nnd_size planes, end_pad[2];
   nnd_size begin, end; /* output columns whose windows lie inside */
-  int counts_padding;
+  int counts;
 };
 
 /* Vector `at` of an image, or of the scratch where rows are joined. */
@@ -110,8 +115,9 @@ NND_INLINE vf nnd_pool_window(int is_max, int is_buffer, struct nnd_pool_taps t,
 }
 
 /* How many taps of a window at `at` count for a mean. */
-NND_INLINE nnd_size nnd_pool_counted(struct nnd_axis axis, nnd_size at, int counts_padding, nnd_size pad_after) {
-  if (!counts_padding) return nnd_tap_end(axis, at) - nnd_tap_begin(axis, at);
+NND_INLINE nnd_size nnd_pool_counted(struct nnd_axis axis, nnd_size at, int counts, nnd_size pad_after) {
+  if (counts == NND_COUNTS_ONE) return 1;
+  if (counts == NND_COUNTS_INSIDE) return nnd_tap_end(axis, at) - nnd_tap_begin(axis, at);
   return nnd_min(axis.kernel, nnd_ceil_div(axis.size + pad_after - at, axis.dilation));
 }
 
@@ -125,13 +131,13 @@ NND_INLINE void nnd_pool_row(const struct nnd_pool_fields *t, int is_max, int is
     if (x >= t->x.out_size) break;
     const nnd_size left = x * by - t->x.pad, first = nnd_tap_begin(t->x, left), last = nnd_tap_end(t->x, left);
     const struct nnd_pool_taps taps = {rows, row_step, nnd_max(0, last - first), t->x.dilation};
-    const float counted = (float)nnd_pool_counted(t->x, left, t->counts_padding, t->end_pad[1]);
+    const float counted = (float)nnd_pool_counted(t->x, left, t->counts, t->end_pad[1]);
     nnd_write(to + x * NND_LANES, nnd_pool_window(is_max, is_buffer, taps, from, left + first * t->x.dilation,
                                                   nnd_splat(1.0f / (counted_rows * counted))));
   }
   if (end - begin < NND_POOL_TILE) return;
   const struct nnd_pool_taps taps = {rows, row_step, t->x.kernel, tap_step};
-  const vf scale = nnd_splat(1.0f / (counted_rows * (float)t->x.kernel));
+  const vf scale = nnd_splat(1.0f / (counted_rows * (t->counts == NND_COUNTS_ONE ? 1.0f : (float)t->x.kernel)));
   for (nnd_size next = begin; next < end; next += NND_POOL_TILE) {
     const nnd_size x = nnd_min(next, end - NND_POOL_TILE); /* the last tile may overlap the one before */
     vf result[NND_POOL_TILE];
@@ -172,7 +178,7 @@ NND_INLINE void nnd_pool_any(const struct nnd_pool_fields *t, int is_max, int jo
     const nnd_size row = rows ? top + first * t->y.dilation : 0; /* a window of padding alone reads nothing */
     const nnd_elem *from = in + (unit / t->y.out_size * t->y.size + row) * t->x.size * NND_LANES;
     nnd_elem *to = out + unit * t->x.out_size * NND_LANES;
-    const float counted = (float)nnd_pool_counted(t->y, top, t->counts_padding, t->end_pad[0]);
+    const float counted = (float)nnd_pool_counted(t->y, top, t->counts, t->end_pad[0]);
     if (joins) {
       nnd_pool_joined(t, is_max, rows, row_step, from, (float *)part.scratch);
       nnd_pool_row(t, is_max, 1, wide, stride, 1, 0, counted, part.scratch, to);
@@ -195,7 +201,7 @@ NND_POOL_KINDS(NND_POOL)
 NND_INLINE void nnd_pool_whole(const struct nnd_pool_fields *t, int is_max, nnd_elem *out, const nnd_elem *in,
                                struct nnd_part part) {
   const struct nnd_pool_taps taps = {1, 0, t->y.size * t->x.size, 1};
-  const vf scale = nnd_splat(1.0f / ((float)t->y.size * (float)t->x.size));
+  const vf scale = nnd_splat(t->counts == NND_COUNTS_ONE ? 1.0f : 1.0f / ((float)t->y.size * (float)t->x.size));
   nnd_size plane, last;
   nnd_share(t->planes, part, &plane, &last);
   for (; plane < last; plane++)
@@ -223,8 +229,10 @@ static int nnd_open_pool(struct nnd_opener *o) {
   if (!own) return 0;
   own->in = nnd_read_tensor(o);
   own->out = nnd_write_tensor(o);
-  own->is_mean = (int)nnd_word(o, 0, 1);
-  own->counts_padding = (int)nnd_word(o, 0, 1);
+  own->kind = (int)nnd_word(o, 0, NND_NUM_POOLS - 1);
+  own->counts = (int)nnd_word(o, 0, 1);
+  if (own->kind == NND_POOL_SUM) own->counts = NND_COUNTS_ONE;
+  own->depth = nnd_read_rule(o);
   for (int i = 0; i < 2; i++) own->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) own->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
   for (int i = 0; i < 2; i++) own->kernel[i] = nnd_read_rule(o);
@@ -248,18 +256,22 @@ static int nnd_make_pool(struct nnd_maker *m) {
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pool_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1])
+  const nnd_size depth = nnd_size_of(m, own->depth);
+  if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1] || depth < 1 || in->sizes[2] % depth ||
+      out->sizes[2] % depth)
     return nnd_fail(m->message, "pooling makes other images or channels");
   struct nnd_axis *axes[2] = {&t->y, &t->x};
   for (int i = 0; i < 2; i++) { /* sizes are at most NND_MOST_BYTES: their products by a stride or dilation fit */
     const nnd_size kernel = nnd_size_of(m, own->kernel[i]), pad = nnd_size_of(m, own->pad[i]);
-    *axes[i] = (struct nnd_axis){in->sizes[2 + i], out->sizes[2 + i], kernel, own->stride[i], own->dilation[i], pad};
+    const nnd_size below = i == 0 ? depth : 1;
+    *axes[i] = (struct nnd_axis){in->sizes[2 + i] / below, out->sizes[2 + i] / below, kernel,
+                                 own->stride[i],           own->dilation[i],          pad};
     t->end_pad[i] = nnd_size_of(m, own->end_pad[i]);
     if (kernel < 1 || pad < 0 || t->end_pad[i] < 0)
       return nnd_fail(m->message, "pooling by a window of %lld with %lld before it", (long long)kernel, (long long)pad);
   }
-  t->planes = in->sizes[0] * nnd_blocks(in->sizes[1]);
-  t->counts_padding = own->counts_padding;
+  t->planes = in->sizes[0] * nnd_blocks(in->sizes[1]) * depth;
+  t->counts = own->counts;
   /* how far the first column of a window that lies inside may be from that of the first window */
   const nnd_size room = t->x.size - 1 - (t->x.kernel - 1) * t->x.dilation + t->x.pad;
   t->begin = nnd_ceil_div(t->x.pad, t->x.stride);
@@ -274,12 +286,15 @@ static int nnd_make_pool(struct nnd_maker *m) {
   m->scratch_bytes = joins ? t->x.size * NND_LANES * (nnd_size)sizeof(float) : 0;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
-  m->instance->run = found->run[own->is_mean];
+  m->instance->run = found->run[own->kind != NND_POOL_MAX];
   int is_whole = 1;
   for (int i = 0; i < 2; i++)
     is_whole &= axes[i]->kernel == axes[i]->size && axes[i]->out_size == 1 && !axes[i]->pad && axes[i]->dilation == 1;
-  if (is_whole) m->instance->run = own->is_mean ? nnd_pool_mean_whole : nnd_pool_max_whole;
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%s %lldx%lld", own->is_mean ? "mean" : "max",
+  if (is_whole) m->instance->run = own->kind == NND_POOL_MAX ? nnd_pool_max_whole : nnd_pool_mean_whole;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%s %lldx%lld",
+           own->kind == NND_POOL_MAX    ? "max"
+           : own->kind == NND_POOL_MEAN ? "mean"
+                                        : "sum",
            (long long)t->y.kernel, (long long)t->x.kernel);
   return 1;
 }

@@ -31,9 +31,8 @@ static int nnd_open_resize_axis(struct nnd_opener *o) {
   nnd_open_resize_rule(o, &own->rule);
   if (o->message->failed) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked || out->is_blocked || in->element != NND_FLOAT32 || out->element != NND_FLOAT32 ||
-      in->rank != out->rank || own->axis >= in->rank)
-    return nnd_fail(o->message, "a resize of an axis that is none of plain float32");
+  if (in->is_blocked || out->is_blocked || in->rank != out->rank || own->axis >= in->rank)
+    return nnd_fail(o->message, "a resize of an axis that a plain tensor has not");
   return 1;
 }
 
