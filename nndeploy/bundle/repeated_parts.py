@@ -3,7 +3,8 @@
 
 For the compile half. Nothing is known of the files' formats: a base is cut into blocks of `BLOCK` bytes; where the
 first bytes of one turn up in the other bytes, at whatever offset, the part that both share is as long as it goes on.
-Each part of a base that has `2 * BLOCK` bytes and more is found, unless an equal block stands earlier in the bases.
+Each part of a base that has `2 * BLOCK` bytes and more is found, but for blocks that begin as many others do, as those
+of zeros: such a part is found by the blocks around them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,10 @@ import numpy as np
 BLOCK = 64
 LEAST_BYTES = 96
 """A shorter part costs about what it saves."""
+MOST_ALIKE = 4
+"""Blocks that may begin with the same bytes; those of more say nothing about a place."""
+MOST_SHORT = 1 << 16
+"""Parts that may turn out too short until it is given up: such bytes are no weights that were stored twice."""
 _KEY = 8
 _FILTER_BITS = 24
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -38,11 +43,12 @@ class RepeatedParts:
         keys, places = [np.zeros(0, np.uint64)], [np.zeros((0, 2), np.int64)]
         for number, base in enumerate(self._bases):
             blocks = base[: len(base) // BLOCK * BLOCK].reshape(-1, BLOCK)
-            uneven = np.flatnonzero((blocks != blocks[:, :1]).any(axis=1))  # the others deflate to nothing
-            keys.append(np.ascontiguousarray(blocks[uneven, :_KEY]).view("<u8").reshape(-1))
-            places.append(np.stack([np.full_like(uneven, number), uneven * BLOCK], axis=1))
-        self._keys, first = np.unique(np.concatenate(keys), return_index=True)
-        self._places = np.concatenate(places)[first]
+            offsets = np.arange(len(blocks)) * BLOCK
+            keys.append(np.ascontiguousarray(blocks[:, :_KEY]).view("<u8").reshape(-1))
+            places.append(np.stack([np.full_like(offsets, number), offsets], axis=1))
+        found, first, counts = np.unique(np.concatenate(keys), return_index=True, return_counts=True)
+        self._keys = found[counts <= MOST_ALIKE]
+        self._places = np.concatenate(places)[first[counts <= MOST_ALIKE]]
         self._filter = np.zeros(1 << _FILTER_BITS, np.bool_)
         self._filter[_hashed(self._keys)] = True
 
@@ -50,12 +56,12 @@ class RepeatedParts:
         """Yields the parts of `data` that stand in a base, in order; they do not overlap."""
         content, end = np.frombuffer(data, np.uint8), 0
         at, numbers = self._candidates(content)
-        i = 0
-        while i < len(at):
+        i = num_short = 0
+        while i < len(at) and num_short < MOST_SHORT:
             base, offset = map(int, self._places[numbers[i]])
             found = self._grown(content, end, int(at[i]), base, offset)
             if found.size < LEAST_BYTES:
-                i += 1
+                i, num_short = i + 1, num_short + 1
                 continue
             yield found
             end = found.at + found.size

@@ -12,41 +12,59 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from nndeploy.bundle.compress_member import Piece, copy, encode, items, literal
-from nndeploy.bundle.compressed_member import MAX_OWN_BYTES, MAX_PIECES
+from nndeploy.bundle.compressed_member import COPY, MAX_OWN_BYTES, MAX_PIECES
 from nndeploy.bundle.manifest import Compressed, Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.repeated_parts import RepeatedParts
 
 Contents: TypeAlias = Mapping[str, bytes | memoryview]
 
-LEAST_BYTES, LEAST_TEXT_BYTES = 4096, 32768
-"""Smaller members stay as they are, and smaller files that repeat no other: a plan is to be there at once."""
+LEAST_BYTES, LEAST_BASE_BYTES, LEAST_TEXT_BYTES = 4 << 10, 16 << 10, 32 << 10
+"""Smaller members stay as they are, are no bases, or stay where they repeat no base: a plan is to be there at once."""
 MOST_OF_SAMPLES, MOST_OF_REPEATED, MOST_OF_TEXT = 7 / 8, 3 / 4, 1 / 4
 """The share of its bytes that a member may have left for it to be worth the time of expanding it."""
-MAX_BASES = 16
+MAX_BASES = 32
 
 
-def compressed(manifest: Manifest, contents: Contents) -> tuple[dict[str, bytes | memoryview], dict[str, Compressed]]:
-    """Returns the members as they are stored, and what those that are compressed really are."""
+class Smaller(NamedTuple):
+    """What is stored of a member, and of which members parts of it are; nothing where it stays as it is."""
+
+    stored: bytes = b""
+    bases: tuple[str, ...] = ()
+
+
+Kept: TypeAlias = dict[tuple[str, ...], Smaller]
+"""What came of members before, by their SHA-256 and the names of what they were compared with."""
+
+
+def compressed(
+    manifest: Manifest, contents: Contents, kept: Kept | None = None
+) -> tuple[dict[str, bytes | memoryview], dict[str, Compressed]]:
+    """Returns the members as they are stored, and what those that are compressed really are.
+
+    What is `kept` of an earlier call for the same compile is not made again.
+    """
     stored, found = dict(contents), dict[str, Compressed]()
-    for name, small, bases in (*_samples(manifest, contents), *_variant_files(manifest, contents)):
-        real = contents[name]
-        found[name] = Compressed(hashlib.sha256(real).hexdigest(), len(real), bases)
-        stored[name] = small
+    for name, smaller in (
+        *_samples(manifest, contents),
+        *_variant_files(manifest, contents, {} if kept is None else kept),
+    ):
+        if smaller.stored:
+            found[name] = Compressed(_sha256(contents[name]), len(contents[name]), smaller.bases)
+            stored[name] = smaller.stored
     return stored, found
 
 
-def _samples(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+def _samples(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, Smaller]]:
     names = (name for golden in manifest.goldens for name in (golden.inputs, golden.outputs, golden.boundaries))
     for name in dict.fromkeys(filter(None, names)):
         data = memoryview(contents[name])
         if LEAST_BYTES <= len(data) <= MAX_OWN_BYTES:
             small = encode(list(_values(data)))
-            if len(small) <= MOST_OF_SAMPLES * len(data):
-                yield name, small, ()
+            yield name, Smaller(small if len(small) <= MOST_OF_SAMPLES * len(data) else b"")
 
 
 def _values(data: memoryview) -> Iterator[Piece]:
@@ -63,31 +81,39 @@ def _values(data: memoryview) -> Iterator[Piece]:
             yield items(data[start + begin : start + end], int(bits) // 8 if bits else 1)
 
 
-def _variant_files(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+def _variant_files(manifest: Manifest, contents: Contents, kept: Kept) -> Iterator[tuple[str, Smaller]]:
     """Yields the files of variants that repeat others, or deflate well, in the order of the variants."""
-    bases = dict[str, bytes | memoryview]()
-    parts = RepeatedParts([])
+    bases = dict[str, memoryview]()
     variants = [variant for submodel in all_submodels(manifest) for variant in submodel.variants]
     for name in dict.fromkeys(name for variant in variants for name in sorted(variant.files.values())):
         data = memoryview(contents[name])
         if len(data) < LEAST_BYTES:
             continue
-        pieces = list(_pieces(data, parts))
-        if small := _smaller(data, pieces):
-            yield name, small, tuple(bases) if len(pieces) > 1 else ()
-        elif len(bases) < MAX_BASES:
+        key = (_sha256(data), *bases)
+        if key not in kept:
+            kept[key] = _smaller(data, bases)
+        yield name, kept[key]
+        if not kept[key].stored and len(data) >= LEAST_BASE_BYTES and len(bases) < MAX_BASES:
             bases[name] = data
-            parts = RepeatedParts(list(bases.values()))
 
 
-def _smaller(data: memoryview, pieces: Sequence[Piece]) -> bytes:
-    """Returns what would be stored of a file, nothing where it had better stay as it is."""
+def _smaller(data: memoryview, bases: Mapping[str, memoryview]) -> Smaller:
+    """Returns what would be stored of a file."""
+    pieces = list(_pieces(data, RepeatedParts(list(bases.values()))))
     own = sum(len(piece.consumed) for piece in pieces)
     repeats = own <= MOST_OF_REPEATED * len(data)
     if own > MAX_OWN_BYTES or len(pieces) > MAX_PIECES or not (repeats or len(data) >= LEAST_TEXT_BYTES):
-        return b""
-    small = encode(pieces)
-    return small if len(small) <= (MOST_OF_REPEATED if repeats else MOST_OF_TEXT) * len(data) else b""
+        return Smaller()
+    used = sorted({piece.numbers[0] for piece in pieces if piece.kind == COPY})
+    small = encode([_numbered(piece, used) for piece in pieces])
+    if len(small) > (MOST_OF_REPEATED if repeats else MOST_OF_TEXT) * len(data):
+        return Smaller()
+    return Smaller(small, tuple(list(bases)[number] for number in used))
+
+
+def _numbered(piece: Piece, used: Sequence[int]) -> Piece:
+    """Returns a piece whose base is numbered among those that are used."""
+    return copy(used.index(piece.numbers[0]), *piece.numbers[1:]) if piece.kind == COPY else piece
 
 
 def _pieces(data: memoryview, parts: RepeatedParts) -> Iterator[Piece]:
@@ -99,3 +125,7 @@ def _pieces(data: memoryview, parts: RepeatedParts) -> Iterator[Piece]:
         end = part.at + part.size
     if end < len(data):
         yield literal(data[end:])
+
+
+def _sha256(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -35,7 +35,7 @@ from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settl
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
-from nndeploy.compiler.compressed_members import compressed
+from nndeploy.compiler.compressed_members import Kept, compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.graph.nodes import node_name, operator, values_read
@@ -64,6 +64,7 @@ class Packing:
     limits: tuple[Mapping[str, Limits], ...] = ()
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
     targets: tuple[TargetReport, ...] = ()
+    kept: Kept = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def pack(
         provenance=_provenance(packing),
     )
     carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
-    contents, smaller = compressed(manifest, members.contents)
+    contents, smaller = compressed(manifest, members.contents, packing.kept)
     report = report_of(packing, settled.plan, settled, findings, packing.chains)
     return replace(manifest, compressed=smaller), {**contents, **carried}, report
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeated parts: whatever is found is there, in order; every long part of a base is found, wherever it stands."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,8 +54,17 @@ def test_bases_may_be_small(bases: tuple[bytes, ...]) -> None:
 
 def test_blocks_that_begin_alike_hide_no_part() -> None:
     alike = b"".join(b"the same" + DICE.bytes(56) for _ in range(50))
-    found = parts_of(b"!" + alike, alike)
-    assert sum(part.size for part in found) >= len(alike) - BLOCK
+    assert parts_of(b"!" + A[:100] + alike, A[:64] + A[:100] + alike) == [Repeated(1, 0, 64, 100 + len(alike))]
+
+
+def test_sparse_weights_are_found_and_others_given_up_soon() -> None:
+    sparse, other = ((DICE.random(1 << 20) < 0.02).astype(np.float32) for _ in range(2))
+    weights = sparse * DICE.random(1 << 20, dtype=np.float32)
+    found = parts_of(b"!" + weights.tobytes(), weights.tobytes())
+    assert sum(part.size for part in found) > 0.99 * weights.nbytes
+    begin = time.monotonic()
+    assert not parts_of(other.tobytes(), sparse.tobytes())
+    assert time.monotonic() - begin < 5
 
 
 @given(st.lists(st.tuples(st.integers(0, 4999), st.integers(0, 700), st.binary(max_size=20)), max_size=12))
