@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan -> a running session of the kernel library: numpy, ctypes and the library of this machine's level.
 
-Several threads may call `run` at once: each takes a slot, with an arena of its own; weights are packed once. Inputs are
-read where they are, outputs are written into arrays that nobody else holds.
+Several threads may call `run` at once: each takes a slot, with an arena of its own; sessions of the same files share
+one model. Inputs are read where they are, outputs are written into arrays that nobody else holds.
 """
 
 import ctypes
@@ -20,7 +20,8 @@ from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
 from nndeploy.target.target import WINDOW_BUFFER, host_target
 from nndeploy.values.types import Value
 from nndeploy_native.kernel_library import kernel_library
-from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_copy, aligned_zeros
+from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_zeros
+from nndeploy_native.opened_model import MESSAGE_BYTES, OpenedModel, Options, opened_model
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
     DTYPES,
@@ -38,15 +39,8 @@ from nndeploy_native.worker_pool import WorkerPool
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
 MAX_BYTES = 2**40
-_MESSAGE_BYTES = 400
 
 _Shapes = tuple[tuple[int, ...], ...]
-
-
-class _Options(ctypes.Structure):
-    """struct nnd_options."""
-
-    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
 
 
 class _Call(ctypes.Structure):
@@ -85,47 +79,10 @@ def open_session(
     buffer = metadata.get("buffer_bytes", 0)
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
-    model = _Model(library, files, _Options(caches.get("l2", 0), buffer_bytes, threads))
+    model = opened_model(library, files, Options(caches.get("l2", 0), buffer_bytes, threads))
     if model.num_borders != (len(document.inputs), len(document.outputs)) or model.num_steps != len(document.steps):
         raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
     return NativeSession(model, document, threads)
-
-
-class _Model:
-    """An opened plan; closed with the last who holds it."""
-
-    def __init__(self, library: ctypes.CDLL, files: Mapping[str, memoryview], options: _Options) -> None:
-        """Opens a plan.
-
-        Raises:
-            BundleError: the library refuses it.
-        """
-        self.library = library
-        weights: ByteArray = np.frombuffer(files[WEIGHTS_FILE], np.uint8)
-        self._weights = aligned_copy(weights) if address_of(weights) % ALIGNMENT else weights
-        message, plan = ctypes.create_string_buffer(_MESSAGE_BYTES), bytes(files[PLAN_FILE])
-        self.address: int = library.nnd_model_open(
-            plan, len(plan), address_of(self._weights), len(weights), ctypes.addressof(options), message, len(message)
-        )
-        if not self.address:
-            raise BundleError(f"{PLAN_FILE}: {message.value.decode(errors='replace')}")
-
-    @property
-    def num_steps(self) -> int:
-        """How many steps there are."""
-        return int(self.library.nnd_model_num_steps(self.address))
-
-    @property
-    def num_borders(self) -> tuple[int, int]:
-        """How many inputs and outputs there are."""
-        return (
-            int(self.library.nnd_model_num_inputs(self.address)),
-            int(self.library.nnd_model_num_outputs(self.address)),
-        )
-
-    def __del__(self) -> None:
-        if getattr(self, "address", None):
-            self.library.nnd_model_close(self.address)
 
 
 class _Table:
@@ -133,7 +90,7 @@ class _Table:
 
     __slots__ = ("_model", "address", "arena_bytes", "outputs", "scratch_bytes")
 
-    def __init__(self, model: _Model, address: int, outputs: _Shapes) -> None:
+    def __init__(self, model: OpenedModel, address: int, outputs: _Shapes) -> None:
         self._model, self.address, self.outputs = model, address, outputs
         self.arena_bytes = int(model.library.nnd_table_arena_bytes(address))
         self.scratch_bytes = int(model.library.nnd_table_scratch_bytes(address))
@@ -145,7 +102,7 @@ class _Table:
 class _Tables:
     """The tables of one session. Threads may ask at once: two may make the same table, one of which is kept."""
 
-    def __init__(self, model: _Model, document: PlanDocument) -> None:
+    def __init__(self, model: OpenedModel, document: PlanDocument) -> None:
         self._model, self._document = model, document
         self._names = [one.name for one in document.inputs]
         self._kept: dict[_Shapes, _Table] = {}
@@ -168,7 +125,7 @@ class _Tables:
 
     def told(self, table: _Table, step: int) -> dict[str, int | str]:
         """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
-        library, text, numbers = self._model.library, ctypes.create_string_buffer(_MESSAGE_BYTES), _numbers([0] * 10)
+        library, text, numbers = self._model.library, ctypes.create_string_buffer(MESSAGE_BYTES), _numbers([0] * 10)
         library.nnd_table_describe(table.address, step, text, len(text))
         count = library.nnd_table_step_shape(table.address, step, numbers)
         return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
@@ -184,7 +141,7 @@ class _Tables:
             for number in (ELEMENTS[one.element], len(shape), *shape)
         ]
         symbols, sizes = _numbers(values), _numbers(flat)
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        message = ctypes.create_string_buffer(MESSAGE_BYTES)
         library = self._model.library
         address = library.nnd_table_make(
             self._model.address, symbols, len(values), sizes, len(flat), message, len(message)
@@ -222,7 +179,7 @@ class _Tables:
 class NativeSession:
     """One plan with its packed weights and a pool of threads; slots are made as callers need them."""
 
-    def __init__(self, model: _Model, document: PlanDocument, num_threads: int) -> None:
+    def __init__(self, model: OpenedModel, document: PlanDocument, num_threads: int) -> None:
         self.pace_note = ""
         self._model, self._document = model, document
         self._inputs = [_Input(one) for one in document.inputs]

@@ -187,3 +187,7 @@ class Manifest:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     compressed: Mapping[str, Compressed] = field(default_factory=dict)
+
+    def real(self, name: str) -> Member | Compressed:
+        """Returns what a member really is, whether or not it is stored compressed."""
+        return self.compressed.get(name, self.members[name])

@@ -72,8 +72,8 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         "amounts": {"operators": manifest.pace_operators},
         "member": {
             name: f"{real.size_bytes} bytes, sha256 {real.sha256}"
-            for name, stored in manifest.members.items()
-            for real in [manifest.compressed.get(name, stored)]
+            for name in manifest.members
+            for real in [manifest.real(name)]
         },
     }
 

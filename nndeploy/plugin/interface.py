@@ -228,6 +228,14 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class BundledFiles(Protocol):
+    """What the files that `open` gets offer besides where they come from a bundle."""
+
+    def sha256(self, name: str) -> str:
+        """Returns the SHA-256 that a file has, which is not read for it."""
+
+
+@runtime_checkable
 class TellsCode(Protocol):
     """What a backend may offer besides: to tell which files are code. All of one that does not tell count as code."""
 

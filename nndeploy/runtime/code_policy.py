@@ -32,6 +32,10 @@ class VariantFiles(Mapping[str, memoryview]):
             self._views[name] = self._bundle.member(self._members[name])
         return self._views[name]
 
+    def sha256(self, name: str) -> str:
+        """Returns the SHA-256 that a file has; it is not read."""
+        return self._bundle.manifest.real(self._members[name]).sha256
+
     def __contains__(self, name: object) -> bool:
         return name in self._members
 

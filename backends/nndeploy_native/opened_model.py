@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan and its weights -> a model of the kernel library, which packs the weights; sessions of a process share it.
+
+Law: of files with the same content, opened with the same options, there is one model at a time, however many sessions
+and threads ask for it; the last that lets go of it frees it. The weights of a later session are not even read.
+"""
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from nndeploy.errors import BundleError
+from nndeploy.plugin.interface import BundledFiles
+from nndeploy_native.native_memory import ALIGNMENT, ByteArray, address_of, aligned_copy
+from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
+
+MESSAGE_BYTES = 400
+
+_Key: TypeAlias = tuple[object, ...]
+
+
+class Options(ctypes.Structure):
+    """struct nnd_options."""
+
+    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
+
+
+class OpenedModel:
+    """An opened plan; closed with the last who holds it."""
+
+    def __init__(self, library: ctypes.CDLL, plan: bytes, weights: memoryview, options: Options) -> None:
+        """Opens a plan over weights, which are kept as long as it.
+
+        Raises:
+            BundleError: the library refuses it.
+        """
+        self.library = library
+        given: ByteArray = np.frombuffer(weights, np.uint8)
+        self._weights = aligned_copy(given) if address_of(given) % ALIGNMENT else given
+        message = ctypes.create_string_buffer(MESSAGE_BYTES)
+        self.address: int = library.nnd_model_open(
+            plan, len(plan), address_of(self._weights), len(given), ctypes.addressof(options), message, len(message)
+        )
+        if not self.address:
+            raise BundleError(f"{PLAN_FILE}: {message.value.decode(errors='replace')}")
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps there are."""
+        return int(self.library.nnd_model_num_steps(self.address))
+
+    @property
+    def num_borders(self) -> tuple[int, int]:
+        """How many inputs and outputs there are."""
+        return (
+            int(self.library.nnd_model_num_inputs(self.address)),
+            int(self.library.nnd_model_num_outputs(self.address)),
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.library.nnd_model_close(self.address)
+
+
+class _Place:
+    """Where the one model of some content is, while somebody holds it or is about to."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.model: weakref.ref[OpenedModel] | None = None
+
+
+_places: "weakref.WeakValueDictionary[_Key, _Place]" = weakref.WeakValueDictionary()
+_place_of: "weakref.WeakKeyDictionary[OpenedModel, _Place]" = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def opened_model(library: ctypes.CDLL, files: Mapping[str, memoryview], options: Options) -> OpenedModel:
+    """Returns the model of an artifact's files: the one that is open, or a new one.
+
+    Raises:
+        BundleError: the library refuses it, or a file is damaged.
+    """
+    plan = bytes(files[PLAN_FILE])
+    if not isinstance(files, BundledFiles):
+        return OpenedModel(library, plan, files[WEIGHTS_FILE], options)
+    key = (library._name, plan, files.sha256(WEIGHTS_FILE), bytes(options))
+    with _lock:
+        place = _places.setdefault(key, _Place())
+    with place.lock:  # whoever comes while it is made waits for it
+        model = place.model() if place.model is not None else None
+        if model is None:
+            model = OpenedModel(library, plan, files[WEIGHTS_FILE], options)
+            place.model = weakref.ref(model)
+            _place_of[model] = place  # which so is there as long as the model
+    return model
