@@ -11,13 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy_native.expressions import Expression
+from nndeploy_native.expressions import Domain, Expression
 
-OPERATORS = (
-    "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish", "silu",
-    "softplus", "erf", "add", "sub", "mul", "div", "max", "min", "less", "where",
-)  # fmt: skip
-"""The numbers of operators: the list of program.h in its order."""
+OPERATORS: dict[Domain, tuple[str, ...]] = {
+    Domain.FLOAT32: (
+        "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish",
+        "silu", "softplus", "erf", "add", "sub", "mul", "div", "max", "min", "less", "where", "sign", "round", "not",
+        "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "less_equal", "equal",
+        "and", "or", "xor", "fmod", "mod", "pow",
+    ),
+    Domain.INT64: (
+        "neg", "abs", "sign", "relu", "not", "invert", "int32", "int8", "uint8", "add", "sub", "mul", "div", "fmod",
+        "mod", "pow", "max", "min", "less", "less_equal", "equal", "and", "or", "xor", "bit_and", "bit_or", "bit_xor",
+        "shift_left", "shift_right", "where",
+    ),
+}  # fmt: skip
+"""The numbers of domains, and of the operators of each: the lists of program.h in their order."""
 OPERANDS, RESULTS, CONSTANTS, INSTRUCTIONS = 4, 12, 32, 64
 _FIRST_RESULT, _FIRST_CONSTANT = OPERANDS, OPERANDS + RESULTS
 _COMMUTATIVE = ("add", "mul", "max", "min")
@@ -30,14 +39,14 @@ class Program:
     words: tuple[int, ...]
 
 
-def program_of(expression: Expression, num_operands: int) -> Program:
+def program_of(expression: Expression, num_operands: int, domain: Domain = Domain.FLOAT32) -> Program:
     """Returns an expression as a program.
 
     Raises:
         BuildRefusedError: it is too long, or needs too many results at a time.
     """
     parts = list(dict.fromkeys(_parts(expression)))
-    constants = list(dict.fromkeys(_bits(part) for part in parts if part[0] == "const"))
+    constants = list(dict.fromkeys(_bits(part, domain) for part in _parts(expression) if part[0] == "const"))
     operators = [part for part in parts if part[0] not in ("operand", "const")]
     last = {source: number for number, part in enumerate(operators) for source in _sources(part)}
     if len(operators) > INSTRUCTIONS or len(constants) > CONSTANTS:
@@ -50,7 +59,7 @@ def program_of(expression: Expression, num_operands: int) -> Program:
             case ("operand", int(number)):
                 return number
             case ("const", _):
-                return _FIRST_CONSTANT + constants.index(_bits(part))
+                return _FIRST_CONSTANT + constants.index(_bits(part, domain))
         return places[part]
 
     instructions: list[int] = []
@@ -60,9 +69,10 @@ def program_of(expression: Expression, num_operands: int) -> Program:
         if not free:
             raise BuildRefusedError("an expression needs too many results at a time")
         places[part] = free.pop()
-        instructions += [OPERATORS.index(str(part[0])), places[part], *(*sources, 0, 0)[:3]]
+        instructions += [OPERATORS[domain].index(str(part[0])), places[part], *(*sources, 0, 0)[:3]]
     outcome = place_of(expression)
-    return Program((num_operands, len(constants), *constants, len(operators), *instructions, outcome))
+    head = (list(Domain).index(domain), num_operands, len(constants))
+    return Program((*head, *constants, len(operators), *instructions, outcome))
 
 
 def _sources(part: Expression) -> tuple[Expression, ...]:
@@ -81,8 +91,10 @@ def _parts(part: Expression) -> Iterator[Expression]:
     yield part
 
 
-def _bits(part: Expression) -> int:
-    """Returns the bits of a constant as float32."""
+def _bits(part: Expression, domain: Domain) -> int:
+    """Returns the word of a constant: the bits of a float32, or a whole number."""
     value = part[1]
     assert isinstance(value, float | int)
+    if domain is Domain.INT64:
+        return int(value)
     return int(struct.unpack("<I", np.float32(value).tobytes())[0])

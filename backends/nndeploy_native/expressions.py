@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of one element: expressions over the operands of a step.
 
-An expression is a nested tuple: ("operand", 0), ("const", 3.0), or an operator's name and its expressions. Law:
+An expression is a nested tuple: ("operand", 0), ("const", 3.0), or an operator's name and its expressions. It is
+computed in one domain, float32 or int64, whatever its operands are; in both truths are one and zero. Law:
 `substituted(e, {k: f})` computes e with operand k replaced by what f gives.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import TypeAlias
 
 Expression: TypeAlias = "tuple[str | int | float | Expression, ...]"
 
-UNARY = (
-    "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish", "silu",
-    "softplus", "erf",
-)  # fmt: skip
-BINARY = ("add", "sub", "mul", "div", "max", "min", "less")
+
+class Domain(StrEnum):
+    """What the numbers of an expression are."""
+
+    FLOAT32 = "float32"
+    INT64 = "int64"
+
+
 MAX_SIZE = 48
 """Longer expressions are not joined further."""
 
@@ -25,8 +30,8 @@ def operand(number: int) -> Expression:
 
 
 def const(value: float) -> Expression:
-    """Returns the expression that is a number."""
-    return ("const", float(value))
+    """Returns the expression that is a number; whole ones keep all of their digits."""
+    return ("const", value)
 
 
 def size_of(expression: Expression) -> int:
@@ -42,6 +47,14 @@ def substituted(expression: Expression, values: Mapping[int, Expression]) -> Exp
         case ("const", _):
             return expression
     return (expression[0], *(substituted(_part(one), values) for one in expression[1:]))
+
+
+def operators_of(expression: Expression) -> Iterator[str]:
+    """Passes the name of every operator."""
+    if expression[0] not in ("operand", "const"):
+        yield str(expression[0])
+        for one in expression[1:]:
+            yield from operators_of(_part(one))
 
 
 def label_of(expression: Expression) -> str:

@@ -32,6 +32,7 @@ from nndeploy_native.steps.movement import (
     strides_of,
 )
 from nndeploy_native.steps.normalisation import NORMS, Normalise
+from nndeploy_native.steps.numbers import Arange, Sizes
 from nndeploy_native.steps.pooling import PooledPlaces, Pooling
 from nndeploy_native.steps.recurrent import ACTIVATIONS, Recurrent
 from nndeploy_native.steps.reduction import AlongAxis
@@ -90,7 +91,7 @@ def _(step: Elementwise, w: PlanWriter) -> None:
         else:
             assert one.tensor is not None
             operands.append(w.tensor(replace(one.tensor, shape=one.shape)))
-    program = w.program(program_of(step.expression, len(operands)))
+    program = w.program(program_of(step.expression, len(operands), step.domain))
     words = [w.tensor(step.output), program, len(operands), *operands]
     w.step("elementwise", label_of(step.expression) or "copy", words)
 
@@ -261,6 +262,16 @@ def _(step: Product, w: PlanWriter) -> None:
         w.step("product", f"product {rows}x{inner}x{columns}", words)
     else:
         w.step("fully_connected", f"fully connected {inner}->{columns}", words)
+
+
+@write_step.register
+def _(step: Sizes, w: PlanWriter) -> None:
+    w.step("sizes", "sizes", [w.tensor(step.output), len(step.sizes), *map(w.size, step.sizes)])
+
+
+@write_step.register
+def _(step: Arange, w: PlanWriter) -> None:
+    w.step("arange", "numbers in order", [w.tensor(step.start), w.tensor(step.step), w.tensor(step.output)])
 
 
 @write_step.register

@@ -18,7 +18,7 @@ from nndeploy_native.plan import DTYPES, ELEMENTS
 from nndeploy_native.tensors import Array, Tensor
 
 MAGIC = 0x4E414C50444E4E
-VERSION = 1
+VERSION = 2
 ALIGNMENT = 64
 _DTYPES = {dtype: ELEMENTS[element] for element, dtype in DTYPES.items()}
 _CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _DIVIDE, _MIN, _MAX = range(7)

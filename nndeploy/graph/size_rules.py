@@ -442,6 +442,16 @@ def _constant_of_shape(node: ir.Node, known: KnownSizes) -> None:
             known.learn_elements(node.outputs[0], (int(tensor.numpy().reshape(-1)[0]),) * sizes[0])
 
 
+def _range(node: ir.Node, known: KnownSizes) -> None:
+    numbers = [known.elements(operand(node, index)) for index in range(3)]
+    if any(one is None or len(one) != 1 for one in numbers):
+        return
+    start, end, step = (one[0] for one in numbers if one is not None)
+    if isinstance(step, int) and step:
+        count = ceil_div(end - start if step > 0 else start - end, abs(step))
+        known.learn_shape(node.outputs[0], (count if bounds(count)[0] >= 0 else most(count, 0),))
+
+
 def _depth_to_space(node: ir.Node, known: KnownSizes) -> None:
     shape, block = known.shape(operand(node, 0)), int_attribute(node, "blocksize", 1)
     if shape is None or len(shape) != 4:
@@ -454,18 +464,19 @@ def _depth_to_space(node: ir.Node, known: KnownSizes) -> None:
 
 
 _SAME = (
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Ceil", "Celu", "Clip", "Cos",
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "CastLike",
+    "Ceil", "Celu", "Clip", "Cos",
     "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "EyeLike", "Floor", "Gelu",
     "GroupNormalization", "HardSigmoid",
     "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization",
     "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
     "QuantizeLinear", "Reciprocal", "Relu", "ReverseSequence", "Round", "Scatter",
     "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
-    "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 _BROADCAST = (
-    "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mean",
-    "Or", "Pow", "Sum", "Where", "Xor",
+    "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less",
+    "LessOrEqual", "Mean", "Or", "Pow", "Sum", "Where", "Xor",
 )  # fmt: skip
 _REDUCE = (
     "ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
@@ -495,6 +506,7 @@ RULES: dict[str, Rule] = {
     "MatMul": _matmul,
     "OneHot": _one_hot,
     "Pad": _pad,
+    "Range": _range,
     "Reshape": _reshape,
     "Shape": _shape,
     "Size": _size,

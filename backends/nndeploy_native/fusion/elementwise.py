@@ -7,7 +7,8 @@
 
 So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...) ends in an epilogue. The maker must be
 read by that one step only and give its whole operand. The joined step stands where the second stood, so all its
-inputs are there.
+inputs are there. Elementwise steps are joined where both can be computed in one domain, in which what the first one
+would have stored in a narrower type is made as narrow; ends of heavier steps are float32.
 """
 
 from collections.abc import Set
@@ -16,7 +17,7 @@ from typing import TypeAlias
 
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy.values.size import product
-from nndeploy_native.expressions import MAX_SIZE, Expression, operand, size_of, substituted
+from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, operand, operators_of, size_of, substituted
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.matmul import Product
@@ -27,6 +28,10 @@ Heavy: TypeAlias = Convolution | Product
 
 RESIDUAL, CHANNEL = operand(1), operand(2)
 _ADDED: tuple[Expression, ...] = (("add", operand(0), CHANNEL), ("add", CHANNEL, operand(0)))
+LOGICAL = {"and", "or", "xor", "not", "equal", "where"}
+"""Operators that give the same of truths in every domain."""
+EXACT = {"fp32", "bool", "uint8", "int8"}
+"""The elements all of whose numbers float32 holds."""
 
 
 def fuse_elementwise(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
@@ -54,15 +59,45 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
 
 
 def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> Elementwise | None:
+    domain, passed = _common_domain(maker, step)
+    if domain is None:
+        return None
     operands = list(maker.operands)
-    values: dict[int, Expression] = {number: maker.expression}
+    values: dict[int, Expression] = {number: passed}
     for place, one in enumerate(step.operands):
         if place != number:
             values[place] = operand(_place(one, operands))
     expression = substituted(step.expression, values)
     if len(operands) > MAX_OPERANDS or size_of(expression) > MAX_SIZE:
         return None
-    return Elementwise(step.output, tuple(operands), expression)
+    return Elementwise(step.output, tuple(operands), expression, domain)
+
+
+def _common_domain(maker: Elementwise, step: Elementwise) -> tuple[Domain | None, Expression]:
+    """Returns a domain in which both can be computed, and in it what the second one reads of the first."""
+    element, shared = maker.output.element, _domains(maker) & _domains(step)
+    for domain in (maker.domain, step.domain):
+        if domain not in shared:
+            continue
+        if domain is Domain.FLOAT32 and element in ("fp32", "bool"):
+            return domain, maker.expression
+        if domain is Domain.INT64 and element != "fp32":
+            is_narrow = element in ("int32", "int8", "uint8")
+            return domain, (element, maker.expression) if is_narrow else maker.expression
+    return None, maker.expression
+
+
+def _domains(step: Elementwise) -> set[Domain]:
+    """Returns the domains in which a step gives the same."""
+    elements = [one.element for one in step.operands]
+    if {step.output.element, *elements} == {"bool"} and LOGICAL.issuperset(operators_of(step.expression)):
+        return set(Domain)
+    if step.expression != operand(0):
+        return {step.domain}
+    element, result = elements[0], step.output.element
+    is_float = element in EXACT or result == "fp32"
+    is_whole = element != "fp32" or result == "int64"
+    return {domain for domain, fits in ((Domain.FLOAT32, is_float), (Domain.INT64, is_whole)) if fits}
 
 
 def _place(one: Operand, operands: list[Operand]) -> int:
@@ -75,6 +110,8 @@ def _place(one: Operand, operands: list[Operand]) -> int:
 
 
 def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep | None:
+    if {step.output.element, *(one.element for one in step.operands)} != {"fp32"}:
+        return None
     epilogue = maker.epilogue
     values: dict[int, Expression] = {number: epilogue.expression}
     residual, channel = epilogue.residual, epilogue.channel

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for elementwise operators: they stay in channel blocks where an operand is there, else they are plain.
 
-Source: ONNX Add, Clip, HardSigmoid, HardSwish, LeakyRelu, Mish, PRelu and the like; broadcasting in ONNX.
+Whole numbers and truths are plain. Source: ONNX Add, Clip, Pow and the like; broadcasting in ONNX.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,17 +11,20 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, operand, text_attribute
+from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, operand
 from nndeploy_native import expressions
-from nndeploy_native.expressions import Expression, const
+from nndeploy_native.expression_program import OPERATORS
+from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.lowering.context import Context, column_shape, image_shape
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
 UNARY_OPERATORS = {
-    "Abs": "abs", "Ceil": "ceil", "Erf": "erf", "Exp": "exp", "Floor": "floor", "HardSwish": "hardswish", "Log": "log",
-    "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Sigmoid": "sigmoid", "Softplus": "softplus",
-    "Sqrt": "sqrt", "Tanh": "tanh",
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor",
+    "HardSwish": "hardswish", "Log": "log", "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round",
+    "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus", "Sqrt": "sqrt",
+    "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
 BINARY_OPERATORS = {"Add": "add", "Div": "div", "Mul": "mul", "Sub": "sub"}
 POWERS: dict[float, Callable[[Expression], Expression]] = {
@@ -32,7 +35,7 @@ POWERS: dict[float, Callable[[Expression], Expression]] = {
     2.0: lambda x: ("mul", x, x),
     3.0: lambda x: ("mul", ("mul", x, x), x),
 }
-VARIADIC_OPERATORS = {"Max": "max", "Min": "min", "Sum": "add"}
+VARIADIC_OPERATORS = {"Max": "max", "Mean": "add", "Min": "min", "Sum": "add"}
 
 
 def unary(node: ir.Node, context: Context) -> None:
@@ -46,9 +49,8 @@ def binary(node: ir.Node, context: Context) -> None:
 
 
 def variadic(node: ir.Node, context: Context) -> None:
-    """Lowers Max, Min and Sum."""
-    if len(node.inputs) > MAX_OPERANDS:
-        raise BuildRefusedError(f"more than {MAX_OPERANDS} inputs")
+    """Lowers Max, Mean, Min and Sum; more operands than a step has go through steps of their own."""
+    count, left = len(node.inputs), list(node.inputs)
 
     def compute(*operands: Expression) -> Expression:
         result = operands[0]
@@ -56,37 +58,55 @@ def variadic(node: ir.Node, context: Context) -> None:
             result = (VARIADIC_OPERATORS[node.op_type], result, one)
         return result
 
-    emit(node, context, node.inputs, compute)
+    def mean(*operands: Expression) -> Expression:
+        return ("div", compute(*operands), const(count))
+
+    while len(left) > MAX_OPERANDS:
+        left[:MAX_OPERANDS] = [_emit_part(node.outputs[0], context, left[:MAX_OPERANDS], compute)]
+    emit(node, context, left, mean if node.op_type == "Mean" else compute)
 
 
 def clip(node: ir.Node, context: Context) -> None:
-    """Lowers Clip with constant bounds. Source: ONNX Clip: min(max(x, low), high)."""
-    low, high = _bound(node, context, 1, "min"), _bound(node, context, 2, "max")
+    """Lowers Clip. Source: ONNX Clip: min(max(x, low), high); bounds are attributes up to opset 10."""
+    if context.opset < 11:
+        low, high = (
+            const(float_attribute(node, name, 0.0)) if name in node.attributes else None for name in ("min", "max")
+        )
+        emit(node, context, [node.inputs[0]], lambda x: _clipped(x, low, high))
+        return
+    is_given = [operand(node, index) is not None for index in (1, 2)]
 
-    def compute(x: Expression) -> Expression:
-        above: Expression = x if low is None else ("max", x, const(low))
-        return above if high is None else ("min", above, const(high))
+    def compute(x: Expression, *bounds: Expression) -> Expression:
+        given = iter(bounds)
+        low, high = (next(given) if one else None for one in is_given)
+        return _clipped(x, low, high)
 
-    emit(node, context, [node.inputs[0]], compute)
+    emit(node, context, [value for value in node.inputs if value is not None], compute)
+
+
+def _clipped(x: Expression, low: "Expression | None", high: "Expression | None") -> Expression:
+    above: Expression = x if low is None else ("max", x, low)
+    return above if high is None else ("min", above, high)
 
 
 def power(node: ir.Node, context: Context) -> None:
-    """Lowers Pow by a constant number that products, a root and a reciprocal make."""
-    exponent = context.constant(operand(node, 1))
+    """Lowers Pow: by some constant numbers with products, a root and a reciprocal."""
+    base, exponent = operand(node, 0), context.constant(operand(node, 1))
     number = exponent.item() if exponent is not None and exponent.size == 1 else None
-    if number not in POWERS or context.shape_of(operand(node, 0)) != context.shape_of(node.outputs[0]):
-        raise BuildRefusedError(f"a Pow by another constant number than {', '.join(map(str, POWERS))}")
-    emit(node, context, [node.inputs[0]], POWERS[number])
+    is_float = context.element_of(base) == "fp32"
+    if not is_float and context.element_of(operand(node, 1)) == "fp32" and number not in range(64):
+        raise BuildRefusedError("a Pow of whole numbers by a float")
+    if number in POWERS and is_float and context.sizes_of(base) == context.sizes_of(node.outputs[0]):
+        emit(node, context, [base], POWERS[number])
+    elif number in range(64) and not is_float:
+        emit(node, context, [base], lambda x: ("pow", x, const(number or 0)))
+    else:
+        emit(node, context, [base, operand(node, 1)], lambda x, y: ("pow", x, y))
 
 
 def prelu(node: ir.Node, context: Context) -> None:
     """Lowers PRelu."""
     emit(node, context, node.inputs, lambda x, slope: ("where", ("less", x, const(0)), ("mul", x, slope), x))
-
-
-def activation(node: ir.Node, context: Context) -> None:
-    """Lowers activations with attributes."""
-    emit(node, context, [node.inputs[0]], lambda x: _activation(node, x))
 
 
 def batch_normalization(node: ir.Node, context: Context) -> None:
@@ -107,20 +127,39 @@ def emit(
     operands: "Sequence[ir.Value | Operand | None]",
     compute: Callable[..., Expression],
 ) -> None:
-    """Emits output = compute(operands...); constants of one element become part of the expression.
+    """Emits the node's output = compute(operands...); constants of one element become part of the expression.
+
+    The domain is that of the operands that are no truths: int64 where they are whole numbers. Truths alone are float32.
 
     Raises:
-        BuildRefusedError: an operand is left out or no float32 of a fixed shape, or there are too many.
+        BuildRefusedError: an operand is left out or of a type that kernels do not read, there are too many, or the
+            domain has no such operator.
     """
-    output, shape = node.outputs[0], context.shape_of(node.outputs[0])
+    emit_value(node.outputs[0], context, operands, compute)
+
+
+def emit_value(
+    output: ir.Value,
+    context: Context,
+    operands: "Sequence[ir.Value | Operand | None]",
+    compute: Callable[..., Expression],
+) -> None:
+    """Emits a value as `emit` does.
+
+    Raises:
+        BuildRefusedError: as there.
+    """
+    shape = context.sizes_of(output)
     found: list[ir.Value | Operand] = []
     values: dict[int, Expression] = {}
+    elements: set[str] = set()
     for number, one in enumerate(operands):
+        elements.add(one.element if isinstance(one, Operand) else context.element_of(one))
         if not isinstance(one, Operand):
-            context.shape_of(one)
+            context.sizes_of(one)
             array = context.constant(one)
             if array is not None and array.size == 1 and len(array.shape) <= len(shape):
-                values[number] = const(float(array.reshape(-1)[0]))
+                values[number] = const(array.reshape(-1)[0].item())
                 continue
         assert one is not None
         place = next((i for i, known in enumerate(found) if known is one), len(found))
@@ -130,6 +169,13 @@ def emit(
     if len(found) > MAX_OPERANDS:
         raise BuildRefusedError(f"more than {MAX_OPERANDS} operands")
     expression = compute(*(values[number] for number in range(len(operands))))
+    is_whole = "fp32" not in elements and not elements <= {"bool"}
+    domain = Domain.INT64 if is_whole else Domain.FLOAT32
+    if missing := set(expressions.operators_of(expression)).difference(OPERATORS[domain]):
+        raise BuildRefusedError(f"no {min(missing)} of {domain} numbers")
+    if elements != {"fp32"} or context.element_of(output) != "fp32":
+        _emit_plain(output, context, found, expression, domain)
+        return
     if len(found) == 1 and _emit_before_movement(output, context, found[0], expression):
         return
     if all(_fits_blocks(one, context, shape) for one in found):
@@ -137,9 +183,37 @@ def emit(
         if images:
             _emit_blocked(output, context, found, expression, is_column=images[0].is_column)
             return
+    _emit_plain(output, context, found, expression, domain)
+
+
+def emit_constant(output: ir.Value, context: Context, number: float) -> None:
+    """Emits a value all of whose elements are one number."""
+    domain = Domain.FLOAT32 if context.element_of(output) == "fp32" else Domain.INT64
+    _emit_plain(output, context, (), const(number), domain)
+
+
+def _emit_part(
+    output: ir.Value, context: Context, operands: Sequence[ir.Value | None], compute: Callable[..., Expression]
+) -> ir.Value:
+    """Emits a value that the model does not have, of the output's type and shape."""
+    name = context.temporary("part", (), Layout.PLAIN).name
+    part = ir.Value(name=name, shape=output.shape, type=output.type)
+    context.lowered.copies[name] = output.name or ""
+    emit_value(part, context, operands, compute)
+    return part
+
+
+def _emit_plain(
+    output: ir.Value,
+    context: Context,
+    found: Sequence[ir.Value | Operand],
+    expression: Expression,
+    domain: Domain,
+) -> None:
+    shape = context.sizes_of(output)
     ready = tuple(_plain_operand(one, context, len(shape)) for one in found)
     _check_broadcast(shape, ready)
-    context.emit(Elementwise(context.output(output, Layout.PLAIN), ready, expression))
+    context.emit(Elementwise(context.output(output, Layout.PLAIN), ready, expression, domain))
 
 
 def _emit_blocked(
@@ -151,7 +225,7 @@ def _emit_blocked(
     is_column: bool,
 ) -> None:
     """Emits the step on images in blocks; those of (N, C, W) are all rows of pixels, or all columns."""
-    rank = len(context.shape_of(output))
+    rank = len(context.sizes_of(output))
     oriented = column_shape if is_column and rank == 3 else image_shape
     target = context.output(output, Layout.BLOCKED, oriented)
     ready = []
@@ -175,7 +249,7 @@ def _emit_before_movement(output: ir.Value, context: Context, one: ir.Value | Op
 
 
 def _shape_of(one: ir.Value | Operand, context: Context) -> Shape:
-    return one.shape if isinstance(one, Operand) else context.shape_of(one)
+    return one.shape if isinstance(one, Operand) else context.sizes_of(one)
 
 
 def _image(one: ir.Value | Operand, context: Context) -> Tensor | None:
@@ -206,15 +280,14 @@ def _array(one: ir.Value | Operand, context: Context) -> Array | None:
     """Returns the numbers of an operand that is constant."""
     if isinstance(one, Operand):
         return one.array
-    array = context.constant(one)
-    return None if array is None else np.asarray(array, np.float32)
+    return context.constant(one)
 
 
 def _plain_operand(one: ir.Value | Operand, context: Context, rank: int) -> Operand:
     if isinstance(one, Operand):
         return replace(one, shape=_full(one.shape, rank))
     array = _array(one, context)
-    return Operand(_full(context.shape_of(one), rank), context.plain(one) if array is None else None, array)
+    return Operand(_full(context.sizes_of(one), rank), context.plain(one) if array is None else None, array)
 
 
 def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
@@ -227,38 +300,3 @@ def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
 
 def _channel_shape(array: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", rank: int) -> Shape:
     return (1, array.size, *[1] * (rank - 2))
-
-
-def _bound(node: ir.Node, context: Context, index: int, name: str) -> float | None:
-    """Returns a bound of Clip: an attribute up to opset 6, an input later."""
-    if context.opset < 11:
-        return float_attribute(node, name, 0.0) if name in node.attributes else None
-    if operand(node, index) is None:
-        return None
-    array = context.floats(operand(node, index), "a bound")
-    if array.size != 1:
-        raise BuildRefusedError("a bound that is not one number")
-    return float(array.reshape(-1)[0])
-
-
-def _activation(node: ir.Node, x: Expression) -> Expression:
-    zero = const(0)
-    match node.op_type:
-        case "HardSigmoid":
-            alpha, beta = float_attribute(node, "alpha", 0.2), float_attribute(node, "beta", 0.5)
-            line: Expression = ("add", ("mul", x, const(alpha)), const(beta))
-            return ("min", ("max", line, zero), const(1))
-        case "LeakyRelu":
-            alpha = float_attribute(node, "alpha", 0.01)
-            return ("where", ("less", x, zero), ("mul", x, const(alpha)), x)
-        case "Elu":
-            alpha = float_attribute(node, "alpha", 1.0)
-            return ("where", ("less", x, zero), ("mul", ("sub", ("exp", x), const(1)), const(alpha)), x)
-        case "Mish":  # x * tanh(ln(1 + e^x)) in e^x, which is bounded: beyond, the factor is 1
-            exponential: Expression = ("exp", ("min", x, const(20)))
-            product: Expression = ("mul", exponential, ("add", exponential, const(2)))
-            return ("mul", x, ("div", product, ("add", product, const(2))))
-        case "Gelu" if text_attribute(node, "approximate", "none") == "none":
-            half: Expression = ("mul", x, const(0.5))
-            return ("mul", half, ("add", ("erf", ("mul", x, const(0.5**0.5))), const(1)))
-    raise BuildRefusedError(f"a {node.op_type} with these attributes")

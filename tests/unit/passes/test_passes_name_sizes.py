@@ -48,6 +48,8 @@ def graph(text: str) -> ir.Model:
         ("y = Flatten(x)", "[n,4*{h}*{w}]"),
         ("s = Shape(x) a = Slice(s, z, t) b = Concat<axis=0>(a, m) y = Reshape(x, b)", "[n,4,{h}*{w}]"),
         ("s = Shape<start=2>(x) p = ReduceProd<keepdims=1>(s) u = Mul(s, s) y = ConstantOfShape(u)", "[h*h,w*w]"),
+        ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(one, l, three)", "[({w} + 1)//(3)]"),
+        ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(l, one, back)", "[({w} + 1)//(3)]"),
         ("y = Pad(x, q)", "[n,4,h,{w} + 5]"),
         ("y = ReduceMean<keepdims=0>(x, t)", "[n,4,w]"),
         ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
@@ -64,6 +66,7 @@ def test_sizes_of_a_node(body: str, wanted: str) -> None:
     text = f"""(float[n,4,h,w] x) => (float[{dims}] o) <float[8,4,3,3] k = {{{",".join("0" * 288)}}},
         int64[1] z = {{0}}, int64[1] t = {{2}}, int64[2] m = {{4,-1}},
         int64[3] r = {{0,1,3}}, int64[3] e = {{0,1,2}},
+        int64 one = {{1}}, int64 three = {{3}}, int64 back = {{-3}},
         int64[8] q = {{0,0,0,2,0,0,0,3}}, float[4,1,1] v = {{1,2,3,4}}>
         {{ {body} o = Neg(y) }}"""
     if "m)" in body:

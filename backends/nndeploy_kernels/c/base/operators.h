@@ -15,11 +15,22 @@ NND_INLINE vf nnd_op_reciprocal(vf a) { return 1.0f / a; }
 NND_INLINE vf nnd_op_sqrt(vf a) { return __builtin_elementwise_sqrt(a); }
 NND_INLINE vf nnd_op_floor(vf a) { return __builtin_elementwise_floor(a); }
 NND_INLINE vf nnd_op_ceil(vf a) { return __builtin_elementwise_ceil(a); }
+/* To the nearest, ties to even. */
+NND_INLINE vf nnd_op_round(vf a) { return __builtin_elementwise_roundeven(a); }
 NND_INLINE vf nnd_op_add(vf a, vf b) { return a + b; }
 NND_INLINE vf nnd_op_sub(vf a, vf b) { return a - b; }
 NND_INLINE vf nnd_op_mul(vf a, vf b) { return a * b; }
 NND_INLINE vf nnd_op_div(vf a, vf b) { return a / b; }
-NND_INLINE vf nnd_op_less(vf a, vf b) { return nnd_select(a < b, nnd_splat(1.0f), nnd_splat(0.0f)); }
+NND_INLINE vf nnd_truth(vi mask) { return nnd_select(mask, nnd_splat(1.0f), nnd_splat(0.0f)); }
+NND_INLINE vf nnd_op_less(vf a, vf b) { return nnd_truth(a < b); }
+NND_INLINE vf nnd_op_less_equal(vf a, vf b) { return nnd_truth(a <= b); }
+NND_INLINE vf nnd_op_equal(vf a, vf b) { return nnd_truth(a == b); }
+NND_INLINE vf nnd_op_not(vf a) { return nnd_truth(a == 0.0f); }
+NND_INLINE vf nnd_op_and(vf a, vf b) { return nnd_truth((a != 0.0f) & (b != 0.0f)); }
+NND_INLINE vf nnd_op_or(vf a, vf b) { return nnd_truth((a != 0.0f) | (b != 0.0f)); }
+NND_INLINE vf nnd_op_xor(vf a, vf b) { return nnd_truth((a != 0.0f) ^ (b != 0.0f)); }
+/* A NaN stays one. */
+NND_INLINE vf nnd_op_sign(vf a) { return nnd_select(a != a, a, nnd_truth(a > 0.0f) - nnd_truth(a < 0.0f)); }
 NND_INLINE vf nnd_op_where(vf c, vf a, vf b) { return nnd_select(c != 0.0f, a, b); }
 /* A NaN of either operand is the result. */
 NND_INLINE vf nnd_op_max(vf a, vf b) { return nnd_select((a > b) | (a != a), a, b); }

@@ -35,6 +35,10 @@
 typedef float vf __attribute__((vector_size(4 * NND_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * NND_LANES)));
 typedef float vf_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
+/* As many lanes of 8 bytes: in two registers. They lie where a `vf` may lie. */
+typedef int64_t vl __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
+typedef int64_t vl_any __attribute__((vector_size(8 * NND_LANES), aligned(8)));
+typedef double vd __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
 typedef ptrdiff_t nnd_size;
 
 #define NND_INLINE static inline __attribute__((always_inline))
@@ -113,6 +117,13 @@ NND_INLINE vf nnd_select(vi mask, vf yes, vf no) {
   typedef float xf __attribute__((ext_vector_type(NND_LANES)));
   typedef int32_t xi __attribute__((ext_vector_type(NND_LANES)));
   return (vf)((xi)mask ? (xf)yes : (xf)no);
+}
+
+NND_INLINE vl nnd_select_whole(vl mask, vl yes, vl no) { return (mask & yes) | (~mask & no); }
+NND_INLINE int nnd_any_lane(vi mask) {
+  int found = 0;
+  for (int lane = 0; lane < NND_LANES; lane++) found |= mask[lane];
+  return found != 0;
 }
 
 /* A NaN in `x` stays a NaN (one instruction on x86-64: it returns its second operand). */

@@ -67,12 +67,9 @@ NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int 
       added[i] = t->residual ? nnd_load_first(t->residual + r * t->out_row + c, count) : zero;
       numbers[i] = t->numbers ? nnd_load_first(t->numbers + c, count) : zero;
     }
-    const struct nnd_source operands[NND_OPERANDS] = {{(const vf_any *)sums + begin, 1},
-                                                      {(const vf_any *)added, 1},
-                                                      {(const vf_any *)numbers, 1},
-                                                      {(const vf_any *)&zero, 0}};
+    const struct nnd_source operands[NND_OPERANDS] = {{sums + begin, 1}, {added, 1}, {numbers, 1}, {&zero, 0}};
     const struct nnd_source outcome = nnd_program_run(t->end->program, operands, some, results);
-    for (int i = 0; i < some; i++) sums[begin + i] = outcome.at[i * outcome.step];
+    for (int i = 0; i < some; i++) sums[begin + i] = nnd_vector_of(outcome, i);
   }
 }
 

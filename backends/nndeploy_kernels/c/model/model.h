@@ -8,6 +8,7 @@
 #ifndef NND_MODEL_H
 #define NND_MODEL_H
 
+#include "base/elements.h"
 #include "base/step.h"
 #include "nndeploy_kernels.h"
 
@@ -16,10 +17,6 @@
 #define NND_MOST_OPERANDS 20
 #define NND_MOST_BYTES ((nnd_size)1 << 40)
 #define NND_ALIGNMENT 64
-
-/* Of a bool, any byte but zero is true; the library writes zeros and ones. */
-enum nnd_element { NND_FLOAT32, NND_INT32, NND_INT64, NND_BOOL, NND_UINT8, NND_INT8, NND_NUM_ELEMENTS };
-extern const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS];
 
 /* Memory that is given back at once. */
 struct nnd_memory {
@@ -176,7 +173,8 @@ int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */
-const struct nnd_program *nnd_read_program(struct nnd_opener *o);                    /* null where the word is -1 */
+const struct nnd_program *nnd_read_program(struct nnd_opener *o);     /* of float32; null where the word is -1 */
+const struct nnd_program *nnd_read_any_program(struct nnd_opener *o); /* the same of any domain */
 nnd_size nnd_read_rule(struct nnd_opener *o);
 void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
 void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);

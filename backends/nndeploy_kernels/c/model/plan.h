@@ -10,8 +10,8 @@
  *   tensors      count, each: value (-1: no memory), element, blocked, rank, rules...
  *   inputs       count, each: tensor
  *   outputs      count, each: tensor
- *   programs     count, each: operands, constants, each as the bits of a float, instructions, outcome;
- *                each instruction: operator, result, three sources
+ *   programs     count, each: domain, operands, constants, each as the bits of a float or of an int64,
+ *                instructions, outcome; each instruction: operator, result, three sources
  *   texts        count, each: bytes, then these in whole words
  *   steps        count, each: operator (a text), label (a text), words, then these: ops/ says what they are
  */
@@ -19,7 +19,7 @@
 #define NND_PLAN_H
 
 #define NND_PLAN_MAGIC 0x4e414c50444e4eLL /* "NNDPLAN" */
-#define NND_PLAN_VERSION 1
+#define NND_PLAN_VERSION 2
 
 /* More of anything is refused. */
 #define NND_MOST_COUNT ((int64_t)1 << 20)

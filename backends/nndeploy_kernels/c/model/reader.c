@@ -55,8 +55,6 @@ static void nnd_read_rules(struct nnd_reader *r, struct nnd_model *model) {
   }
 }
 
-const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS] = {4, 4, 8, 1, 1, 1};
-
 static void nnd_read_weights(struct nnd_reader *r, struct nnd_model *model, const char *weights, nnd_size num_bytes) {
   model->weights = nnd_table_of(r, model, &model->num_weights, sizeof *model->weights, "weights");
   for (nnd_size i = 0; i < model->num_weights && !r->message->failed; i++) {
@@ -132,7 +130,8 @@ static void nnd_check_values(struct nnd_reader *r, const struct nnd_model *model
 }
 
 #define NND_NUM_SOURCES_OF(name, function, sources) sources,
-static const int nnd_num_sources[NND_NUM_OPERATORS] = {NND_OPERATORS(NND_NUM_SOURCES_OF)};
+static const int nnd_num_sources[] = {NND_OPERATORS(NND_NUM_SOURCES_OF)},
+                 nnd_num_whole_sources[] = {NND_WHOLE_OPERATORS(NND_NUM_SOURCES_OF)};
 
 /* A source that is an operand, a constant that there is, or a result that an earlier instruction has made. */
 static int nnd_read_source(struct nnd_reader *r, const struct nnd_program *p, uint32_t made, nnd_size num_constants) {
@@ -144,23 +143,34 @@ static int nnd_read_source(struct nnd_reader *r, const struct nnd_program *p, ui
   return source;
 }
 
+/* Reads a constant of a program: the bits of a float, or a whole number. */
+static void nnd_read_constant(struct nnd_reader *r, struct nnd_program *p, nnd_size number) {
+  if (p->domain == NND_OF_INT64) {
+    p->whole[number] = nnd_next(r, INT64_MIN, INT64_MAX, "a constant") - (vl){0};
+    return;
+  }
+  const uint32_t bits = (uint32_t)nnd_next(r, 0, UINT32_MAX, "a constant");
+  float constant;
+  memcpy(&constant, &bits, sizeof bits);
+  p->constants[number] = nnd_splat(constant);
+}
+
 static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
+  p->domain = (int)nnd_next(r, 0, NND_NUM_DOMAINS - 1, "the domain of a program");
+  const int is_whole = p->domain == NND_OF_INT64;
+  const int *num_sources = is_whole ? nnd_num_whole_sources : nnd_num_sources;
   p->num_operands = (int)nnd_next(r, 0, NND_OPERANDS, "the operands of a program");
   const nnd_size num_constants = nnd_next(r, 0, NND_CONSTANTS, "the constants of a program");
-  for (nnd_size i = 0; i < num_constants; i++) {
-    const uint32_t bits = (uint32_t)nnd_next(r, 0, UINT32_MAX, "a constant");
-    float constant;
-    memcpy(&constant, &bits, sizeof bits);
-    p->constants[i] = nnd_splat(constant);
-  }
+  for (nnd_size i = 0; i < num_constants; i++) nnd_read_constant(r, p, i);
   p->num_instructions = (int)nnd_next(r, 0, NND_INSTRUCTIONS, "the instructions of a program");
   uint32_t made = 0;
   for (int i = 0; i < p->num_instructions; i++) {
     struct nnd_instruction *one = &p->instructions[i];
-    one->operator_ = (uint8_t)nnd_next(r, 0, NND_NUM_OPERATORS - 1, "an operator");
+    one->operator_ =
+        (uint8_t)nnd_next(r, 0, (is_whole ? NND_NUM_WHOLE_OPERATORS : NND_NUM_OPERATORS) - 1, "an operator");
     one->to = (uint8_t)nnd_next(r, NND_FIRST_RESULT, NND_FIRST_CONSTANT - 1, "the result of an instruction");
     for (int k = 0; k < 3; k++) {
-      if (k < nnd_num_sources[one->operator_])
+      if (k < num_sources[one->operator_])
         one->source[k] = (uint8_t)nnd_read_source(r, p, made, num_constants);
       else
         one->source[k] = (uint8_t)nnd_next(r, 0, 0, "a source that is not read");
@@ -176,7 +186,7 @@ static void nnd_read_programs(struct nnd_reader *r, struct nnd_model *model) {
   if (!model->ends) nnd_fail(r->message, "no memory for programs");
   for (nnd_size i = 0; i < model->num_programs && !r->message->failed; i++) {
     nnd_read_one_program(r, &model->programs[i]);
-    model->ends[i] = nnd_end_of_program(&model->programs[i]);
+    if (model->programs[i].domain == NND_OF_FLOAT32) model->ends[i] = nnd_end_of_program(&model->programs[i]);
   }
 }
 
@@ -385,6 +395,14 @@ const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int eleme
 }
 
 const struct nnd_program *nnd_read_program(struct nnd_opener *o) {
+  const struct nnd_program *program = nnd_read_any_program(o);
+  if (program && program->domain != NND_OF_FLOAT32)
+    nnd_fail(o->message, "step %lld (%.60s) ends in a program of whole numbers", (long long)(o->step - o->model->steps),
+             o->step->op->name);
+  return program;
+}
+
+const struct nnd_program *nnd_read_any_program(struct nnd_opener *o) {
   const int64_t number = nnd_word(o, -1, o->model->num_programs - 1);
   return number < 0 ? NULL : &o->model->programs[number];
 }

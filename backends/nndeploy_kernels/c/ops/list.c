@@ -7,6 +7,7 @@
 /* One a line, in the order of the alphabet. */
 /* clang-format off */
 #define NND_EVERY_OP(X) \
+  X(arange) \
   X(channel_parts) \
   X(channels_last) \
   X(convolution_) \
@@ -44,6 +45,7 @@
   X(scatter_elements) \
   X(scatter_nd) \
   X(separable) \
+  X(sizes) \
   X(softmax) \
   X(stem) \
   X(to_blocked) \

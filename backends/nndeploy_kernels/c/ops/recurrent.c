@@ -149,8 +149,8 @@ static void nnd_sum_gates(const struct nnd_recurrent_step *d, const float *weigh
 
 static vf nnd_run_one(const struct nnd_program *program, vf x) {
   vf results[NND_RESULTS * NND_AT_ONCE];
-  const struct nnd_source one = {(const vf_any *)&x, 0}, operands[NND_OPERANDS] = {one, one, one, one};
-  return *nnd_program_run(program, operands, 1, results).at;
+  const struct nnd_source one = {&x, 0}, operands[NND_OPERANDS] = {one, one, one, one};
+  return nnd_vector_of(nnd_program_run(program, operands, 1, results), 0);
 }
 
 NND_INLINE vf nnd_sigmoid_or(const struct nnd_program *program, vf x) {

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for activations with attributes: each an expression of one operand.
+
+Source: ONNX Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Mish, Selu, Shrink, Softsign, Swish, ThresholdedRelu.
+"""
+
+import math
+
+import onnx_ir as ir
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.operators import float_attribute, text_attribute
+from nndeploy_native.expressions import Expression, const
+from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import emit
+
+OPERATORS = (
+    "Celu", "Elu", "Gelu", "HardSigmoid", "LeakyRelu", "Mish", "Selu", "Shrink", "Softsign", "Swish", "ThresholdedRelu",
+)  # fmt: skip
+_ZERO, _ONE = const(0), const(1)
+
+
+def activation(node: ir.Node, context: Context) -> None:
+    """Lowers one of `OPERATORS`, of float32."""
+    context.shape_of(node.outputs[0])
+    emit(node, context, [node.inputs[0]], lambda x: _activation(node, x))
+
+
+def _activation(node: ir.Node, x: Expression) -> Expression:
+    def number(name: str, default: float) -> Expression:
+        return const(float_attribute(node, name, default))
+
+    match node.op_type:
+        case "HardSigmoid":
+            line: Expression = ("add", ("mul", x, number("alpha", 0.2)), number("beta", 0.5))
+            return ("min", ("max", line, _ZERO), _ONE)
+        case "LeakyRelu":
+            return _below_zero(x, ("mul", x, number("alpha", 0.01)))
+        case "Elu":
+            return _below_zero(x, ("mul", _exp_less_one(x), number("alpha", 1.0)))
+        case "Celu":
+            alpha = number("alpha", 1.0)
+            return _below_zero(x, ("mul", _exp_less_one(("div", x, alpha)), alpha))
+        case "Selu":
+            below: Expression = ("mul", _exp_less_one(x), number("alpha", 1.67326319217681884765625))
+            return ("mul", _below_zero(x, below), number("gamma", 1.05070102214813232421875))
+        case "Mish":  # x * tanh(ln(1 + e^x)) in e^x, which is bounded: beyond, the factor is 1
+            exponential: Expression = ("exp", ("min", x, const(20)))
+            product: Expression = ("mul", exponential, ("add", exponential, const(2)))
+            return ("mul", x, ("div", product, ("add", product, const(2))))
+        case "Shrink":
+            bound, bias = number("lambd", 0.5), number("bias", 0.0)
+            above: Expression = ("where", ("less", bound, x), ("sub", x, bias), _ZERO)
+            return ("where", ("less", x, ("neg", bound)), ("add", x, bias), above)
+        case "Softsign":
+            return ("div", x, ("add", _ONE, ("abs", x)))
+        case "Swish":
+            return ("mul", x, ("sigmoid", ("mul", x, number("alpha", 1.0))))
+        case "ThresholdedRelu":
+            return ("where", ("less", number("alpha", 1.0), x), x, _ZERO)
+        case "Gelu":
+            return _gelu(x, text_attribute(node, "approximate", "none"))
+    raise BuildRefusedError(f"a {node.op_type} with these attributes")
+
+
+def _gelu(x: Expression, approximate: str) -> Expression:
+    if approximate == "none":
+        return ("mul", ("mul", x, const(0.5)), ("add", ("erf", ("mul", x, const(0.5**0.5))), _ONE))
+    cube: Expression = ("mul", ("mul", x, x), ("mul", x, const(0.044715)))
+    # (1 + tanh(u)) / 2 = sigmoid(2 u), which loses no digits where u is negative
+    return ("mul", x, ("sigmoid", ("mul", ("add", x, cube), const(2 * math.sqrt(2 / math.pi)))))
+
+
+def _below_zero(x: Expression, below: Expression) -> Expression:
+    return ("where", ("less", x, _ZERO), below, x)
+
+
+def _exp_less_one(x: Expression) -> Expression:
+    return ("sub", ("exp", x), _ONE)
