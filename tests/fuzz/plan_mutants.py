@@ -22,6 +22,7 @@ from nndeploy.errors import BuildRefusedError
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "native_backend"))
 
 from random_networks import Network, network_of
+from seed_models import RANGES, seed_models
 
 DRIVER = Path(__file__).with_name("plan_mutants.c")
 _WATCH = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined", "-DNND_SEPARATE", "-Wno-error")
@@ -32,9 +33,10 @@ MOST_WEIGHTS, MOST_INPUTS = 64 << 10, 16 << 10
 
 
 def small_plans(count: int) -> list[tuple[bytes, bytes]]:
-    """Returns plans of small random networks with their weights, every fifth of sizes that are not fixed."""
-    plans, seed = list[tuple[bytes, bytes]](), 0
-    while len(plans) < count:
+    """Returns plans of the seed models and of small random networks, every fifth of open sizes, with their weights."""
+    written = [build(model, RANGES).files for model in seed_models()]
+    plans, seed = [(files[PLAN_FILE], files[WEIGHTS_FILE]) for files in written], 0
+    while len(plans) < len(written) + count:
         network, seed = network_of(seed), seed + 1
         if _input_bytes(network) > MOST_INPUTS * (1 + 15 * bool(network.ranges)):
             continue

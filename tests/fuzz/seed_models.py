@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small models of forms that random networks do not draw, as seeds of mutants: ONNX text and shapes of constants."""
+
+import onnx_ir as ir
+from native_models import dynamic, reals
+
+from nndeploy.values.types import DimRange
+
+RANGES = {"n": DimRange(1, 3, 1), "t": DimRange(1, 9, 3)}
+MODELS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+    (  # a projection in which the heads of queries and keys lie side by side
+        """g (float[2,7,24] x, float[2,1,1,7] m) => (float[2,7,12] y) <int64[5] heads = {2,7,2,3,4},
+        int64[3] rows = {2,7,12}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
+        h = Reshape(x, heads) q0 = Slice(h, zero, one, two) k0 = Slice(h, one, two, two)
+        q1 = Squeeze(q0, two) k1 = Squeeze(k0, two) q = Transpose<perm=[0,2,1,3]>(q1)
+        k = Transpose<perm=[0,2,3,1]>(k1) s = MatMul(q, k) a = Add(s, m) w = Softmax(a) o = MatMul(w, q)
+        t = Transpose<perm=[0,2,1,3]>(o) y = Reshape(t, rows) }""",
+        {},
+    ),
+    (
+        """g (float[n,1,t,5] x, float[3,5,t] z) => (float[n,3,t,t] y, float[n,t,9] u) <int64[1] one = {1}> {
+        y = MatMul(x, z) s = Squeeze(x, one) p = MatMul(s, w) q = Add(p, b) u = Gelu(q) }""",
+        {"w": (5, 9), "b": (9,)},
+    ),
+    (
+        """g (float[2,3,4,5] x, float[4,10] v, float[6,4] z, float[6] c) => (float[2,3,4,2] y, float[10,6] u) {
+        y = MatMul(x, w) u = Gemm<transA=1, transB=1, alpha=2.0, beta=0.5>(v, z, c) }""",
+        {"w": (3, 5, 2)},
+    ),
+    (
+        """g (float[6,3,4] x, int32[3] l, float[2,3,5] h, float[2,3,5] c) => (float[6,2,3,5] y, float[2,3,5] u) {
+        y, u = LSTM<hidden_size=5, direction="bidirectional", clip=0.5, input_forget=1>(x, w, r, b, l, h, c, p) }""",
+        {"w": (2, 20, 4), "r": (2, 20, 5), "b": (2, 40), "p": (2, 15)},
+    ),
+    (
+        """g (float[n,t,4] x, int32[n] l) => (float[n,t,1,7] y, float[n,1,7] u) {
+        y, u = GRU<hidden_size=7, direction="reverse", layout=1, linear_before_reset=1,
+        activations=["HardSigmoid","Elu"]>(x, w, r, b, l) }""",
+        {"w": (1, 21, 4), "r": (1, 21, 7), "b": (1, 42)},
+    ),
+    (
+        """g (float[t,n,4] x, float[2,n,3] h) => (float[2,n,3] u, float[t,1,n,3] y) {
+        d, u = RNN<hidden_size=3, direction="bidirectional", activations=["Affine","Softsign"],
+        activation_alpha=[0.5], activation_beta=[0.1]>(x, w, r, b, , h) y = GRU<hidden_size=3>(x, v, s) }""",
+        {"w": (2, 3, 4), "r": (2, 3, 3), "b": (2, 6), "v": (1, 9, 4), "s": (1, 9, 3)},
+    ),
+]
+
+
+def seed_models() -> list[ir.Model]:
+    """Returns the models, with constants that are drawn."""
+    return [
+        dynamic(text, RANGES, {name: reals(*shape) for name, shape in constants.items()}) for text, constants in MODELS
+    ]
