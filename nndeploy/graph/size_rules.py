@@ -10,6 +10,7 @@ from fractions import Fraction
 import onnx_ir as ir
 
 from nndeploy.graph.constants import constant_array, constant_ints
+from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.graph.node_parameters import axes_of, cast_target, pad_widths, permutation_of, slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
@@ -158,6 +159,18 @@ def _matmul(node: ir.Node, known: KnownSizes) -> None:
         return
     columns = right[-1:] if len(right) > 1 else ()  # a vector has neither rows nor columns
     known.learn_shape(node.outputs[0], (*broadcast_shape([left[:-2], right[:-2]]), *left[-2:-1], *columns))
+
+
+def _einsum(node: ir.Node, known: KnownSizes) -> None:
+    shapes = [shape for value in node.inputs if (shape := known.shape(value)) is not None]
+    equation = parsed_equation(text_attribute(node, "equation", ""), [len(shape) for shape in shapes])
+    if equation is None or len(shapes) < len(node.inputs):
+        return
+    sizes: dict[str, Dim] = {}
+    for labels, shape in zip(equation.operands, shapes, strict=True):
+        for label, size in zip(labels, shape, strict=True):
+            sizes[label] = size if sizes.get(label, 1) == 1 else sizes[label]
+    known.learn_shape(node.outputs[0], tuple(sizes[label] for label in equation.output))
 
 
 def _gemm(node: ir.Node, known: KnownSizes) -> None:
@@ -497,6 +510,7 @@ RULES: dict[str, Rule] = {
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "ConvTranspose": _transposed,
+    "Einsum": _einsum,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,

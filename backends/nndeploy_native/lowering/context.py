@@ -294,6 +294,14 @@ class Context:
         root = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
         return Tensor(root, shape, layout, element)
 
+    def stored(self, view: View, kind: str) -> Tensor:
+        """Returns a view as a plain tensor: a new one where its elements do not follow each other."""
+        if view.is_whole:
+            return replace(view.base, shape=view.sizes)
+        output = self.temporary(kind, view.sizes, Layout.PLAIN, view.base.element)
+        self.emit(StridedCopy(output, view))
+        return output
+
     def emit(self, step: NativeStep) -> None:
         """Adds a step."""
         self.lowered.steps.append(step)

@@ -12,6 +12,7 @@ from nndeploy.values.size import bounds, is_fixed, typical
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
+from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
@@ -81,9 +82,13 @@ def matrix(value: ir.Value | None, context: Context, *, shares_b: bool = False) 
     view = context.view(value)
     axes = [pair for pair in zip(view.sizes[:-1], view.strides[:-1], strict=True) if pair[0] != 1]
     has_few_rows = shares_b and not view.is_in_order and len(axes) > 1 and typical(axes[-1][0]) < FEW_ROWS
+    return view if is_readable(view) and not has_few_rows else View.of(context.plain(value))
+
+
+def is_readable(view: View) -> bool:
+    """Whether a product reads a view: it goes on along rows and columns, and nowhere back."""
     goes_on = all(size == 1 or bounds(by)[0] > 0 for size, by in zip(view.sizes[-2:], view.strides[-2:], strict=True))
-    is_forwards = all(bounds(by)[0] >= 0 for by in view.strides)
-    return view if goes_on and is_forwards and not has_few_rows else View.of(context.plain(value))
+    return goes_on and all(bounds(by)[0] >= 0 for by in view.strides)
 
 
 def factor(value: ir.Value | None, context: Context) -> View | Array:
@@ -96,8 +101,10 @@ def product(output: Tensor, a: View, b: View | Array) -> Product:
     """Returns the product of views with equal batches, or by weights.
 
     Raises:
-        BuildRefusedError: rows and columns are of different lengths.
+        BuildRefusedError: rows and columns are of different lengths, or there are too many axes.
     """
+    if len(a.sizes) > MAX_RANK:
+        raise BuildRefusedError(f"a product over more than {MAX_RANK} axes")
     inner, other = a.sizes[-1], b.sizes[-2] if isinstance(b, View) else b.shape[-2]
     if inner != other and is_fixed((inner, other)):
         raise BuildRefusedError(f"rows of {inner} by columns of {other}")

@@ -15,7 +15,7 @@ from nndeploy.graph.operators import float_attribute, int_attribute, operand, te
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.recurrent_activations import activations_of
 from nndeploy_native.steps.matmul import Product
-from nndeploy_native.steps.movement import StridedCopy, View
+from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import GATES, Recurrent, States
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor
 
@@ -40,7 +40,7 @@ def recurrent(node: ir.Node, context: Context) -> None:
     resets_after = kind == "gru" and int_attribute(node, "linear_before_reset", 0) == 1
     bias, reset_bias = _biases(node, context, (directions, gates, hidden), resets_after=resets_after)
     sums = context.temporary("gates", (steps, batch, directions * gates * hidden), Layout.PLAIN)
-    x = View.of(_stored(view, "steps", context))
+    x = View.of(context.stored(view, "steps"))
     context.emit(Product(sums, x, weights.reshape(-1, weights.shape[2]).T, bias))
     state = (batch, directions, hidden) if is_batch_first else (directions, batch, hidden)
     first = States(*(_first_state(node, context, index, state) for index in (5, 6)))
@@ -77,15 +77,6 @@ def _define_outputs(node: ir.Node, context: Context, states: View, last: int, *,
     for value, view in zip(node.outputs, views, strict=False):
         if value.name:
             context.define_view(value, view)
-
-
-def _stored(view: View, kind: str, context: Context) -> Tensor:
-    """Returns a view as a plain tensor, copied where its elements do not follow each other."""
-    if view.is_whole:
-        return Tensor(view.base.name, view.sizes)
-    output = context.temporary(kind, view.sizes, Layout.PLAIN)
-    context.emit(StridedCopy(output, view))
-    return output
 
 
 def _biases(
@@ -134,4 +125,4 @@ def _first_state(node: ir.Node, context: Context, index: int, shape: Shape) -> T
     if context.shape_of(value) != shape:
         raise BuildRefusedError(f"a first state of shape {view.sizes} instead of {shape}")
     is_batch_first = int_attribute(node, "layout", 0) == 1
-    return _stored(view.transposed((1, 0, 2)) if is_batch_first else view, "state", context)
+    return context.stored(view.transposed((1, 0, 2)) if is_batch_first else view, "state")

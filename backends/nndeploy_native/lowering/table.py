@@ -11,6 +11,7 @@ from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     activation_rules,
     convolution_rules,
+    einsum_rules,
     elementwise_rules,
     indexed_rules,
     logic_rules,
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(pooling_rules.KINDS, pooling_rules.pooling),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), pooling_rules.global_pooling),
     "MaxUnpool": pooling_rules.unpooling,
+    "Einsum": einsum_rules.einsum,
     "Gemm": matrix_rules.gemm,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent_rules.recurrent),
     "MatMul": matrix_rules.matmul,

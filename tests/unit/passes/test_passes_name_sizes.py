@@ -57,6 +57,8 @@ def graph(text: str) -> ir.Model:
         ("y = Add(x, v)", "[n,4,h,w]"),
         ("a = ReduceSum<keepdims=0>(x, r) y = MatMul(a, x)", "[n,4,w]"),
         ("a = ReduceSum<keepdims=0>(x, e) y = MatMul(x, a)", "[n,4,h]"),
+        ("y = Einsum<equation=\"nchw,n...->cnw\">(x, x)", "[4,n,w]"),
+        ("y = Einsum<equation=\"...w,...h->...wh\">(x, x)", "[n,4,h,w,w]"),
         ("a = ReduceMean<keepdims=0>(x, t) y = LSTM<hidden_size=2, layout=1>(a, k, k)", "[n,4,1,2]"),
     ],
 )  # fmt: skip
