@@ -4,13 +4,13 @@
  *
  *   to_blocked, to_plain   input, output
  *   channels_last          input (blocked), output (plain, N H W C in any shape)
- *   view_copy              input, output, offset (rule), axes, each: size, step (rules)
  *   join                   output, outer (rule), count, each: input
  *   channel_parts          output, count, each: input; channels, each: number of the input, channel
  */
 #include <stdio.h>
 
 #include "kernels/layout.h"
+#include "kernels/rows.h"
 #include "model/model.h"
 
 struct nnd_pair_own {
@@ -86,136 +86,6 @@ const struct nnd_op nnd_op_to_blocked = {"to_blocked", nnd_open_to_blocked, nnd_
 const struct nnd_op nnd_op_to_plain = {"to_plain", nnd_open_to_plain, nnd_make_to_plain};
 const struct nnd_op nnd_op_channels_last = {"channels_last", nnd_open_to_plain, nnd_make_channels_last};
 
-#define NND_VIEW_AXES 16
-
-/* A view: element (i, j, ...) is number offset + i * steps[0] + j * steps[1] + ... of the input. */
-struct nnd_view_own {
-  int in, out, rank;
-  nnd_size offset, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES];
-};
-
-struct nnd_view_fields {
-  int rank;
-  nnd_size offset, rows, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES]; /* the last axis first */
-  nnd_size element_bytes;
-};
-
-static int nnd_open_view(struct nnd_opener *o) {
-  struct nnd_view_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->offset = nnd_read_rule(o);
-  own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
-  for (int axis = 0; axis < own->rank; axis++) {
-    own->sizes[axis] = nnd_read_rule(o);
-    own->steps[axis] = nnd_read_rule(o);
-  }
-  if (o->message->failed) return 0;
-  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked || out->is_blocked || in->element != out->element)
-    return nnd_fail(o->message, "a view of another layout or type");
-  return 1;
-}
-
-/* Copies `rows` rows of `num_bytes` each, which lie `to_step` and `from_step` bytes apart. Short rows of the usual
- * lengths are no calls. */
-static void nnd_copy_short_rows(char *to, nnd_size to_step, const char *from, nnd_size from_step, nnd_size num_bytes,
-                                nnd_size rows) {
-#define NND_ROWS_OF(n)                                                                                                 \
-  case n:                                                                                                              \
-    for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, n);                   \
-    return;
-  switch (num_bytes) {
-    NND_ROWS_OF(4)
-    NND_ROWS_OF(8)
-    NND_ROWS_OF(12) NND_ROWS_OF(16) NND_ROWS_OF(24) NND_ROWS_OF(32) default
-        : for (nnd_size row = 0; row < rows; row++)
-              memcpy(to + row * to_step, from + row * from_step, (size_t)num_bytes);
-  }
-#undef NND_ROWS_OF
-}
-
-#define NND_VIEW_ROWS(type)                                                                                            \
-  {                                                                                                                    \
-    const type *from = (const type *)at[1] + t->offset;                                                                \
-    type *to = (type *)at[0] + first * count;                                                                          \
-    for (int axis = 1; axis < t->rank; axis++) from += index[axis] * t->steps[axis];                                   \
-    for (nnd_size row = first; row < last;) { /* along the second axis */                                              \
-      const nnd_size run = t->rank > 1 ? nnd_min(last - row, t->sizes[1] - index[1]) : 1;                              \
-      const nnd_size by = t->rank > 1 ? t->steps[1] : 0;                                                               \
-      if (step == 1)                                                                                                   \
-        nnd_copy_short_rows((char *)to, count *(nnd_size)sizeof *to, (const char *)from, by *(nnd_size)sizeof *to,     \
-                            count *(nnd_size)sizeof *to, run);                                                         \
-      else                                                                                                             \
-        for (nnd_size k = 0; k < run; k++)                                                                             \
-          for (nnd_size i = 0; i < count; i++) to[k * count + i] = from[k * by + i * step];                            \
-      to += run * count, row += run, from += run * by;                                                                 \
-      if (t->rank > 1) index[1] += run;                                                                                \
-      for (int axis = 1; axis < t->rank && index[axis] == t->sizes[axis]; axis++) {                                    \
-        from -= t->sizes[axis] * t->steps[axis];                                                                       \
-        index[axis] = 0;                                                                                               \
-        if (axis + 1 < t->rank) index[axis + 1]++, from += t->steps[axis + 1];                                         \
-      }                                                                                                                \
-    }                                                                                                                  \
-  }
-
-static void nnd_run_view(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_view_fields *t = fields;
-  const nnd_size count = t->sizes[0], step = t->steps[0];
-  nnd_size index[NND_VIEW_AXES] = {0}, first, last;
-  nnd_share(t->rows, part, &first, &last);
-  if (first >= last) return;
-  nnd_size rest = first;
-  for (int axis = 1; axis < t->rank; axis++) {
-    index[axis] = rest % t->sizes[axis];
-    rest /= t->sizes[axis];
-  }
-  switch (t->element_bytes) {
-    case 1: NND_VIEW_ROWS(int8_t) break;
-    case 8: NND_VIEW_ROWS(int64_t) break;
-    default: NND_VIEW_ROWS(float)
-  }
-}
-
-static int nnd_make_view(struct nnd_maker *m) {
-  const struct nnd_view_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
-  struct nnd_view_fields *t = nnd_fields(m, sizeof *t);
-  if (!t) return 0;
-  t->offset = nnd_size_of(m, own->offset);
-  nnd_size low = t->offset, high = t->offset, count = 1;
-  t->rank = 0;
-  for (int axis = own->rank - 1; axis >= 0; axis--) {
-    const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
-    nnd_size reach;
-    if (size < 1 || size > out->count / count || __builtin_mul_overflow(size - 1, step, &reach))
-      return nnd_fail(m->message, "a view is larger than what is made of it");
-    count *= size;
-    if (reach < 0)
-      low += reach;
-    else
-      high += reach;
-    if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
-    if (size == 1) continue;
-    const int last = t->rank - 1;
-    if (last >= 0 && step == t->steps[last] * t->sizes[last])
-      t->sizes[last] *= size;
-    else
-      t->sizes[t->rank] = size, t->steps[t->rank++] = step;
-  }
-  if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
-  if (!t->rank) t->rank = 1, t->sizes[0] = 1;
-  t->rows = count / t->sizes[0];
-  t->element_bytes = nnd_element_bytes[in->element];
-  nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->in);
-  m->instance->run = nnd_run_view;
-  return 1;
-}
-
-const struct nnd_op nnd_op_view_copy = {"view_copy", nnd_open_view, nnd_make_view};
-
 #define NND_MOST_PARTS 16
 
 struct nnd_join_own {
@@ -253,7 +123,7 @@ static void nnd_run_join(const void *fields, void *const *at, struct nnd_part pa
   nnd_share(t->outer, part, &first, &last);
   char *to = (char *)at[0] + first * t->total;
   for (int k = 0; k < t->count; to += t->inner[k], k++)
-    nnd_copy_short_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k],
+    nnd_copy_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k],
                         last - first);
 }
 

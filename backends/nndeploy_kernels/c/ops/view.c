@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strided copies.
+ *
+ *   view_copy   input, output (tensors), offset (rule), axes, each: size, step (rules): element (i, j, ...) of the output
+ *               is number offset + i * step + j * step + ... of the input
+ *
+ * Where the elements of the last axis lie apart and those of another one together, these two are turned as matrices;
+ * else rows are copied. Workers share pieces of matrices, or rows.
+ */
+#include <stdio.h>
+
+#include "kernels/turning.h"
+#include "model/model.h"
+
+#define NND_VIEW_AXES 16
+#define NND_VIEW_ROWS 256         /* of a piece of a matrix */
+#define NND_VIEW_COLUMNS 1024     /* of a piece of a matrix */
+#define NND_VIEW_UNITS 16         /* pieces that there are at least, where they do not become tiny */
+#define NND_VIEW_LEAST 256        /* elements of a matrix that is worth turning */
+#define NND_VIEW_FEW 4            /* elements of a side: whole vectors are interleaved */
+#define NND_VIEW_CACHED (1 << 20) /* bytes that stay in a cache */
+#define NND_VIEW_MEETING 1024     /* lines that lie multiples of so many bytes apart meet in a cache */
+
+struct nnd_view_own {
+  int in, out, rank;
+  nnd_size offset, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES];
+};
+
+/* Steps in the input and in the output, in bytes. */
+struct nnd_view_axis {
+  nnd_size size, step, out;
+};
+
+/* The last axis first. An element of `width` bytes may be several that go together. */
+struct nnd_view_fields {
+  int rank, turned; /* the axis that is turned with the last one, else 0 */
+  nnd_size offset, width, units, row_pieces, column_pieces;
+  struct nnd_view_axis axes[NND_VIEW_AXES];
+};
+
+static int nnd_open_view(struct nnd_opener *o) {
+  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->in = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
+  own->offset = nnd_read_rule(o);
+  own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
+  for (int axis = 0; axis < own->rank; axis++) {
+    own->sizes[axis] = nnd_read_rule(o);
+    own->steps[axis] = nnd_read_rule(o);
+  }
+  if (o->message->failed) return 0;
+  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
+  if (in->is_blocked || out->is_blocked || in->element != out->element)
+    return nnd_fail(o->message, "a view of another layout or type");
+  return 1;
+}
+
+/* A walk over the axes from the second on, but that which is turned. */
+struct nnd_view_walk {
+  nnd_size index[NND_VIEW_AXES], from, to;
+};
+
+static struct nnd_view_walk nnd_view_begin(const struct nnd_view_fields *t, nnd_size number) {
+  struct nnd_view_walk walk = {.from = t->offset};
+  for (int axis = 1; axis < t->rank; axis++) {
+    if (axis == t->turned) continue;
+    walk.index[axis] = number % t->axes[axis].size;
+    number /= t->axes[axis].size;
+    walk.from += walk.index[axis] * t->axes[axis].step, walk.to += walk.index[axis] * t->axes[axis].out;
+  }
+  return walk;
+}
+
+/* Goes on by `count` places of the second axis, which stay within it, and over to the next axes at its end. */
+static void nnd_view_next(const struct nnd_view_fields *t, struct nnd_view_walk *walk, nnd_size count) {
+  for (int axis = 1; axis < t->rank; axis++) {
+    const struct nnd_view_axis one = t->axes[axis];
+    if (axis == t->turned) continue;
+    walk->index[axis] += count, walk->from += count * one.step, walk->to += count * one.out;
+    if (walk->index[axis] < one.size) return;
+    walk->index[axis] = 0, walk->from -= one.size * one.step, walk->to -= one.size * one.out;
+    count = 1;
+  }
+}
+
+/* Rows along the last axis: those along the second one at once. */
+static void nnd_run_view_rows(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_view_fields *t = fields;
+  const struct nnd_view_axis row = t->axes[0];
+  const struct nnd_view_axis next = t->rank > 1 ? t->axes[1] : (struct nnd_view_axis){1, 0, 0};
+  nnd_size first, last;
+  nnd_share(t->units, part, &first, &last);
+  struct nnd_view_walk walk = nnd_view_begin(t, first);
+  while (first < last) {
+    const nnd_size count = nnd_min(last - first, next.size - walk.index[1]);
+    const char *from = (const char *)at[1] + walk.from;
+    char *to = (char *)at[0] + walk.to;
+    if (row.step == t->width)
+      nnd_copy_rows(to, next.out, from, next.step, row.size * t->width, count);
+    else
+      switch (t->width) {
+        case 1: nnd_copy_lines_1(from, to, row.step, row.size, count, next.step, next.out); break;
+        case 4: nnd_copy_lines_4(from, to, row.step, row.size, count, next.step, next.out); break;
+        case 8: nnd_copy_lines_8(from, to, row.step, row.size, count, next.step, next.out); break;
+        default: nnd_copy_lines_16(from, to, row.step, row.size, count, next.step, next.out);
+      }
+    nnd_view_next(t, &walk, count);
+    first += count;
+  }
+}
+
+/* The piece `number` of an axis that is cut into `pieces`: its first element, and how many it has. */
+static nnd_size nnd_view_piece(nnd_size size, nnd_size pieces, nnd_size number, nnd_size *count) {
+  const nnd_size first = size * number / pieces;
+  *count = size * (number + 1) / pieces - first;
+  return first;
+}
+
+static void nnd_run_view_turned(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_view_fields *t = fields;
+  const struct nnd_view_axis columns = t->axes[0], rows = t->axes[t->turned];
+  const nnd_size pieces = t->row_pieces * t->column_pieces;
+  nnd_size first, last;
+  nnd_share(t->units, part, &first, &last);
+  struct nnd_view_walk walk = nnd_view_begin(t, first / pieces);
+  for (nnd_size unit = first; unit < last; unit++) {
+    struct nnd_matrix matrix = {.in_step = columns.step, .out_step = rows.out};
+    const nnd_size piece = unit % pieces;
+    const nnd_size row = nnd_view_piece(rows.size, t->row_pieces, piece / t->column_pieces, &matrix.rows);
+    const nnd_size column = nnd_view_piece(columns.size, t->column_pieces, piece % t->column_pieces, &matrix.columns);
+    const char *from = (const char *)at[1] + walk.from + row * t->width + column * columns.step;
+    char *to = (char *)at[0] + walk.to + row * rows.out + column * t->width;
+    switch (t->width) {
+      case 1: nnd_turn_1(from, to, matrix); break;
+      case 4: nnd_turn_4(from, to, matrix); break;
+      case 8: nnd_turn_8(from, to, matrix); break;
+      default: nnd_turn_16(from, to, matrix);
+    }
+    if (piece + 1 == pieces) nnd_view_next(t, &walk, 1);
+  }
+}
+
+/* Adds an axis, outside of those that are there; those that go on alike are one. */
+static void nnd_view_add(struct nnd_view_fields *t, nnd_size size, nnd_size step, nnd_size out) {
+  struct nnd_view_axis *before = t->rank ? &t->axes[t->rank - 1] : NULL;
+  if (size == 1) return;
+  if (before && step == before->step * before->size)
+    before->size *= size;
+  else
+    t->axes[t->rank++] = (struct nnd_view_axis){size, step, out};
+}
+
+/* Rows of 4, 8 or 16 bytes are elements. */
+static void nnd_view_widen(struct nnd_view_fields *t) {
+  const nnd_size bytes = t->axes[0].size * t->width;
+  if (t->rank < 2 || t->axes[0].step != t->width || (bytes != 4 && bytes != 8 && bytes != 16)) return;
+  t->width = bytes;
+  memmove(t->axes, t->axes + 1, (size_t)--t->rank * sizeof *t->axes);
+}
+
+/* Whether a matrix is turned faster than its columns are walked along, one row of the output after the other: where a
+ * side is so short that whole vectors are interleaved; where both are long; where what is walked over again and again
+ * does not stay in a cache, be it by its size or since its lines meet in few places of it. */
+static int nnd_view_is_turned(struct nnd_view_axis columns, struct nnd_view_axis rows, nnd_size width) {
+  const nnd_size bytes = columns.size * rows.size * width;
+  const int is_few = (columns.size <= NND_VIEW_FEW && rows.out == columns.size * width) ||
+                     (rows.size <= NND_VIEW_FEW && columns.step == rows.size * width);
+  if (columns.step == 0 && columns.size > NND_VIEW_FEW) return 0; /* repeated */
+  if (is_few) return 1;
+  if (columns.size < NND_LANES || columns.size * rows.size < NND_VIEW_LEAST) return 0;
+  return bytes > NND_VIEW_CACHED || columns.step % NND_VIEW_MEETING == 0 || (width <= 4 && rows.size >= NND_LANES);
+}
+
+/* Finds the axis whose elements lie together, and cuts it and the last one into pieces, enough of them for workers. */
+static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
+  const struct nnd_view_axis columns = t->axes[0];
+  for (int axis = 1; axis < t->rank && !t->turned && columns.step != t->width; axis++)
+    if (t->axes[axis].step == t->width && nnd_view_is_turned(columns, t->axes[axis], t->width)) t->turned = axis;
+  t->units = lines;
+  if (!t->turned) return;
+  const nnd_size rows = t->axes[t->turned].size, matrices = lines / rows;
+  const nnd_size wanted = nnd_ceil_div(NND_VIEW_UNITS, matrices);
+  t->row_pieces = nnd_max(1, nnd_max(rows / NND_VIEW_ROWS, nnd_min(wanted, rows / NND_TURN_SIDE)));
+  t->column_pieces = nnd_max(columns.size / NND_VIEW_COLUMNS,
+                             nnd_min(nnd_ceil_div(wanted, t->row_pieces), columns.size / NND_TURN_SIDE));
+  t->column_pieces = nnd_max(1, t->column_pieces);
+  t->units = matrices * t->row_pieces * t->column_pieces;
+}
+
+static int nnd_make_view(struct nnd_maker *m) {
+  const struct nnd_view_own *own = m->step->own;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  struct nnd_view_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->width = nnd_element_bytes[in->element];
+  t->offset = nnd_size_of(m, own->offset);
+  nnd_size low = t->offset, high = t->offset, count = 1;
+  for (int axis = own->rank - 1; axis >= 0; axis--) {
+    const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
+    nnd_size reach;
+    if (size < 1 || size > out->count / count || __builtin_mul_overflow(size - 1, step, &reach))
+      return nnd_fail(m->message, "a view is larger than what is made of it");
+    if (reach < 0)
+      low += reach;
+    else
+      high += reach;
+    if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+    nnd_view_add(t, size, step * t->width, count * t->width);
+    count *= size;
+  }
+  if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+  if (!t->rank) t->axes[t->rank++] = (struct nnd_view_axis){1, t->width, t->width};
+  t->offset *= t->width;
+  nnd_view_widen(t);
+  const nnd_size lines = out->num_bytes / t->width / t->axes[0].size;
+  nnd_view_turn(t, lines);
+  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->in);
+  m->instance->run = t->turned ? nnd_run_view_turned : nnd_run_view_rows;
+  snprintf(m->instance->shown, sizeof m->instance->shown,
+           t->turned ? "matrices of %lld x %lld turned" : "%lld rows of %lld",
+           (long long)(t->turned ? t->axes[t->turned].size : lines), (long long)t->axes[0].size);
+  return 1;
+}
+
+const struct nnd_op nnd_op_view_copy = {"view_copy", nnd_open_view, nnd_make_view};
