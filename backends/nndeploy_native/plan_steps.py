@@ -223,15 +223,14 @@ def _(step: ChannelParts, w: PlanWriter) -> None:
 @write_step.register
 def _(step: AlongAxis, w: PlanWriter) -> None:
     words = [w.tensor(step.x), w.tensor(step.output), *(w.size(one) for one in (step.outer, step.size, step.inner))]
-    w.step(step.kind, step.kind, words)
+    w.step(step.kind, step.kind, [*words, *step.numbers])
 
 
 @write_step.register
 def _(step: Normalise, w: PlanWriter) -> None:
-    bits = int(np.float32(step.epsilon).view(np.uint32))
     words = [w.tensor(step.scale), w.tensor(step.bias), w.tensor(step.x), w.tensor(step.output)]
     words += [w.size(one) for one in (step.outer, step.size, step.inner)]
-    words += [NORMS.index(step.norm), bits, w.size(step.groups), w.size(step.parts)]
+    words += [NORMS.index(step.norm), double_bits(step.epsilon), w.size(step.groups), w.size(step.parts)]
     w.step("normalise", f"{step.norm} norm of {step.size}", words)
 
 

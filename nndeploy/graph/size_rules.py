@@ -415,6 +415,18 @@ def _reduce(node: ir.Node, known: KnownSizes) -> None:
     known.learn_shape(node.outputs[0], tuple(sizes))
 
 
+def _top(node: ir.Node, known: KnownSizes) -> None:
+    """Source: ONNX TopK: the number is an attribute up to opset 9."""
+    shape, count = known.shape(operand(node, 0)), known.elements(operand(node, 1))
+    if known.opset < 10:
+        count = (int_attribute(node, "k", 0),)
+    if shape is None or count is None or len(count) != 1:
+        return
+    axis = int_attribute(node, "axis", -1) % len(shape)
+    for output in node.outputs:
+        known.learn_shape(output, (*shape[:axis], count[0], *shape[axis + 1 :]))
+
+
 def _recurrent(node: ir.Node, known: KnownSizes) -> None:
     shape, hidden = known.shape(operand(node, 0)), int_attribute(node, "hidden_size", 0)
     if shape is None or len(shape) != 3 or not hidden:
@@ -483,7 +495,7 @@ _SAME = (
     "GroupNormalization", "HardSigmoid",
     "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization",
     "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
-    "QuantizeLinear", "Reciprocal", "Relu", "ReverseSequence", "Round", "Scatter",
+    "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "Round", "Scatter",
     "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
     "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
@@ -528,6 +540,7 @@ RULES: dict[str, Rule] = {
     "Split": _split,
     "Squeeze": _squeeze,
     "Tile": _tile,
+    "TopK": _top,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }

@@ -5,7 +5,7 @@
     GroupNormalization in G groups          rows are (N * G), each (C / G, H, W)
 
 Source: ONNX LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, LpNormalization,
-MeanVarianceNormalization.
+MeanVarianceNormalization, LRN.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,16 @@ from nndeploy.graph.operators import float_attribute, has_one_output, int_attrib
 from nndeploy.values.size import Dim, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
+from nndeploy_native.lowering.reduction_rules import along_axis
+from nndeploy_native.plan_writer import double_bits
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.normalisation import Normalise
+from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.tensors import Layout, Shape
 
+MOST_NEIGHBOURS = 256
+"""An LRN of more is refused, as by the kernel library."""
 MVN_EPSILON = 1e-18
 """MeanVarianceNormalization adds 1e-9 to the root."""
 
@@ -89,12 +94,23 @@ def mean_variance_normalization(node: ir.Node, context: Context) -> None:
     _emit_along(node, context, axes, "standard", MVN_EPSILON)
 
 
+def local_response_normalization(node: ir.Node, context: Context) -> None:
+    """Lowers LRN."""
+    x, window = context.plain(operand(node, 0)), int_attribute(node, "size", 1)
+    if len(x.shape) < 2 or not 0 < window <= MOST_NEIGHBOURS:
+        raise BuildRefusedError(f"an LRN of more than {MOST_NEIGHBOURS} channels, or of what has none")
+    defaults = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+    numbers = (double_bits(float_attribute(node, name, default)) for name, default in defaults.items())
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(AlongAxis(output, x, "lrn", *along_axis(x.shape, 1), (window, *numbers)))
+
+
 def _emit_along(node: ir.Node, context: Context, axes: Sequence[int], norm: str, epsilon: float) -> None:
     """Emits a normalisation over any axes: those that are no neighbours are moved to the end, and back."""
     shape = context.shape_of(operand(node, 0))
     first, end = axes[0], axes[-1] + 1
     if tuple(axes) == tuple(range(first, end)):
-        outer, size, inner = (product(part) for part in (shape[:first], shape[first:end], shape[end:]))
+        outer, size, inner = along_axis(shape, first, end)
         x, output = context.plain(node.inputs[0]), context.output(node.outputs[0], Layout.PLAIN)
         context.emit(Normalise(output, x, norm, outer, size, inner, epsilon))
         return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules along axes: softmax and reductions.
+"""Rules along axes: softmax, reductions and running sums.
 
     ReduceMean over axes 0, 2, 3 of (N, C, H, W)  =>  over (H, W) of (N * C, H * W), then over N of (N, C)
 
-Source: ONNX Softmax, LogSoftmax, ReduceMean and the other reductions.
+Source: ONNX Softmax, LogSoftmax, Hardmax, CumSum, ReduceMean and the other reductions.
 """
 
 from collections.abc import Sequence
@@ -32,27 +32,45 @@ STAGES = {
     "reduce_sum_square": ("reduce_sum_square", "reduce_sum", "reduce_sum"),
 }
 """What is done first, between and last of what is reduced run by run; of others it is the same."""
+WHOLE = {"reduce_l1", "reduce_mean", "reduce_prod", "reduce_sum", "reduce_sum_square"}
+"""The reductions of int32 and int64; the largest and smallest are found of any type."""
 POOLS = {"ReduceMean": "mean", "ReduceMax": "max"}
 FEW_RESULTS, MANY_VALUES, MOST_PARTS = 16, 1 << 14, 64
 """A run of `MANY_VALUES` or more is reduced to up to `MOST_PARTS` numbers first, which threads share, where it gives
 `FEW_RESULTS` or fewer."""
 
 
+def along_axis(shape: Shape, axis: int, end: int | None = None) -> tuple[Dim, Dim, Dim]:
+    """Returns (outer, size, inner) of a shape for an axis, or for all of those up to `end`."""
+    behind = axis + 1 if end is None else end
+    return product(shape[:axis]), product(shape[axis:behind]), product(shape[behind:])
+
+
 def softmax(node: ir.Node, context: Context) -> None:
-    """Lowers Softmax and LogSoftmax; up to opset 12 over all axes from the given one on."""
+    """Lowers Softmax, LogSoftmax and Hardmax; up to opset 12 over all axes from the given one on."""
     shape = context.shape_of(operand(node, 0))
-    kind = "softmax" if node.op_type == "Softmax" else "log_softmax"
+    kind = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}[node.op_type]
     axis = int_attribute(node, "axis", -1 if context.opset >= 13 else 1) % len(shape)
-    end = axis + 1 if context.opset >= 13 else len(shape)
+    sizes = along_axis(shape, axis, None if context.opset >= 13 else len(shape))
     x = context.plain(node.inputs[0])
-    output = context.output(node.outputs[0], Layout.PLAIN)
-    outer, size, inner = (product(part) for part in (shape[:axis], shape[axis:end], shape[end:]))
-    context.emit(AlongAxis(output, x, kind, outer, size, inner))
+    context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, kind, *sizes))
+
+
+def cumulative_sum(node: ir.Node, context: Context) -> None:
+    """Lowers CumSum along a constant axis."""
+    x, axis = context.plain(operand(node, 0)), context.constant(operand(node, 1))
+    if axis is None or axis.size != 1:
+        raise BuildRefusedError("a CumSum along an axis that is not constant")
+    if x.element not in ("fp32", "int32", "int64"):
+        raise BuildRefusedError(f"a CumSum of {x.element}")
+    sizes = along_axis(x.shape, int(axis.item()) % len(x.shape))
+    ways = tuple(int(int_attribute(node, name, 0) != 0) for name in ("exclusive", "reverse"))
+    context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, "cumulate", *sizes, ways))
 
 
 def reduce(node: ir.Node, context: Context) -> None:
     """Lowers a reduction; of a whole image in blocks, where it is there."""
-    shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
+    shape, out_shape = context.sizes_of(operand(node, 0)), context.sizes_of(node.outputs[0])
     axes = _axes(node, context, len(shape))
     value = node.inputs[0]
     assert value is not None
@@ -62,19 +80,24 @@ def reduce(node: ir.Node, context: Context) -> None:
         output, window = context.output(node.outputs[0], Layout.BLOCKED), Window((shape[2], shape[3]))
         context.emit(Pooling(output, x, window, (0, 0), POOLS[node.op_type]))
         return
-    plain = context.plain(value)
-    _emit(context, REDUCTIONS[node.op_type], plain, context.output(node.outputs[0], Layout.PLAIN), axes)
+    plain, kind = context.plain(value), REDUCTIONS[node.op_type]
+    is_whole = plain.element in ("int32", "int64") and kind in WHOLE
+    if plain.element != "fp32" and not is_whole and kind not in ("reduce_max", "reduce_min"):
+        raise BuildRefusedError(f"a {node.op_type} of {plain.element}")
+    _emit(context, kind, plain, context.output(node.outputs[0], Layout.PLAIN), axes)
 
 
 def _emit(context: Context, kind: str, x: Tensor, output: Tensor, axes: Sequence[int]) -> None:
     """Emits a reduction for each run of neighbouring axes, the last run first."""
     runs = _runs(x.shape, axes)
+    if kind == "reduce_mean" and x.element != "fp32" and sum(run.is_reduced for run in runs) > 1:
+        raise BuildRefusedError("a mean of whole numbers in several parts, each of which would be rounded")
     numbers = [number for number, run in enumerate(runs) if run.is_reduced][::-1]
     first, between, last = STAGES.get(kind, (kind, kind, kind))
     for stage, number in enumerate(numbers):
         outer, inner = (product(size for size, _ in part) for part in (runs[:number], runs[number + 1 :]))
         is_last = stage == len(numbers) - 1
-        target = output if is_last else context.temporary("reduced", (outer, inner), Layout.PLAIN)
+        target = output if is_last else context.temporary("reduced", (outer, inner), Layout.PLAIN, x.element)
         name = kind if len(numbers) == 1 else last if is_last else between if stage else first
         context.emit(AlongAxis(target, x, name, outer, runs[number].size, inner))
         x, runs[number] = target, _Run(1, is_reduced=False)

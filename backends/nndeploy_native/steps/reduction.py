@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps along one axis of plain tensors (outer, size, inner): softmax and reductions."""
+"""Steps along one axis of plain tensors (outer, size, inner): softmax, reductions, running sums, places of extremes."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,10 @@ from nndeploy_native.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class AlongAxis:
-    """`kind` is an operator of the library that keeps the shape, as "softmax", or a reduction, as "reduce_mean"."""
+    """`kind` is an operator of the library, as "softmax", which keeps the shape, or "reduce_mean".
+
+    `numbers` are the words that it takes behind the sizes.
+    """
 
     output: Tensor
     x: Tensor
@@ -17,6 +20,7 @@ class AlongAxis:
     outer: Dim
     size: Dim
     inner: Dim
+    numbers: tuple[int, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -421,6 +421,36 @@ class Drawn:
         groups = self.random.choice([n for n in range(1, 9) if shape[1] % n == 0])
         return self.node(kind, operands, shape, num_groups=groups, epsilon=0.1)
 
+    def ranked(self, x: str) -> str:
+        """Returns the largest or smallest of an axis in order; of an input also numbers by where the first one is."""
+        shape, axis = self.shapes[x], self.random.randrange(len(self.shapes[x]))
+        if x in self.inputs and self.random.random() < 0.5:  # of what was computed a tiny difference may win
+            if self.random.random() < 0.5:
+                return self.node("Hardmax", [x], shape, axis=axis)
+            rest = (*shape[:axis], *shape[axis + 1 :])
+            kind = self.random.choice(("ArgMax", "ArgMin"))
+            place = self.node(kind, [x], rest, axis=axis, keepdims=0)
+            del self.shapes[place]  # whole numbers
+            return self.node("Gather", [self.constant(self.normal(shape[axis])), place], rest)
+        count = self.random.randint(1, shape[axis])
+        out = (*shape[:axis], count, *shape[axis + 1 :])
+        name, largest = f"v{len(self.nodes)}", self.random.randrange(2)
+        operands = [x, self.whole(count)]
+        self.nodes.append(helper.make_node("TopK", operands, [name, ""], axis=axis, largest=largest))
+        self.read.update(operands)
+        self.shapes[name] = out
+        return name
+
+    def beside(self, x: str) -> str:
+        """Returns running sums along an axis, or an image less the more its neighbouring channels hold."""
+        shape = self.shapes[x]
+        if len(shape) == 4 and self.random.random() < 0.5:
+            return self.node("LRN", [x], shape, size=self.random.randint(1, 6), alpha=0.1)
+        axis = self.random.randrange(len(shape))
+        ways = {"exclusive": self.random.randrange(2), "reverse": self.random.randrange(2)}
+        made = self.node("CumSum", [x, self.constant(np.array(axis, np.int64))], shape, **ways)
+        return self.node("Mul", [made, self.constant(np.array(1 / shape[axis], np.float32))], shape)
+
     def flat(self, x: str) -> str | None:
         """Returns a fully connected layer of a value as rows."""
         shape = self.shapes[x]
@@ -581,6 +611,8 @@ class Drawn:
                     self.activation,
                     self.along,
                     self.normalise,
+                    self.ranked,
+                    self.beside,
                     self.slice_,
                     self.transpose,
                     self.product,
@@ -598,6 +630,7 @@ class Drawn:
                     self.space_to_depth, self.tile, self.triangle, self.backwards, self.add_one_hot,
                     self.transpose, self.along, self.flat, self.rows, self.attention, self.heads, self.recurrent,
                     self.product, self.gather, self.expand, self.pick, self.put, self.round_, self.second_input,
+                    self.ranked, self.beside,
                 )
             ]  # fmt: skip
         weights, makers = zip(*images, strict=True)
@@ -614,7 +647,7 @@ class Drawn:
 
     def model(self, symbols: Sequence[str] = ()) -> onnx.ModelProto:
         """Returns the model, its inputs of symbolic sizes; what nobody reads is an output, now and then more."""
-        made = [name for node in self.nodes for name in node.output]
+        made = [name for node in self.nodes for name in node.output if name]
         outputs = [name for name in made if name not in self.read or self.random.random() < 0.08]
         shapes = {
             name: [symbol or size for symbol, size in zip(symbols or [""] * len(one.shape), one.shape, strict=True)]
@@ -627,17 +660,16 @@ class Drawn:
         ]
         graph = helper.make_graph(
             self.nodes, "random", inputs,
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+            [self._said(name, symbols) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
-            value_info=self._said(not symbols),
+            value_info=[self._said(name, symbols) for name in made if name in self.shapes and name not in outputs],
         )  # fmt: skip
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
-    def _said(self, is_fixed: bool) -> list[onnx.ValueInfoProto]:
-        """Returns the types, and shapes that are fixed, of what onnx 1.23 infers none of."""
-        made = [name for node in self.nodes if node.op_type == "GroupNormalization" for name in node.output]
-        return [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, self.shapes[name] if is_fixed else None)
-            for name in made
-        ]
+    def _said(self, name: str, symbols: Sequence[str]) -> onnx.ValueInfoProto:
+        """Returns a type, with its fixed shape where onnx 1.23 infers none."""
+        is_inferred = all(node.op_type != "GroupNormalization" or name not in node.output for node in self.nodes)
+        return helper.make_tensor_value_info(
+            name, TensorProto.FLOAT, None if is_inferred or symbols else self.shapes[name]
+        )

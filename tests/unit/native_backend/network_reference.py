@@ -185,6 +185,17 @@ class MeanVarianceNormalization(OpRun):
         return (_standard(x, tuple(attributes["axes"]), 1e-18),)
 
 
+class LRN(OpRun):
+    """Source: ONNX LRN; ONNX's own counts images where it means channels."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        size = attributes["size"]
+        before, beta = (size - 1) // 2, attributes["beta"]
+        squares = np.pad(x**2, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
+        sums = sum(squares[:, k : k + x.shape[1]] for k in range(size))
+        return (x / (attributes["bias"] + attributes["alpha"] / size * sums) ** beta,)
+
+
 class Pad(OpRun):
     """Source: ONNX Pad: widths that are negative, which ONNX's own refuses, take elements away before any are put."""
 
@@ -208,6 +219,7 @@ NEW_OPERATORS: list[type[OpRun]] = [
     GatherElements,
     GlobalLpPool,
     GroupNormalization,
+    LRN,
     LpPool,
     MaxPool,
     MeanVarianceNormalization,

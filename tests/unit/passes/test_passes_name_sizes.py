@@ -59,6 +59,8 @@ def graph(text: str) -> ir.Model:
         ("a = ReduceSum<keepdims=0>(x, e) y = MatMul(x, a)", "[n,4,h]"),
         ("y = Einsum<equation=\"nchw,n...->cnw\">(x, x)", "[4,n,w]"),
         ("y = Einsum<equation=\"...w,...h->...wh\">(x, x)", "[n,4,h,w,w]"),
+        ("y, i = TopK<axis=2>(x, t)", "[n,4,2,w]"),
+        ("i, y = TopK<axis=1, largest=0>(x, t)", "[n,2,h,w]"),
         ("a = ReduceMean<keepdims=0>(x, t) y = LSTM<hidden_size=2, layout=1>(a, k, k)", "[n,4,1,2]"),
     ],
 )  # fmt: skip

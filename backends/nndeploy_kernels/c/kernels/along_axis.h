@@ -67,12 +67,12 @@ NND_INLINE void nnd_few_columns(const struct nnd_along *t, nnd_size first, nnd_s
   columns(fields, 1, (struct nnd_columns){first, 0, &places}, at);
 }
 
-/* A part of all rows or columns. */
+/* A part of all rows or columns; `row` may be null, which makes columns of them. */
 NND_INLINE void nnd_along_axis(const struct nnd_along *t, const void *fields, void *const *at, struct nnd_part part,
                                nnd_row_work row, nnd_column_work columns) {
   const nnd_size width = NND_AT_A_TIME * NND_LANES, tiles = nnd_ceil_div(t->inner, width);
   nnd_size unit, last;
-  if (t->inner == 1 && t->size >= NND_LANES) {
+  if (row && t->inner == 1 && t->size >= NND_LANES) {
     nnd_share(t->outer, part, &unit, &last);
     for (; unit < last; unit++) row(fields, unit, at);
   } else if (t->inner < NND_LANES) {
@@ -95,6 +95,20 @@ NND_INLINE void nnd_along_axis(const struct nnd_along *t, const void *fields, vo
       }
     }
   }
+}
+
+/* Some neighbouring columns of elements of any type: the first is number `number` of all, and begins at `at`. */
+#define NND_TILE 64
+struct nnd_tile {
+  nnd_size number, at, count;
+};
+
+NND_INLINE nnd_size nnd_num_tiles(const struct nnd_along *t) { return t->outer * nnd_ceil_div(t->inner, NND_TILE); }
+
+NND_INLINE struct nnd_tile nnd_tile_at(const struct nnd_along *t, nnd_size unit) {
+  const nnd_size tiles = nnd_ceil_div(t->inner, NND_TILE), outer = unit / tiles, column = unit % tiles * NND_TILE;
+  return (struct nnd_tile){outer * t->inner + column, outer * t->size * t->inner + column,
+                           nnd_min(NND_TILE, t->inner - column)};
 }
 
 #endif

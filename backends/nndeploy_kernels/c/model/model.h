@@ -164,12 +164,13 @@ extern const struct nnd_op *const nnd_ops[];
 
 /* What operators ask for while they are opened; each keeps a message and returns what does no harm where it is not
  * there. */
-int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);   /* the next word, between two bounds */
-int nnd_read_tensor(struct nnd_opener *o);                           /* a tensor of float32 that the step reads */
-int nnd_read_optional_tensor(struct nnd_opener *o);                  /* the same; -1 where the word is -1 */
-int nnd_read_any_tensor(struct nnd_opener *o);                       /* one of any element */
-int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
-int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
+int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);     /* the next word, between two bounds */
+double nnd_double_word(struct nnd_opener *o, double low, double high); /* the same as a double */
+int nnd_read_tensor(struct nnd_opener *o);                             /* a tensor of float32 that the step reads */
+int nnd_read_optional_tensor(struct nnd_opener *o);                    /* the same; -1 where the word is -1 */
+int nnd_read_any_tensor(struct nnd_opener *o);                         /* one of any element */
+int nnd_write_tensor(struct nnd_opener *o);                            /* the tensor of float32 that it writes */
+int nnd_write_any_tensor(struct nnd_opener *o);                        /* the same of any element */
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */

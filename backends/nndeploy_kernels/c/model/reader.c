@@ -327,6 +327,16 @@ int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high) {
   return word;
 }
 
+double nnd_double_word(struct nnd_opener *o, double low, double high) {
+  const int64_t word = nnd_word(o, INT64_MIN, INT64_MAX);
+  double number;
+  memcpy(&number, &word, sizeof number);
+  if (number >= low && number <= high) return number;
+  nnd_fail(o->message, "step %lld (%.60s) has a number out of range as word %lld",
+           (long long)(o->step - o->model->steps), o->step->op->name, (long long)o->at - 1);
+  return low;
+}
+
 int nnd_seen_tensor(struct nnd_opener *o) { return (int)nnd_word(o, 0, o->model->num_tensors - 1); }
 
 /* Passes a tensor of float32 that a step reads or writes: kernels that count in floats would go beyond others. */

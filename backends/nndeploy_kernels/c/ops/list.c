@@ -8,18 +8,23 @@
 /* clang-format off */
 #define NND_EVERY_OP(X) \
   X(arange) \
+  X(arg_max) \
+  X(arg_min) \
   X(channel_parts) \
   X(channels_last) \
   X(convolution_) \
+  X(cumulate) \
   X(elementwise) \
   X(fully_connected) \
   X(gather) \
   X(gather_elements) \
   X(gather_nd) \
   X(gather_places) \
+  X(hardmax) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \
+  X(lrn) \
   X(lstm) X(gru) X(rnn) \
   X(normalise) \
   X(one_hot) \
@@ -50,6 +55,7 @@
   X(stem) \
   X(to_blocked) \
   X(to_plain) \
+  X(top_places) \
   X(transposed) \
   X(triangle) \
   X(view_copy)

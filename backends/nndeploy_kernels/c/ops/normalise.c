@@ -2,8 +2,8 @@
  *
  * normalise: rows or columns, along the middle of three axes of plain tensors, divided by what they come to.
  *
- *   scale, bias (tensors, -1: none), input, output (tensors), outer, size, inner (rules), kind, epsilon (a float's
- *   bits), groups, parts (rules)
+ *   scale, bias (tensors, -1: none), input, output (tensors), outer, size, inner (rules), kind, epsilon (a double),
+ *   groups, parts (rules)
  *
  *   standard   (x - mean) / sqrt(variance + epsilon)
  *   rms        x / sqrt(mean of squares + epsilon)
@@ -41,10 +41,9 @@ static int nnd_open_normalise(struct nnd_opener *o) {
   if (!own) return 0;
   own->scale = nnd_read_optional_tensor(o);
   own->bias = nnd_read_optional_tensor(o);
-  if (!nnd_read_along(o, &own->along)) return 0;
+  if (!nnd_read_along(o, &own->along, NND_FLOAT32)) return 0;
   own->kind = (int)nnd_word(o, 0, NND_NUM_NORMS - 1);
-  const uint32_t bits = (uint32_t)nnd_word(o, 0, UINT32_MAX);
-  memcpy(&own->epsilon, &bits, sizeof bits);
+  own->epsilon = (float)nnd_double_word(o, -1e30, 1e30);
   own->groups = nnd_read_rule(o), own->parts = nnd_read_rule(o);
   return !o->message->failed;
 }
@@ -198,7 +197,7 @@ static int nnd_fits_numbers(const struct nnd_maker *m, const struct nnd_normalis
 static int nnd_make_normalise(struct nnd_maker *m) {
   const struct nnd_normalise_own *own = m->step->own;
   struct nnd_normalise_fields *t = nnd_fields(m, sizeof *t);
-  if (!t || !nnd_size_along(m, &own->along, 0, &t->along)) return 0;
+  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.rules[1]), &t->along)) return 0;
   t->kind = own->kind, t->epsilon = own->epsilon;
   t->groups = nnd_size_of(m, own->groups), t->parts = nnd_size_of(m, own->parts);
   if (t->groups < 1 || t->parts < 1 || t->along.size % t->parts || !nnd_fits_numbers(m, t, own->scale) ||
@@ -207,8 +206,8 @@ static int nnd_make_normalise(struct nnd_maker *m) {
   t->run = t->along.size / t->parts;
   nnd_give_tensor(m, own->scale);
   nnd_give_tensor(m, own->bias);
-  m->instance->run = nnd_run_normalise;
-  return 1;
+  static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_normalise};
+  return nnd_run_along(m, &own->along, runs);
 }
 
 const struct nnd_op nnd_op_normalise = {"normalise", nnd_open_normalise, nnd_make_normalise};

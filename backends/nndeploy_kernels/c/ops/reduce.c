@@ -4,6 +4,9 @@
  * reduce_prod, reduce_l1, reduce_l2, reduce_log_sum, reduce_log_sum_exp, reduce_sum_square.
  *
  *   input, output (tensors), outer, size, inner (rules)
+ *
+ * Sums, means, products, sizes and squares of int32 and int64 too, which wrap around; the largest and smallest of any
+ * type.
  */
 #include "kernels/reduce.h"
 
@@ -32,7 +35,70 @@ NND_INLINE void nnd_reduce_columns(struct nnd_reduction r, const struct nnd_alon
   for (int v = 0; v < vectors; v++) nnd_give_numbers(at[0], c, v, nnd_at_last(r, total[v], shift[v], t->size));
 }
 
-#define NND_REDUCTION(name, ...)                                                                                       \
+static int nnd_open_reduction(struct nnd_opener *o) {
+  struct nnd_along_own *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_along(o, own, -1);
+}
+
+static int nnd_make_reduction(struct nnd_maker *m, const nnd_along_run *runs) {
+  struct nnd_along *t = nnd_fields(m, sizeof *t);
+  return t && nnd_size_along(m, m->step->own, 1, t) && nnd_run_along(m, m->step->own, runs);
+}
+
+/* Whole numbers: `first`, then `joined` of what there is, a, and of each x; `last` of what all come to. */
+#define NND_WHOLE(name, type, kept, first, taken, joined, last)                                                        \
+  static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
+    const struct nnd_along *t = fields;                                                                                \
+    nnd_size unit, end;                                                                                                \
+    nnd_share(nnd_num_tiles(t), part, &unit, &end);                                                                    \
+    for (; unit < end; unit++) {                                                                                       \
+      const struct nnd_tile tile = nnd_tile_at(t, unit);                                                               \
+      const type *in = (const type *)at[1] + tile.at;                                                                  \
+      type *out = (type *)at[0] + tile.number;                                                                         \
+      kept all[NND_TILE];                                                                                              \
+      for (nnd_size j = 0; j < tile.count; j++) all[j] = first;                                                        \
+      if (t->inner == 1) {                                                                                             \
+        kept a = first;                                                                                                \
+        for (nnd_size k = 0; k < t->size; k++) {                                                                       \
+          const kept x = (kept)(in[k] taken);                                                                          \
+          a = joined;                                                                                                  \
+        }                                                                                                              \
+        all[0] = a;                                                                                                    \
+      } else                                                                                                           \
+        for (nnd_size k = 0; k < t->size; k++)                                                                         \
+          for (nnd_size j = 0; j < tile.count; j++) {                                                                  \
+            const kept x = (kept)(in[k * t->inner + j] taken), a = all[j];                                             \
+            all[j] = joined;                                                                                           \
+          }                                                                                                            \
+      for (nnd_size j = 0; j < tile.count; j++) {                                                                      \
+        const kept a = all[j];                                                                                         \
+        out[j] = (type)(last);                                                                                         \
+      }                                                                                                                \
+    }                                                                                                                  \
+  }
+/* Of int32 and int64: counted in 64 bits without a sign, so that nothing is undefined. */
+#define NND_WHOLE_SUMS(name, first, joined, last)                                                                      \
+  NND_WHOLE(name##_int32, int32_t, uint64_t, first, , joined, last)                                                    \
+  NND_WHOLE(name##_int64, int64_t, uint64_t, first, , joined, last)
+#define NND_WHOLE_EXTREMES(name, least32, least64, least8, least_u8, joined)                                           \
+  NND_WHOLE(name##_int32, int32_t, int32_t, least32, , joined, a)                                                      \
+  NND_WHOLE(name##_int64, int64_t, int64_t, least64, , joined, a)                                                      \
+  NND_WHOLE(name##_bool, uint8_t, uint8_t, least_u8 != 0, != 0, joined, a)                                             \
+  NND_WHOLE(name##_uint8, uint8_t, uint8_t, least_u8, , joined, a)                                                     \
+  NND_WHOLE(name##_int8, int8_t, int8_t, least8, , joined, a)
+NND_WHOLE_SUMS(nnd_whole_sum, 0, a + x, a)
+NND_WHOLE_SUMS(nnd_whole_mean, 0, a + x, (int64_t)a / t->size)
+NND_WHOLE_SUMS(nnd_whole_product, 1, a *x, a)
+NND_WHOLE_SUMS(nnd_whole_l1, 0, a + (x >> 63 ? 0 - x : x), a)
+NND_WHOLE_SUMS(nnd_whole_squares, 0, a + x * x, a)
+NND_WHOLE_EXTREMES(nnd_whole_max, INT32_MIN, INT64_MIN, INT8_MIN, 0, x > a ? x : a)
+NND_WHOLE_EXTREMES(nnd_whole_min, INT32_MAX, INT64_MAX, INT8_MAX, UINT8_MAX, x < a ? x : a)
+
+#define NND_NO_WHOLE
+#define NND_SUMS_OF(name) , [NND_INT32] = name##_int32, [NND_INT64] = name##_int64
+#define NND_EXTREMES_OF(name)                                                                                          \
+  NND_SUMS_OF(name), [NND_BOOL] = name##_bool, [NND_UINT8] = name##_uint8, [NND_INT8] = name##_int8
+#define NND_REDUCTION(name, whole, ...)                                                                                \
   static const struct nnd_reduction nnd_##name = {__VA_ARGS__};                                                        \
   NND_INLINE void nnd_##name##_row(const void *fields, nnd_size row, void *const *at) {                                \
     nnd_reduce_row(nnd_##name, fields, row, at);                                                                       \
@@ -43,15 +109,18 @@ NND_INLINE void nnd_reduce_columns(struct nnd_reduction r, const struct nnd_alon
   static void nnd_run_##name(const void *fields, void *const *at, struct nnd_part part) {                              \
     nnd_along_axis(fields, fields, at, part, nnd_##name##_row, nnd_##name##_columns);                                  \
   }                                                                                                                    \
-  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_along(m, 1, nnd_run_##name); }                     \
-  const struct nnd_op nnd_op_##name = {#name, nnd_open_along, nnd_make_##name};
-NND_REDUCTION(reduce_sum, NND_TAKEN_SO, NND_SUM, NND_LAST_NOTHING)
-NND_REDUCTION(reduce_mean, NND_TAKEN_SO, NND_SUM, NND_LAST_MEAN)
-NND_REDUCTION(reduce_max, NND_TAKEN_SO, NND_MAX, NND_LAST_NOTHING)
-NND_REDUCTION(reduce_min, NND_TAKEN_SO, NND_MIN, NND_LAST_NOTHING)
-NND_REDUCTION(reduce_prod, NND_TAKEN_SO, NND_PRODUCT, NND_LAST_NOTHING)
-NND_REDUCTION(reduce_l1, NND_TAKEN_ABS, NND_SUM, NND_LAST_NOTHING)
-NND_REDUCTION(reduce_l2, NND_TAKEN_SQUARE, NND_SUM, NND_LAST_ROOT)
-NND_REDUCTION(reduce_log_sum, NND_TAKEN_SO, NND_SUM, NND_LAST_LOG)
-NND_REDUCTION(reduce_log_sum_exp, NND_TAKEN_EXP, NND_SUM, NND_LAST_LOG)
-NND_REDUCTION(reduce_sum_square, NND_TAKEN_SQUARE, NND_SUM, NND_LAST_NOTHING)
+  static int nnd_make_##name(struct nnd_maker *m) {                                                                    \
+    static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_##name whole};                        \
+    return nnd_make_reduction(m, runs);                                                                                \
+  }                                                                                                                    \
+  const struct nnd_op nnd_op_##name = {#name, nnd_open_reduction, nnd_make_##name};
+NND_REDUCTION(reduce_sum, NND_SUMS_OF(nnd_whole_sum), NND_TAKEN_SO, NND_SUM, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_mean, NND_SUMS_OF(nnd_whole_mean), NND_TAKEN_SO, NND_SUM, NND_LAST_MEAN)
+NND_REDUCTION(reduce_max, NND_EXTREMES_OF(nnd_whole_max), NND_TAKEN_SO, NND_MAX, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_min, NND_EXTREMES_OF(nnd_whole_min), NND_TAKEN_SO, NND_MIN, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_prod, NND_SUMS_OF(nnd_whole_product), NND_TAKEN_SO, NND_PRODUCT, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_l1, NND_SUMS_OF(nnd_whole_l1), NND_TAKEN_ABS, NND_SUM, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_sum_square, NND_SUMS_OF(nnd_whole_squares), NND_TAKEN_SQUARE, NND_SUM, NND_LAST_NOTHING)
+NND_REDUCTION(reduce_l2, NND_NO_WHOLE, NND_TAKEN_SQUARE, NND_SUM, NND_LAST_ROOT)
+NND_REDUCTION(reduce_log_sum, NND_NO_WHOLE, NND_TAKEN_SO, NND_SUM, NND_LAST_LOG)
+NND_REDUCTION(reduce_log_sum_exp, NND_NO_WHOLE, NND_TAKEN_EXP, NND_SUM, NND_LAST_LOG)

@@ -6,16 +6,6 @@
 #define NND_MOST_TAPS ((nnd_size)1 << 26)   /* of a table */
 #define NND_BESIDE 1e-9                     /* of an axis: a place so near its end is none beyond it */
 
-/* A word that is the bits of a double between two bounds. */
-static double nnd_double_word(struct nnd_opener *o, double low, double high) {
-  const int64_t word = nnd_word(o, INT64_MIN, INT64_MAX);
-  double number;
-  memcpy(&number, &word, sizeof number);
-  if (number >= low && number <= high) return number;
-  nnd_fail(o->message, "a resize by a number that is none of ONNX's");
-  return low;
-}
-
 void nnd_open_resize_mode(struct nnd_opener *o, struct nnd_resize_mode *mode) {
   mode->kind = (int)nnd_word(o, 0, NND_NUM_RESIZE_KINDS - 1);
   mode->coordinates = (int)nnd_word(o, 0, NND_NUM_RESIZE_COORDINATES - 1);

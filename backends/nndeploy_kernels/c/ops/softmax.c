@@ -80,6 +80,18 @@ NND_INLINE void nnd_softmax_columns(int is_log, const struct nnd_along *t, int v
   }
 }
 
+static int nnd_open_shares(struct nnd_opener *o) {
+  struct nnd_along_own *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_along(o, own, NND_FLOAT32);
+}
+
+static int nnd_make_shares(struct nnd_maker *m, nnd_along_run run) {
+  struct nnd_along *t = nnd_fields(m, sizeof *t);
+  const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = run};
+  const struct nnd_along_own *own = m->step->own;
+  return t && nnd_size_along(m, own, nnd_size_of(m, own->rules[1]), t) && nnd_run_along(m, own, runs);
+}
+
 #define NND_SOFTMAX(name, is_log)                                                                                      \
   NND_INLINE void nnd_##name##_of_row(const void *fields, nnd_size row, void *const *at) {                             \
     const struct nnd_along *t = fields;                                                                                \
@@ -91,7 +103,7 @@ NND_INLINE void nnd_softmax_columns(int is_log, const struct nnd_along *t, int v
   static void nnd_run_##name(const void *fields, void *const *at, struct nnd_part part) {                              \
     nnd_along_axis(fields, fields, at, part, nnd_##name##_of_row, nnd_##name##_of_columns);                            \
   }                                                                                                                    \
-  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_along(m, 0, nnd_run_##name); }                     \
-  const struct nnd_op nnd_op_##name = {#name, nnd_open_along, nnd_make_##name};
+  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_shares(m, nnd_run_##name); }                      \
+  const struct nnd_op nnd_op_##name = {#name, nnd_open_shares, nnd_make_##name};
 NND_SOFTMAX(softmax, 0)
 NND_SOFTMAX(log_softmax, 1)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators along an axis refuse what does not fit: sizes, counts, types and numbers out of range."""
+
+import numpy as np
+import pytest
+from kernel_library import RefusedError, every_level, plan_of, run_plan
+from nndeploy_native.plan_writer import double_bits
+from nndeploy_native.steps.normalisation import Normalise
+from nndeploy_native.steps.reduction import AlongAxis
+from nndeploy_native.steps.step import NativeStep
+from nndeploy_native.tensors import Tensor
+
+X, WHOLE = Tensor("x", (3, 4, 5)), Tensor("x", (3, 4, 5), element="int64")
+LRN = (double_bits(0.1), double_bits(0.75), double_bits(1.0))
+LARGE = double_bits(1e300)
+
+
+def _along(
+    kind: str, shape: tuple[int, ...], numbers: tuple[int, ...] = (), element: str = "fp32", x: Tensor = X
+) -> AlongAxis:
+    return AlongAxis(Tensor("y", shape, element=element), x, kind, 3, 4, 5, numbers)
+
+
+@every_level
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(AlongAxis(Tensor("y", (3, 5)), X, "reduce_sum", *sizes) for sizes in ((3, 4, 4), (3, 0, 5), (-3, -4, 5))),
+        AlongAxis(Tensor("y", (3, 5)), X, "reduce_max", 2**40, 4, 2**40),
+        _along("reduce_mean", (3, 6)),
+        _along("reduce_sum", (3, 5), element="int64"),
+        _along("reduce_l2", (3, 5), element="int64", x=WHOLE),
+        _along("softmax", (3, 4, 6)),
+        _along("softmax", (3, 4, 5), element="int64", x=WHOLE),
+        _along("arg_max", (3, 5), (0,)),
+        _along("arg_max", (3, 5), (2,), "int64"),
+        _along("arg_min", (3, 5), (), "int64"),
+        _along("arg_min", (3, 1, 4), (0,), "int64"),
+        _along("hardmax", (3, 4, 5), element="int64"),
+        _along("cumulate", (3, 4, 5), (0,)),
+        _along("cumulate", (3, 4, 5), (0, 3)),
+        _along("cumulate", (3, 4, 5), (0, 0), "int64"),
+        _along("top_places", (3, 5, 5), (0,), "int64"),
+        _along("top_places", (3, 1), (0,), "int64"),
+        _along("top_places", (3, 2, 5), (0,)),
+        _along("lrn", (3, 4, 5), (0, *LRN)),
+        _along("lrn", (3, 4, 5), (257, *LRN)),
+        _along("lrn", (3, 4, 5), (3, LARGE, *LRN[1:])),
+        _along("lrn", (3, 4, 5), (3, *LRN), x=WHOLE),
+        Normalise(Tensor("y", X.shape), X, "standard", 12, 5, 1, parts=2),
+        Normalise(Tensor("y", X.shape), X, "standard", 12, 5, 1, parts=0),
+        Normalise(Tensor("y", X.shape), X, "l2", 12, 5, 1, scale=X, parts=5),
+        Normalise(Tensor("y", X.shape), X, "rms", 12, 5, 1, bias=X, groups=2**40, parts=5),
+        Normalise(Tensor("y", X.shape), X, "rms", 12, 5, 1, epsilon=1e300),
+        Normalise(Tensor("y", X.shape, element="int64"), WHOLE, "rms", 12, 5, 1),
+    ],
+)
+def test_what_does_not_fit_is_refused(level: str, step: NativeStep) -> None:
+    x = step.inputs[0]
+    array = np.zeros((3, 4, 5), np.float32 if x.element == "fp32" else np.int64)
+    with pytest.raises(RefusedError):
+        run_plan(level, plan_of([step], [x], [step.output]), [array])
