@@ -5,10 +5,12 @@
 
 #define NND_GEMM_K 16              /* of a packed row that lie side by side */
 #define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
-#define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels: its rows lie in as many pages */
+#define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels, in pages that its rows lie in */
+#define NND_PAGE_FLOATS 1024
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
+#define NND_DOTS_AHEAD 16   /* columns */
 #define NND_GEMM_AHEAD 1024 /* floats: what few rows read of `b` is fetched so far ahead of them */
 #define NND_PACKED_ROWS 16  /* of `b` that are packed at once, for all panels: few pages are open at a time */
 
@@ -123,8 +125,14 @@ NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vect
 
 /* The common ends are done in registers; a copy for the others: an address would take the sums to memory everywhere. */
 NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vectors, const vf *sums) {
-  const int kind = t->end ? t->end->kind : NND_END_PLAIN;
-  if (kind <= NND_END_LINE && t->columns == vectors * NND_LANES) {
+  const int kind = t->end ? t->end->kind : NND_END_PLAIN, is_full = t->columns == vectors * NND_LANES;
+  if (is_full && kind == NND_END_PLAIN && !(t->end && t->end->adds)) { /* what short sums are worth */
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) NND_UNROLL
+    for (int v = 0; v < vectors; v++) nnd_store_any(t->out + r * t->out_row + v * NND_LANES, sums[r * vectors + v]);
+    return;
+  }
+  if (is_full && kind <= NND_END_LINE) {
     const float infinity = __builtin_inff();
     const int is_line = kind == NND_END_LINE, is_plain = kind == NND_END_PLAIN;
     const vf scale = nnd_splat(is_line ? t->end->scale : 1.0f), shift = nnd_splat(is_line ? t->end->shift : -0.0f);
@@ -363,8 +371,10 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
 #define NND_EACH_ROW(X, ...)                                                                                           \
   X(1, __VA_ARGS__)                                                                                                    \
   X(2, __VA_ARGS__)                                                                                                    \
-  X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)          \
-      X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(3, __VA_ARGS__)                                                                                                    \
+  X(4, __VA_ARGS__)                                                                                                    \
+  X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)         \
+      X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
@@ -514,7 +524,7 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   }
   const nnd_size rows = nnd_min(g->rows, NND_GEMM_ROWS);
   nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, most / rows / NND_GEMM_K * NND_GEMM_K);
-  if (!is_packed) longest = NND_GEMM_PART_IN_PLACE;
+  if (!is_packed) longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / g->b_step));
   if (g->rows > 1 || g->a_step != 1) {
     g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
     g->parts = nnd_ceil_div(g->inner, g->part);
@@ -537,7 +547,62 @@ NND_INLINE nnd_size nnd_even(nnd_size count, nnd_size parts, nnd_size number) {
 /* The first row of a tile. */
 NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return nnd_even(g->rows, g->tiles, tile); }
 
+/* Ends `columns` sums of one row, from `column` on, that lie in the output. */
+static void nnd_gemm_end_row(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size column,
+                             nnd_size columns) {
+  if (g->end.kind == NND_END_PLAIN && !g->end.adds && !d->bias) return;
+  for (nnd_size last = column + columns; column < last; column += NND_AT_ONCE * NND_LANES) {
+    const nnd_size some = nnd_min(NND_AT_ONCE * NND_LANES, last - column);
+    const struct nnd_gemm_tile t = {.columns = some,
+                                    .numbers = d->numbers ? d->numbers + column : NULL,
+                                    .residual = d->residual ? d->residual + column : NULL,
+                                    .out = d->out + column,
+                                    .end = &g->end};
+    vf sums[NND_AT_ONCE];
+    for (int v = 0; v < nnd_blocks(some); v++) {
+      const nnd_size at = v * NND_LANES, count = some - at;
+      sums[v] = nnd_load_first(t.out + at, count);
+      if (d->bias) sums[v] += nnd_load_first(d->bias + column + at, count);
+    }
+    nnd_gemm_finish(&t, 1, (int)nnd_blocks(some), sums);
+  }
+}
+
+/* Columns [column, last) of one row, contiguous along k as the row is. */
+static void nnd_gemm_dots_of_row(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size column,
+                                 nnd_size last) {
+  const nnd_size apart = g->b_column, vectors = g->inner / NND_LANES * NND_LANES, left = g->inner - vectors;
+  for (nnd_size begin = column; begin < last; begin += NND_DOT_COLUMNS) {
+    const int some = (int)nnd_min(NND_DOT_COLUMNS, last - begin);
+    const float *at[NND_DOT_COLUMNS];
+    vf sums[NND_DOT_COLUMNS];
+    NND_UNROLL
+    for (int c = 0; c < NND_DOT_COLUMNS; c++) {
+      at[c] = d->b + (begin + nnd_min(c, some - 1)) * apart;
+      sums[c] = nnd_splat(0.0f);
+      __builtin_prefetch(at[c] + NND_DOTS_AHEAD * apart, 0, 3);
+    }
+    for (nnd_size k = 0; k < vectors; k += NND_LANES) {
+      const vf x = nnd_load_any(d->a + k);
+      NND_UNROLL
+      for (int c = 0; c < NND_DOT_COLUMNS; c++) sums[c] += x * nnd_load_any(at[c] + k);
+    }
+    if (left) {
+      const vf x = nnd_load_first(d->a + vectors, left);
+      NND_UNROLL
+      for (int c = 0; c < NND_DOT_COLUMNS; c++) sums[c] += x * nnd_load_first(at[c] + vectors, left);
+    }
+    const vf all = nnd_sums_of_lanes(sums, NND_DOT_COLUMNS);
+    memcpy(d->out + begin, &all, (size_t)some * sizeof(float));
+  }
+  nnd_gemm_end_row(g, d, column, last - column);
+}
+
 static void nnd_gemm_run_dots(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last) {
+  if (g->rows == 1) {
+    nnd_gemm_dots_of_row(g, d, first * NND_DOT_COLUMNS, nnd_min(last * NND_DOT_COLUMNS, g->columns));
+    return;
+  }
   for (nnd_size unit = first; unit < last; unit++) {
     const nnd_size row = nnd_gemm_at(g, unit / g->panels), column = unit % g->panels * NND_DOT_COLUMNS;
     const nnd_size rows = nnd_gemm_at(g, unit / g->panels + 1) - row;
@@ -565,24 +630,13 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   const nnd_size column = first * NND_GEMM_COLUMNS, columns = nnd_min(last * NND_GEMM_COLUMNS, g->columns) - column;
   const float *b = d->b + column;
   float *out = d->out + column;
-  for (nnd_size c = 0; c < columns; c++) out[c] = d->bias ? d->bias[column + c] : 0.0f;
+  memset(out, 0, (size_t)columns * sizeof(float));
   nnd_size k = 0;
   for (; k + NND_STREAMED <= g->inner; k += NND_STREAMED)
     nnd_gemm_streams(NND_STREAMED, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
   for (; k < g->inner; k++)
     nnd_gemm_streams(1, d->a + k * g->a_step, g->a_step, b + k * g->b_step, g->b_step, columns, out);
-  if (g->end.kind == NND_END_PLAIN && !g->end.adds) return;
-  for (nnd_size c = 0; c < columns; c += NND_AT_ONCE * NND_LANES) {
-    const nnd_size some = nnd_min(NND_AT_ONCE * NND_LANES, columns - c);
-    const struct nnd_gemm_tile t = {.columns = some,
-                                    .numbers = d->numbers ? d->numbers + column + c : NULL,
-                                    .residual = d->residual ? d->residual + column + c : NULL,
-                                    .out = out + c,
-                                    .end = &g->end};
-    vf sums[NND_AT_ONCE];
-    for (int v = 0; v < nnd_blocks(some); v++) sums[v] = nnd_load_first(out + c + v * NND_LANES, some - v * NND_LANES);
-    nnd_gemm_finish(&t, 1, (int)nnd_blocks(some), sums);
-  }
+  nnd_gemm_end_row(g, d, column, columns);
 }
 
 /* A part of the sums of a group of tiles, for the panels [panel, end). */
