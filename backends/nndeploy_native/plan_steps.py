@@ -14,7 +14,7 @@ from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
-from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.inverted_residual import InvertedResidual
@@ -60,11 +60,13 @@ def write_step(step: NativeStep, w: PlanWriter) -> None:  # noqa: ARG001 # those
 def _(step: Convolution, w: PlanWriter) -> None:
     if step.is_column:
         step = step.lying()
-    w.step(
-        "transposed" if step.is_transposed else "convolution",
-        step.label,
-        _conv(step, w, reads=True, writes=True),
-    )
+    words = _conv(step, w, reads=True, writes=True)
+    if not step.is_transposed and step.depth is None:
+        w.step("convolution", step.label, words)
+        return
+    depth = step.depth or Depth(1, 1, 1, 0, 1, 1)
+    words += [depth.kernel, depth.stride, depth.dilation, *map(w.size, (depth.pad, depth.size, depth.out_size))]
+    w.step("transposed" if step.is_transposed else "volume_convolution", step.label, words)
 
 
 @write_step.register

@@ -129,16 +129,17 @@ def _window_size(node: ir.Node, axis: int, size: Dim, kernel: Dim) -> Dim:
 
 def _transposed(node: ir.Node, known: KnownSizes) -> None:
     shape, weights = known.shape(operand(node, 0)), known.shape(operand(node, 1))
-    if shape is None or weights is None or "output_shape" in node.attributes:
+    if shape is None or weights is None:
         return
-    if text_attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        return
-    pads, extra = ints_attribute(node, "pads") or (), ints_attribute(node, "output_padding") or ()
-    half, sizes = len(pads) // 2, []
+    mode = text_attribute(node, "auto_pad", "NOTSET")
+    pads = ints_attribute(node, "pads") if mode == "NOTSET" else None
+    given, extra = ints_attribute(node, "output_shape"), ints_attribute(node, "output_padding") or ()
+    half, sizes = len(pads or ()) // 2, list[Dim]()
     for axis, (size, kernel) in enumerate(zip(shape[2:], weights[2:], strict=True)):
-        reach = _of_axis(node, "dilations", axis) * (kernel - 1) + 1
+        stride, reach = _of_axis(node, "strides", axis), _of_axis(node, "dilations", axis) * (kernel - 1) + 1
         padding = pads[axis] + pads[half + axis] if pads else 0
-        sizes.append((size - 1) * _of_axis(node, "strides", axis) + reach - padding + (extra[axis] if extra else 0))
+        whole = (size - 1) * stride + reach - padding + (extra[axis] if extra else 0)
+        sizes.append(given[axis - len(shape) + 2] if given else size * stride if mode.startswith("SAME") else whole)
     known.learn_shape(node.outputs[0], (shape[0], weights[1] * int_attribute(node, "group", 1), *sizes))
 
 

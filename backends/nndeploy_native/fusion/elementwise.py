@@ -13,7 +13,7 @@ would have stored in a narrower type is made as narrow; ends of heavier steps ar
 
 from collections.abc import Set
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy.values.size import product
@@ -25,6 +25,7 @@ from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Tensor
 
 Heavy: TypeAlias = Convolution | Product
+TensorOrNone = TypeVar("TensorOrNone", Tensor, Tensor | None)
 
 RESIDUAL, CHANNEL = operand(1), operand(2)
 _ADDED: tuple[Expression, ...] = (("add", operand(0), CHANNEL), ("add", CHANNEL, operand(0)))
@@ -49,13 +50,15 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
     assert isinstance(step, Elementwise)
     one = step.operands[number]
     reads = [other.tensor.name for other in step.operands if other.tensor is not None]
-    if one.tensor != maker.output or one.shape != step.output.shape or reads.count(maker.output.name) != 1:
+    if one.shape != step.output.shape or reads.count(maker.output.name) != 1:
+        return None
+    if isinstance(maker, Convolution) and one.tensor is not None and _in_shape_of(maker, one.tensor) == maker.output:
+        return _joined_epilogue(maker, step, number)
+    if one.tensor != maker.output:
         return None
     if isinstance(maker, Elementwise):
         return _joined_elementwise(maker, step, number)
-    if isinstance(maker, Convolution | Product):
-        return _joined_epilogue(maker, step, number)
-    return None
+    return _joined_epilogue(maker, step, number) if isinstance(maker, Product) else None
 
 
 def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> Elementwise | None:
@@ -118,8 +121,8 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep
     for place, one in enumerate(step.operands):
         if place == number:
             continue
-        if _is_residual(one, step.output, maker) and residual in (None, one.tensor):
-            residual, values[place] = one.tensor, RESIDUAL
+        if _is_residual(one, step.output, maker) and residual in (None, _in_shape_of(maker, one.tensor)):
+            residual, values[place] = _in_shape_of(maker, one.tensor), RESIDUAL
         elif one.array is not None and channel is None and _is_one_a_channel(one, maker):
             channel, values[place] = one.array.reshape(-1), CHANNEL
         else:
@@ -129,7 +132,14 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep
         return None
     if isinstance(maker, Product) and maker.bias is None and expression in _ADDED:
         return replace(maker, bias=channel, output=step.output)
-    return maker.with_epilogue(Epilogue(expression, residual, channel), step.output)
+    return maker.with_epilogue(Epilogue(expression, residual, channel), _in_shape_of(maker, step.output))
+
+
+def _in_shape_of(maker: Heavy, tensor: TensorOrNone) -> TensorOrNone:
+    """Returns an image in blocks as a convolution sees it: the columns of one may be the images of another."""
+    if isinstance(maker, Product) or tensor is None or tensor.shape[:2] != maker.output.shape[:2]:
+        return tensor
+    return replace(tensor, shape=maker.output.shape)
 
 
 def _is_residual(one: Operand, output: Tensor, maker: Heavy) -> bool:

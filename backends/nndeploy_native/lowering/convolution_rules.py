@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for convolutions of images. Source: ONNX Conv, ConvTranspose."""
+"""Rules for convolutions of rows, images and volumes. Source: ONNX Conv, ConvTranspose."""
 
 from dataclasses import replace
 
@@ -7,11 +7,11 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
+from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import bounds, fixed, is_fixed, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
-from nndeploy_native.lowering.windows import windows_of
-from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
+from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
@@ -30,38 +30,53 @@ def convolution(node: ir.Node, context: Context) -> None:
     outputs = weights.shape[0]
     if groups < 1 or shape[1] != groups * weights.shape[1] or outputs % groups or out_shape[1] != outputs:
         raise BuildRefusedError("channels, groups and weights that do not fit together")
-    image = image_shape(shape)
     windows = windows_of(node, shape, out_shape, weights.shape[2:])
-    if len(shape) > 4:
-        raise BuildRefusedError("a convolution of volumes")
-    window, _ = windows.of_image()
     source = node.inputs[0]
-    reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None
+    reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None and len(shape) <= 4
     x = context.plain(source) if reads_plain and not context.is_blocked(_present(source)) else context.blocked(source)
     output = context.output(node.outputs[0], Layout.BLOCKED)
     kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
-    context.emit(Convolution(output, replace(x, shape=image), kernels, bias, window, groups))
+    step = Convolution(output, replace(x, shape=image_shape(shape)), kernels, bias, windows.of_image()[0], groups)
+    context.emit(step if len(shape) < 5 else _of_volume(step, shape, out_shape, windows))
 
 
 def transposed_convolution(node: ir.Node, context: Context) -> None:
-    """Lowers ConvTranspose without groups, with constant weights (I, O, H, W) and padding that is given."""
+    """Lowers ConvTranspose with constant weights (I, O / groups, ...)."""
     weights = context.floats(operand(node, 1), "weights")
     bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
-    if len(shape) != 4 or weights.ndim != 4 or weights.shape[:2] != (shape[1], out_shape[1]):
-        raise BuildRefusedError("a ConvTranspose with groups, or of something else than images (N, C, H, W)")
-    if text_attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID") or ints_attribute(node, "output_shape"):
-        raise BuildRefusedError("a ConvTranspose whose padding follows from the size of its output")
-    windows = windows_of(node, shape, out_shape, weights.shape[2:])
-    if len(shape) > 4:
-        raise BuildRefusedError("a convolution of volumes")
+    groups = int_attribute(node, "group", 1)
+    if not len(shape) == len(out_shape) == weights.ndim:
+        raise BuildRefusedError("an input, weights and an output of different ranks")
+    inputs, of_group, *kernel = weights.shape
+    if groups < 1 or shape[1] != inputs or inputs % groups or out_shape[1] != of_group * groups:
+        raise BuildRefusedError("channels, groups and weights that do not fit together")
+    windows = transposed_windows_of(node, shape, out_shape, tuple(kernel))
     window, _ = windows.of_image()
-    x = context.blocked(node.inputs[0])
-    if _is_apart(window, shape, out_shape) and out_shape[1] <= MAX_FIRST_CHANNELS:
+    x = replace(context.blocked(node.inputs[0]), shape=image_shape(shape))
+    is_few = groups == 1 and len(shape) == 4 and out_shape[1] <= MAX_FIRST_CHANNELS
+    if is_few and _is_apart(window, shape, out_shape):
         _spread_apart(node.outputs[0], context, x, weights, bias)
         return
+    turned = weights.reshape(groups, inputs // groups, of_group, *kernel).swapaxes(1, 2)
+    kernels = turned.reshape(fixed_shape(image_shape((of_group * groups, inputs // groups, *kernel))))
     output = context.output(node.outputs[0], Layout.BLOCKED)
-    context.emit(Convolution(output, x, weights.swapaxes(0, 1), bias, window, is_transposed=True))
+    step = Convolution(output, x, kernels, bias, window, groups, is_transposed=True)
+    context.emit(step if len(shape) < 5 else _of_volume(step, shape, out_shape, windows))
+
+
+def _of_volume(step: Convolution, shape: Shape, out_shape: Shape, windows: Windows) -> Convolution:
+    """Returns a convolution of volumes; one along their depth alone is that of an image whose columns are H * W."""
+    (size, *plane), (out_size, *out_plane) = shape[2:], out_shape[2:]
+    if windows.keeps_planes and plane == out_plane:
+        window, _ = windows.of_depth()
+        x, output = (
+            replace(one, shape=(*one.shape[:2], deep, product(plane)))
+            for one, deep in ((step.x, size), (step.output, out_size))
+        )
+        return replace(step, x=x, output=output, window=window)
+    depth = Depth(windows.kernel[0], windows.strides[0], windows.dilations[0], windows.begins[0], size, out_size)
+    return replace(step, depth=depth)
 
 
 def _is_apart(window: Window, shape: Shape, out_shape: Shape) -> bool:

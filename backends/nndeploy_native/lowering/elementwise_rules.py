@@ -256,7 +256,7 @@ def _image(one: ir.Value | Operand, context: Context) -> Tensor | None:
     """Returns an operand's blocks where it had better stay in them: (N, C, W) where it is nowhere else."""
     if isinstance(one, Operand):
         return None
-    if len(context.shape_of(one)) == 4:
+    if len(context.shape_of(one)) in (4, 5):
         return context.blocked(one) if context.is_blocked(one) else None
     return context.reshaped_blocks(one, context.shape_of(one))
 
@@ -266,7 +266,7 @@ def _fits_blocks(one: ir.Value | Operand, context: Context, out_shape: Shape) ->
     shape, rank = _shape_of(one, context), len(out_shape)
     if isinstance(one, Operand) and one.tensor is not None:
         return False  # a plain one
-    if rank not in (3, 4) or (len(shape) != rank and _array(one, context) is None):
+    if rank not in (3, 4, 5) or (len(shape) != rank and _array(one, context) is None):
         return False
     full = _full(shape, rank)
     return full[0] in (1, out_shape[0]) and full[1] == out_shape[1] and full[2:] in (out_shape[2:], (1,) * (rank - 2))

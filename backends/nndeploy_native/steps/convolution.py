@@ -39,6 +39,11 @@ class Windows:
     begins: tuple[Dim, ...]
     ends: tuple[Dim, ...]
 
+    @property
+    def keeps_planes(self) -> bool:
+        """Whether a window over volumes is one over their depth alone."""
+        return all(one[1:] == (1, 1) for one in (self.kernel, self.strides)) and self.begins[1:] == (0, 0)
+
     def of_image(self) -> tuple[Window, tuple[Dim, Dim]]:
         """Returns how it moves over height and width, and the padding after each; over a row one pixel high."""
         kernel, strides, dilations = (_of_image(one, 1) for one in (self.kernel, self.strides, self.dilations))
@@ -51,11 +56,24 @@ class Windows:
         return window, (self.ends[0], 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How a window moves over the first axis of volumes, the images of which lie below each other."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad: Dim
+    size: Dim
+    out_size: Dim
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Convolution:
     """output = epilogue(convolution(x) + bias); `x` is plain only for a dense convolution.
 
-    A transposed one spreads each input pixel over a window of the output; it has no groups.
+    A transposed one spreads each input pixel over a window of the output. With a `depth` the weights are those of
+    volumes, (O, I / groups, D * H, W), and x and the output (N, C, D * H, W).
     """
 
     output: Tensor
@@ -66,6 +84,7 @@ class Convolution:
     groups: int = 1
     epilogue: Epilogue = PLAIN
     is_transposed: bool = False
+    depth: Depth | None = None
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -79,13 +98,14 @@ class Convolution:
         Of one channel it may be pointwise too, which it then is.
         """
         fits = self.groups == self.x.channels == self.output.channels and self.weights.shape[1] == 1
-        return fits and not self.is_transposed and not self.is_pointwise
+        return fits and not self.is_transposed and not self.is_pointwise and self.depth is None
 
     @property
     def is_pointwise(self) -> bool:
         """Whether it is a product of matrices, pixel by pixel; zeros behind the image make other ones."""
         keeps_size = self.x.shape[2:] == self.output.shape[2:]
-        return self.groups == 1 and self.window.is_point and keeps_size and not self.is_transposed
+        is_point = self.window.is_point and keeps_size and self.depth is None
+        return self.groups == 1 and is_point and not self.is_transposed
 
     @property
     def kind(self) -> str:
@@ -101,13 +121,14 @@ class Convolution:
     @property
     def label(self) -> str:
         """What a plan shows of it."""
-        height, width = self.window.kernel
-        return f"{self.kind} {height}x{width} {self.x.channels}->{self.output.channels}"
+        kernel = (*((self.depth.kernel,) if self.depth else ()), *self.window.kernel)
+        return f"{self.kind} {'x'.join(map(str, kernel))} {self.x.channels}->{self.output.channels}"
 
     @property
     def is_column(self) -> bool:
         """Whether it goes down images that are one pixel wide: tiles of pixels lie along rows."""
-        return self.x.is_column and (self.output.shape[3], self.window.kernel[1]) == (1, 1)
+        is_column = self.x.is_column and (self.output.shape[3], self.window.kernel[1]) == (1, 1)
+        return is_column and self.depth is None
 
     def lying(self) -> "Convolution":
         """Returns the same along rows: an image that is one pixel wide lies in memory as one that is one pixel high."""

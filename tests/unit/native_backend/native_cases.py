@@ -13,13 +13,15 @@ import ml_dtypes
 import numpy as np
 from native_models import Array
 from nndeploy_native.expressions import Expression, const, operand
-from nndeploy_native.steps.convolution import Convolution, Window
+from nndeploy_native.steps.convolution import Convolution, Depth, Window
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.recurrent import Recurrent, States
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
-from nndeploy_native.tensors import Layout, Tensor
+from nndeploy_native.tensors import Layout, Tensor, fixed_shape
+
+from nndeploy.values.size import fixed
 
 X, R, S = operand(0), operand(1), operand(2)
 CAPACITIES = (1, 300, 1500, 5000, 20_000, 70_000, 1 << 18, 1 << 20)
@@ -241,29 +243,84 @@ def grouped(draw: Draw, turn: int) -> Case:
 
 
 def transposed(draw: Draw, turn: int) -> Case:
-    """Returns a transposed convolution."""
-    x, outputs = (
-        draw.image(draw.random.choice((1, 3, 16, 19)), 34, 23 if turn % 2 else 1),
-        draw.random.choice((1, 5, 17, 33)),
-    )
+    """Returns a transposed convolution, every third one with groups, every fourth one of volumes."""
+    groups, of_group = (1, 1, draw.random.choice((2, 3, 16)))[turn % 3], draw.random.choice((1, 5, 17, 33))
+    x = draw.image(groups * draw.random.choice((1, 3, 16, 19) if groups < 16 else (1, 2)), 34, 23 if turn % 2 else 1)
+    outputs = groups * (of_group if groups < 16 else 1 + of_group % 3)
     kernel, stride, dilation = (2, 3, 4)[turn % 3], (2, 1, 3)[turn % 3], (1, 1, 1, 2)[turn % 4]
     reach, last = (kernel - 1) * dilation + 1, (x.shape[2] - 1, x.shape[3] - 1)
     pads = tuple(draw.random.randint(0, min(reach, size * stride + reach - 1) // 2) for size in last)
     sizes = [size * stride + reach - pad for size, pad in zip(last, pads, strict=True)]
     sizes = [max(1, size - draw.random.randint(0, min(pad, size - 1))) for size, pad in zip(sizes, pads, strict=True)]
-    output = Tensor("y", (x.shape[0], outputs, sizes[0], sizes[1]), Layout.BLOCKED)
-    values, weights, bias = (
-        {"x": draw.normal(*x.shape)},
-        draw.normal(outputs, x.shape[1], kernel, kernel),
-        draw.normal(outputs),
-    )
-    weights = draw.rounded(weights / np.float32(np.sqrt(x.shape[1])))
-    end = draw.end(turn)
     window = Window((kernel, kernel), (stride, stride), (pads[0], pads[1]), (dilation, dilation))
-    step = Convolution(output, x, weights, bias, window, is_transposed=True)
+    depth = None
+    if turn % 4 == 1:
+        deep, by = draw.random.randint(1, 4), draw.random.choice((1, 2, 3))
+        taps, pad = draw.random.choice((1, 2, 3)), draw.random.randint(0, 1)
+        depth = Depth(taps, by, 1 + turn % 2, pad, deep, max(1, (deep - 1) * by + taps - pad))
+    return _spread(draw, turn, x, outputs, groups, window, (sizes[0], sizes[1]), depth)
+
+
+def _spread(
+    draw: Draw, turn: int, x: Tensor, outputs: int, groups: int, window: Window, sizes: tuple[int, int],
+    depth: Depth | None,
+) -> Case:  # fmt: skip
+    """Returns a transposed convolution of `x`, of as many of them below each other as there is depth."""
+    deep, out_deep = (1, 1) if depth is None else (fixed(depth.size), fixed(depth.out_size))
+    batch, channels, height, width = fixed_shape(x.shape)
+    x = replace(x, shape=(batch, channels, deep * height, width))
+    output = Tensor("y", (batch, outputs, out_deep * sizes[0], sizes[1]), Layout.BLOCKED)
+    taps = (1 if depth is None else depth.kernel, *map(fixed, window.kernel))
+    weights = draw.rounded(draw.normal(outputs, channels // groups, *taps) / np.float32(np.sqrt(channels // groups)))
+    values, bias, end = {"x": draw.normal(*fixed_shape(x.shape))}, draw.normal(outputs), draw.end(turn)
+    kernels = weights.reshape(outputs, -1, taps[0] * taps[1], taps[2])
+    step = Convolution(output, x, kernels, bias, window, groups, is_transposed=True, depth=depth)
     step = step.with_epilogue(draw.epilogue(end, output, values), output)
-    sums = convolved_transposed(values["x"], weights, window, output.shape) + bias.astype(np.float64)[:, None, None]
-    name = f"transposed {turn}: {window}, {x.shape}->{output.shape}, {end}"
+    data = values["x"].reshape(batch, channels, deep, height, width)
+    sums = np.zeros((batch, outputs, out_deep, *sizes))
+    for at, tap in np.ndindex(deep, taps[0]):
+        place = at if depth is None else at * depth.stride + tap * depth.dilation - fixed(depth.pad)
+        if 0 <= place < out_deep:
+            part = [
+                convolved_transposed(one, kernel, window, (batch, outputs // groups, *sizes))
+                for one, kernel in zip(
+                    np.split(data[:, :, at], groups, 1), np.split(weights[:, :, tap], groups), strict=True
+                )
+            ]
+            sums[:, :, place] += np.concatenate(part, 1)
+    sums = sums.reshape(fixed_shape(output.shape)) + bias.astype(np.float64)[:, None, None]
+    name = f"transposed {turn}: {window}, {depth}, {x.shape}->{output.shape}, {groups} groups, {end}"
+    return Case(name, step, 0, values, _ended(step, end, sums, values))
+
+
+def volume(draw: Draw, turn: int) -> Case:
+    """Returns a convolution of volumes, every third one with groups."""
+    groups = (1, 1, draw.random.choice((2, 3, 16)))[turn % 3]
+    image = draw.image(groups * draw.random.choice((1, 3, 16, 19) if groups < 16 else (1, 2)), 30)
+    outputs = groups * (draw.random.choice((1, 5, 17, 33)) if groups < 16 else 2)
+    window, sizes = draw.window(image, (3, 1, 2)[turn % 3], turn)
+    batch, channels, height, width = fixed_shape(image.shape)
+    deep, taps, stride, dilation = (draw.random.randint(1, 4) for _ in range(4))
+    pad = draw.random.randint(0, (taps - 1) * dilation)
+    out_deep = max(1, (deep + 2 * pad - (taps - 1) * dilation - 1) // stride + 1)
+    depth = Depth(taps, stride, dilation, pad, deep, out_deep)
+    x = replace(image, shape=(batch, channels, deep * height, width))
+    output = Tensor("y", (batch, outputs, out_deep * sizes[0], sizes[1]), Layout.BLOCKED)
+    values = {"x": draw.normal(*fixed_shape(x.shape))}
+    kernel = (taps, *map(fixed, window.kernel))
+    weights, bias, end = draw.weights(outputs, channels // groups, *kernel), draw.normal(outputs), draw.end(turn)
+    kernels = weights.reshape(outputs, -1, kernel[0] * kernel[1], kernel[2])
+    step = Convolution(output, x, kernels, bias, window, groups, depth=depth)
+    step = step.with_epilogue(draw.epilogue(end, output, values), output)
+    data = values["x"].reshape(batch, channels, deep, height, width)
+    sums = np.zeros((batch, outputs, out_deep, *sizes))
+    for at, tap in np.ndindex(out_deep, taps):
+        place = at * stride + tap * dilation - pad
+        if 0 <= place < deep:
+            zeros = np.zeros(outputs)
+            sums[:, :, at] += convolved(data[:, :, place], weights[:, :, tap], zeros, window, sizes, groups)
+    sums = sums.reshape(fixed_shape(output.shape)) + bias.astype(np.float64)[:, None, None]
+    name = f"volume {turn}: {window}, {depth}, {x.shape}->{output.shape}, {groups} groups, {end}"
     return Case(name, step, 0, values, _ended(step, end, sums, values))
 
 
@@ -319,6 +376,7 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "dense": dense,
     "grouped": grouped,
     "transposed": transposed,
+    "volume": volume,
     "lstm": lstm,
 }
 

@@ -29,6 +29,12 @@ ALONG_AXES = (
 )  # fmt: skip
 
 
+def short(array: Array) -> Array:
+    """Returns float32 numbers that bfloat16 holds as well: what becomes whole numbers must not be rounded before."""
+    kept: Array = (array.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    return kept
+
+
 class Drawn:
     """A graph that grows node by node; `keeps_sizes` leaves out what only shapes that are fixed allow."""
 
@@ -61,7 +67,7 @@ class Drawn:
     def new_input(self, shape: Shape) -> str:
         """Returns a new input of the graph."""
         name = f"x{len(self.inputs)}"
-        self.inputs[name] = self.normal(*shape)
+        self.inputs[name] = short(self.normal(*shape))
         self.shapes[name] = shape
         return name
 
@@ -238,19 +244,23 @@ class Drawn:
         shape, kind = self.shapes[x], self.random.choice((*kinds[:2], *kinds, *(f"Global{one}" for one in kinds)))
         more = {"p": self.random.choice((1, 2, 3))} if kind.endswith("LpPool") else {}
         if kind.startswith("Global"):
-            return self.node(kind, [x], (*shape[:2], 1, 1), **more)
+            return self.node(kind, [x], (*shape[:2], *[1] * len(shape[2:])), **more)
         kernel = [min(self.random.choice((2, 3, 3, 5)), size) for size in shape[2:]]
-        strides, dilations = [self.random.choice((1, 2, 2, 3)) for _ in kernel], [self.random.choice((1, 1, 1, 2))] * 2
+        strides, dilations = (
+            [self.random.choice((1, 2, 2, 3)) for _ in kernel],
+            [self.random.choice((1, 1, 1, 2))] * len(kernel),
+        )
         begins, ends = ([self.random.randint(0, (one - 1) // 2) for one in kernel] for _ in range(2))
         reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
-        if any(shape[2 + i] + begins[i] + ends[i] <= reach[i] for i in range(2)):
-            dilations, reach = [1, 1], [k - 1 for k in kernel]
-        rooms = [shape[2 + i] + begins[i] + ends[i] - reach[i] - 1 for i in range(2)]
+        axes = range(len(kernel))
+        if any(shape[2 + i] + begins[i] + ends[i] <= reach[i] for i in axes):
+            dilations, reach = [1] * len(kernel), [k - 1 for k in kernel]
+        rooms = [shape[2 + i] + begins[i] + ends[i] - reach[i] - 1 for i in axes]
         rounds_up = self.random.random() < 0.3
         sizes = [room // stride + 1 for room, stride in zip(rooms, strides, strict=True)]
         if rounds_up:
-            last = [(shape[2 + i] + begins[i] - 1) // strides[i] for i in range(2)]
-            sizes = [min(-(-rooms[i] // strides[i]), last[i]) + 1 for i in range(2)]
+            last = [(shape[2 + i] + begins[i] - 1) // strides[i] for i in axes]
+            sizes = [min(-(-rooms[i] // strides[i]), last[i]) + 1 for i in axes]
         if kind == "AveragePool":
             more = {"count_include_pad": self.random.randrange(2)}
         return self.node(
@@ -332,15 +342,40 @@ class Drawn:
         return self.node("Pad", operands, out, mode=mode)
 
     def transposed_conv(self, x: str) -> str | None:
-        """Returns a transposed convolution."""
+        """Returns a transposed convolution of an image or a volume, now and then with groups."""
         shape, kernel, stride = self.shapes[x], self.random.choice((2, 3, 4)), self.random.choice((1, 2, 2, 3))
-        outputs, pad = self.random.choice(CHANNELS[:14]), self.random.choice((0, 0, 1))
-        sizes = [(size - 1) * stride + kernel - 2 * pad for size in shape[2:]]
-        out = (shape[0], outputs, *sizes)
-        if min(sizes) < 1 or math.prod(out) > MOST_ELEMENTS or math.prod(shape) * outputs * kernel**2 > MOST_PRODUCTS:
+        rank, inputs = len(shape) - 2, shape[1]
+        groups = self.random.choice([one for one in (1, 1, 2, 3, inputs) if inputs % one == 0])
+        of_group, pad = self.random.choice(CHANNELS[:14] if groups < 4 else (1, 2)), self.random.choice((0, 0, 1))
+        more = self.random.randrange(stride)
+        sizes = [(size - 1) * stride + kernel - 2 * pad + more for size in shape[2:]]
+        out = (shape[0], groups * of_group, *sizes)
+        products = math.prod(shape) * of_group * kernel**rank
+        if min(sizes) < 1 or math.prod(out) > MOST_ELEMENTS or products > MOST_PRODUCTS:
             return None
-        weights = self.normal(shape[1], outputs, kernel, kernel) / np.float32(math.sqrt(shape[1]))
-        return self.node("ConvTranspose", [x, self.constant(weights)], out, strides=[stride] * 2, pads=[pad] * 4)
+        weights = self.normal(inputs, of_group, *[kernel] * rank) / np.float32(math.sqrt(inputs // groups))
+        return self.node(
+            "ConvTranspose", [x, self.constant(weights)], out, strides=[stride] * rank, pads=[pad] * 2 * rank,
+            group=groups, output_padding=[more] * rank,
+        )  # fmt: skip
+
+    def volume(self, x: str) -> str | None:
+        """Returns what is made of an image whose rows are those of several images."""
+        n, c, h, w = self.shapes[x]
+        depth = self.random.choice([one for one in (1, 2, 3, 4) if h % one == 0])
+        deep = (n, c, depth, h // depth, w)
+        at: str | None = self.node("Reshape", [x, self.whole(*deep)], deep)
+        for _ in range(self.random.randint(1, 2)):
+            makers = (self.transposed_conv, self.pool, self.activation)
+            if self.random.random() < 0.5:
+                made = self.conv(at, self.random.choice(("dense", "dense", "pointwise", "grouped", "depthwise")))
+                at = None if made is None else self.end(made)
+            else:
+                at = self.random.choice(makers)(at)
+            if at is None:
+                return None
+        n, c, depth, h, w = self.shapes[at]
+        return self.node("Reshape", [at, self.whole(n, c, depth * h, w)], (n, c, depth * h, w))
 
     def depth_to_space(self, x: str) -> str | None:
         """Returns channels as pixels."""
@@ -626,7 +661,8 @@ class Drawn:
             images += [
                 (1, one)
                 for one in (
-                    self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.depth_to_space,
+                    self.shuffle, self.split, self.slice_, self.pad, self.transposed_conv, self.volume,
+                    self.depth_to_space,
                     self.space_to_depth, self.tile, self.triangle, self.backwards, self.add_one_hot,
                     self.transpose, self.along, self.flat, self.rows, self.attention, self.heads, self.recurrent,
                     self.product, self.gather, self.expand, self.pick, self.put, self.round_, self.second_input,

@@ -62,22 +62,27 @@ class Conv(OpRun):
 
 
 class ConvTranspose(OpRun):
-    """Source: ONNX ConvTranspose, without groups."""
+    """Source: ONNX ConvTranspose, by pads."""
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        strides, dilations = (_axes(attributes.get(name), 2, 1) for name in ("strides", "dilations"))
-        pads, more = _axes(attributes.get("pads"), 4, 0), _axes(attributes.get("output_padding"), 2, 0)
-        reach = [(w.shape[2 + i] - 1) * dilations[i] + 1 for i in range(2)]
-        full = [(x.shape[2 + i] - 1) * strides[i] + reach[i] + more[i] for i in range(2)]
-        result = np.zeros((x.shape[0], w.shape[1], *full))
-        for ky in range(w.shape[2]):
-            for kx in range(w.shape[3]):
-                top, left = ky * dilations[0], kx * dilations[1]
-                rows = slice(top, top + (x.shape[2] - 1) * strides[0] + 1, strides[0])
-                columns = slice(left, left + (x.shape[3] - 1) * strides[1] + 1, strides[1])
-                result[:, :, rows, columns] += np.einsum("ncyx,co->noyx", x, w[:, :, ky, kx], optimize=True)
-        result = result[:, :, pads[0] : full[0] - pads[2], pads[1] : full[1] - pads[3]]
-        return (result if b is None else result + b[:, None, None],)
+        rank, groups = x.ndim - 2, attributes.get("group") or 1
+        strides, dilations = (_axes(attributes.get(name), rank, 1) for name in ("strides", "dilations"))
+        pads, more = _axes(attributes.get("pads"), 2 * rank, 0), _axes(attributes.get("output_padding"), rank, 0)
+        reach = [(w.shape[2 + i] - 1) * dilations[i] + 1 for i in range(rank)]
+        full = [(x.shape[2 + i] - 1) * strides[i] + reach[i] + more[i] for i in range(rank)]
+        result = np.zeros((x.shape[0], groups, w.shape[1], *full))
+        grouped = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+        weights = w.reshape(groups, -1, *w.shape[1:])
+        for tap in np.ndindex(*w.shape[2:]):
+            begins = [one * dilation for one, dilation in zip(tap, dilations, strict=True)]
+            places = tuple(
+                slice(begins[i], begins[i] + (x.shape[2 + i] - 1) * strides[i] + 1, strides[i]) for i in range(rank)
+            )
+            part = np.einsum("ngi...,gio->ngo...", grouped, weights[(..., *tap)], optimize=True)
+            result[(slice(None),) * 3 + places] += part
+        result = result.reshape(x.shape[0], -1, *full)
+        result = result[(..., *(slice(pads[i], full[i] - pads[rank + i]) for i in range(rank)))]
+        return (result if b is None else result + b.reshape(-1, *[1] * rank),)
 
 
 class MaxPool(OpRun):

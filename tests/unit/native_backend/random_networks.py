@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from native_models import Array, run
-from network_graphs import Drawn
+from network_graphs import Drawn, short
 from network_reference import outputs_in_float64
 from nndeploy_native.build import build
 
@@ -88,4 +88,5 @@ def _differences(found: Mapping[str, Array], wanted: Mapping[str, Array], level:
 def _of_sizes(inputs: Mapping[str, Array], sizes: tuple[int, int, int]) -> dict[str, Array]:
     numbers = np.random.default_rng(sum(sizes))
     n, h, w = sizes
-    return {name: numbers.standard_normal((n, one.shape[1], h, w)).astype(np.float32) for name, one in inputs.items()}
+    shapes = {name: (n, one.shape[1], h, w) for name, one in inputs.items()}
+    return {name: short(numbers.standard_normal(shape).astype(np.float32)) for name, shape in shapes.items()}

@@ -124,9 +124,19 @@ NETWORKS = {
         {},
     ),
     "transposed": (
-        """g (float[n,18,h,w] x) => (float[n,20,p,q] y, float[n,2,r,s] z) {
-        y = ConvTranspose<strides=[2,2], pads=[1,1,1,1]>(x, w) z = ConvTranspose<strides=[2,2]>(x, v) }""",
-        {"w": reals(18, 20, 4, 4), "v": reals(18, 2, 2, 2, seed=1)},
+        """g (float[n,18,h,w] x) => (float[n,20,p,q] y, float[n,2,r,s] z, float[n,6,t,u] k) {
+        y = ConvTranspose<strides=[2,2], pads=[1,1,1,1]>(x, w) z = ConvTranspose<strides=[2,2]>(x, v)
+        k = ConvTranspose<strides=[3,2], group=6, output_padding=[2,1], dilations=[1,2]>(x, u) }""",
+        {"w": reals(18, 20, 4, 4), "v": reals(18, 2, 2, 2, seed=1), "u": reals(18, 1, 3, 3, seed=2)},
+    ),
+    "volumes convolved": (
+        """g (float[n,5,h,w,4] x) => (float[n,5,p,q,4] y, float[n,3,r,s,7] z) {
+        a = Conv<pads=[1,1,1,1,1,1]>(x, w) b = Relu(a) c = Conv<pads=[2,0,0,0,0,0]>(b, v) d = Add(c, x)
+        y = Conv(d, u) z = ConvTranspose<strides=[2,1,2], pads=[1,0,1,0,0,0]>(y, t) }""",
+        {
+            "w": reals(5, 5, 3, 3, 3), "v": 0.3 * reals(5, 5, 3, 1, 1, seed=1), "u": 0.3 * reals(5, 5, 1, 1, 1, seed=2),
+            "t": 0.3 * reals(5, 3, 3, 2, 2, seed=3),
+        },
     ),
     "moved": (
         """g (float[n,6,h,w] x) => (float[n,p,q,4] y, float[r,s] z) {

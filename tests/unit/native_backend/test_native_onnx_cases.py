@@ -21,7 +21,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.passes import optimise
 
 OPERATORS = re.compile(
-    "test_(averagepool|globalaveragepool|globalmaxpool|lppool|maxpool|maxunpool|resize|upsample)(_|$)"
+    "test_(averagepool|basic_conv|conv|convtranspose|globalaveragepool|globalmaxpool|lppool|maxpool|maxunpool|resize|upsample)(_|$)"
 )
 GIVEN = {"maxunpool": ("xI",)}
 """Inputs beside the first one that come with a call, by the name of the case."""

@@ -38,6 +38,16 @@ def test_convolution(
 
 
 @each_float_level
+def test_groups_read_no_lane_behind_the_last_channel(level: str) -> None:
+    """A reciprocal makes infinities of the zeros there, which a weight of zero would make NaNs."""
+    x, w = reals(1, 35, 3, 4) + 9, reals(20, 7, 1, 1, seed=1)
+    text = """g (float[1,35,3,4] x) => (float[1,20,3,4] y) { a = MaxPool<kernel_shape=[1,1]>(x) b = Reciprocal(a)
+        c = MaxPool<kernel_shape=[1,1]>(b) y = Conv<group=5>(c, w) }"""
+    found = run(built(model_of(text, {"w": w})), {"x": x}, level)["y"]
+    np.testing.assert_allclose(found, convolved(1 / x, w, groups=5), rtol=1e-5, atol=1e-5)
+
+
+@each_float_level
 def test_one_pixel_windows_over_zeros_behind_the_image(level: str) -> None:
     x, w = reals(2, 17, 4, 9), reals(24, 17, 1, 1, seed=1)
     text = "g (float[2,17,4,9] x) => (float[2,24,6,12] y) { y = Conv<pads=[0,0,2,3]>(x, w) }"

@@ -227,19 +227,19 @@ NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, con
 }
 
 /* What a tile's sums begin with: the bias, or what earlier parts have left in the output. */
-NND_INLINE void nnd_first_sums(struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const nnd_elem *out) {
+NND_INLINE void nnd_first_sums(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j,
+                               const nnd_elem *out) {
   const int whole = nnd_tile_whole(t), pairs = nnd_tile_pairs(t), from_bias = j->sum & NND_FIRST;
+  const nnd_size pixel = nnd_out_pixel(way, j);
   NND_UNROLL
   for (int v = 0; v < whole; v++) NND_UNROLL
   for (int p = 0; p < t.pixels; p++)
-    sums[p * whole + v] =
-        from_bias ? nnd_load(j->bias + v * NND_LANES) : nnd_read(out + v * j->out_plane + p * NND_LANES);
+    sums[p * whole + v] = from_bias ? nnd_load(j->bias + v * NND_LANES) : nnd_read(out + v * j->out_plane + p * pixel);
   NND_UNROLL
   for (int pair = 0; pair < pairs; pair++) {
     const int p = 2 * pair, second = p + 1 < t.pixels ? p + 1 : p;
-    const vf x =
-        from_bias ? nnd_load(j->bias + whole * NND_LANES) : nnd_read(out + whole * j->out_plane + p * NND_LANES);
-    const vf y = from_bias ? x : nnd_read(out + whole * j->out_plane + second * NND_LANES);
+    const vf x = from_bias ? nnd_load(j->bias + whole * NND_LANES) : nnd_read(out + whole * j->out_plane + p * pixel);
+    const vf y = from_bias ? x : nnd_read(out + whole * j->out_plane + second * pixel);
     sums[t.pixels * whole + pair] = nnd_joined_halves(x, y);
   }
 }
@@ -276,7 +276,7 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
     const nnd_elem *residual =
         j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out; /* read where it is one */
     const char *in = (const char *)j->in + tile * of_tile;
-    nnd_first_sums(t, sums, j, out);
+    nnd_first_sums(way, t, sums, j, out);
     if (way >= NND_PLANES)
       nnd_tile_planes(way, t, sums, j, (const float *)in);
     else {

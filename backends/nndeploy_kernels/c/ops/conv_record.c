@@ -128,6 +128,67 @@ int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how
   }
 }
 
+/* Weights of groups: [O / c] dense panels of one vector over `span` channels, zeros where another group is. */
+int nnd_pack_grouped(struct nnd_opener *o, struct nnd_conv *c, struct nnd_grouped *g) {
+  const nnd_size blocks = nnd_blocks(c->out_channels), of_group = c->out_channels / c->groups;
+  const nnd_size in_group = c->in_channels / c->groups, taps = c->kernel[0] * c->kernel[1];
+  g->begins = nnd_packed(o, blocks * (nnd_size)sizeof *g->begins);
+  if (!g->begins) return 0;
+  nnd_size span = 0; /* in blocks */
+  for (nnd_size block = 0; block < blocks; block++) {
+    const nnd_size first = block * NND_LANES, last = nnd_min(first + NND_LANES, c->out_channels) - 1;
+    g->begins[block] = first / of_group * in_group / NND_LANES;
+    span = nnd_max(span, nnd_blocks((last / of_group + 1) * in_group) - g->begins[block]);
+  }
+  for (nnd_size block = 0; block < blocks; block++)
+    g->begins[block] = nnd_min(g->begins[block], nnd_blocks(c->in_channels) - span);
+  g->span = nnd_min(span * NND_LANES, c->in_channels);
+  const nnd_size padded = nnd_grouped_channels(g->span), of_block = padded * taps * NND_LANES;
+  if (of_block > NND_MOST_BYTES / 8 / blocks) return nnd_fail(o->message, "groups of a convolution are too large");
+  nnd_weight *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
+  if (!to) return 0;
+  c->packed = to;
+  for (nnd_size out = 0; out < c->out_channels; out++) {
+    const nnd_size block = out / NND_LANES, begin = out / of_group * in_group - g->begins[block] * NND_LANES;
+    for (nnd_size i = 0; i < in_group; i++)
+      for (nnd_size tap = 0; tap < taps; tap++) {
+        const nnd_size at = begin + i;
+        nnd_weight *place = to + block * of_block + (tap * padded + at / NND_GROUP * NND_GROUP) * NND_LANES +
+                            out % NND_LANES * NND_GROUP + at % NND_GROUP;
+        *place = nnd_weight_of(c->weights[(out * in_group + i) * taps + tap]);
+      }
+  }
+  return 1;
+}
+
+nnd_size nnd_grouped_held(const struct nnd_grouped *g, nnd_size in_channels, nnd_size block) {
+  return nnd_min(g->span, in_channels - g->begins[block] * NND_LANES);
+}
+
+int nnd_open_depth(struct nnd_opener *o, const struct nnd_conv *c, struct nnd_depth *depth) {
+  depth->kernel = nnd_word(o, 1, NND_MOST_BYTES);
+  depth->stride = nnd_word(o, 1, NND_MOST_STEP);
+  depth->dilation = nnd_word(o, 1, NND_MOST_STEP);
+  depth->pad = nnd_read_rule(o), depth->size = nnd_read_rule(o), depth->out_size = nnd_read_rule(o);
+  if (!o->message->failed && c->kernel[0] % depth->kernel)
+    return nnd_fail(o->message, "a convolution of volumes without weights that fit it");
+  return !o->message->failed;
+}
+
+int nnd_volume_axes(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_depth *depth,
+                    struct nnd_axis axes[3]) {
+  if (!nnd_conv_axes(m, c, &axes[1], &axes[2])) return 0;
+  struct nnd_axis *z = &axes[0], *y = &axes[1];
+  *z = (struct nnd_axis){
+      nnd_size_of(m, depth->size), nnd_size_of(m, depth->out_size), depth->kernel, depth->stride, depth->dilation,
+      nnd_size_of(m, depth->pad)};
+  if (z->size < 1 || z->out_size < 1 || y->size % z->size || y->out_size % z->out_size || z->pad < 0 ||
+      z->pad > NND_MOST_STEP)
+    return nnd_fail(m->message, "volumes do not fit the images that make them");
+  y->size /= z->size, y->out_size /= z->out_size, y->kernel /= z->kernel;
+  return 1;
+}
+
 int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis *y, struct nnd_axis *x) {
   const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   if (in->rank != 4 || out->rank != 4 || in->sizes[0] != out->sizes[0] || in->sizes[1] != c->in_channels ||

@@ -28,6 +28,29 @@ enum nnd_packing { NND_PACK_PRODUCTS, NND_PACK_PLANAR, NND_PACK_DEPTHWISE, NND_P
 int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int writes);
 int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how);
 
+/* Groups: for each output block the first of the `span` input channels, whole blocks, that hold all groups of any output
+ * block. */
+struct nnd_grouped {
+  nnd_size span;
+  nnd_size *begins; /* in blocks */
+};
+
+/* Packs weights of groups: [O / c] dense panels of one vector over `span` channels, zeros where another group is. */
+int nnd_pack_grouped(struct nnd_opener *o, struct nnd_conv *c, struct nnd_grouped *g);
+/* The channels that there are of those that a block reads: lanes behind the last one hold anything. */
+nnd_size nnd_grouped_held(const struct nnd_grouped *g, nnd_size in_channels, nnd_size block);
+
+/* The first axis of volumes, whose images lie below each other and whose weights are (O, I / groups, depth * rows,
+ * columns): after the record kernel, stride, dilation, pad before, size, size of the output (the last three rules). */
+struct nnd_depth {
+  nnd_size kernel, stride, dilation, pad, size, out_size;
+};
+
+int nnd_open_depth(struct nnd_opener *o, const struct nnd_conv *c, struct nnd_depth *depth);
+/* The axes (depth, rows, columns) for these shapes; 0 with a message where they do not fit it. */
+int nnd_volume_axes(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_depth *depth,
+                    struct nnd_axis axes[3]);
+
 int nnd_is_depthwise(const struct nnd_conv *c);
 int nnd_is_pointwise(const struct nnd_maker *m, const struct nnd_conv *c);
 

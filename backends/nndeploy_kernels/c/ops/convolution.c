@@ -16,55 +16,10 @@
 #define NND_FEW_WINDOWS 8
 #define NND_FEW_ROWS 8 /* fewer would leave workers idle, and parts of a paced step empty */
 
-/* What grouped convolutions need beside the record: for each output block the first of the `span` input channels, whole
- * blocks, that hold all groups of any output block. */
-struct nnd_grouped {
-  nnd_size span;
-  nnd_size *begins;
-};
-
 struct nnd_convolution_own {
   struct nnd_conv c;
   struct nnd_grouped grouped;
 };
-
-/* Weights of groups: [O / c] dense panels of one vector over `span` channels, zeros where another group is. */
-static int nnd_pack_grouped(struct nnd_opener *o, struct nnd_conv *c, struct nnd_grouped *g) {
-  const nnd_size blocks = nnd_blocks(c->out_channels), of_group = c->out_channels / c->groups;
-  const nnd_size in_group = c->in_channels / c->groups, taps = c->kernel[0] * c->kernel[1];
-  g->begins = nnd_packed(o, blocks * (nnd_size)sizeof *g->begins);
-  if (!g->begins) return 0;
-  nnd_size span = 0; /* in blocks */
-  for (nnd_size block = 0; block < blocks; block++) {
-    const nnd_size first = block * NND_LANES, last = nnd_min(first + NND_LANES, c->out_channels) - 1;
-    g->begins[block] = first / of_group * in_group / NND_LANES;
-    span = nnd_max(span, nnd_blocks((last / of_group + 1) * in_group) - g->begins[block]);
-  }
-  for (nnd_size block = 0; block < blocks; block++)
-    g->begins[block] = nnd_min(g->begins[block], nnd_blocks(c->in_channels) - span);
-  g->span = nnd_min(span * NND_LANES, c->in_channels);
-  const nnd_size padded = nnd_grouped_channels(g->span), of_block = padded * taps * NND_LANES;
-  if (of_block > NND_MOST_BYTES / 8 / blocks) return nnd_fail(o->message, "groups of a convolution are too large");
-  nnd_weight *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  c->packed = to;
-  for (nnd_size out = 0; out < c->out_channels; out++) {
-    const nnd_size block = out / NND_LANES, begin = out / of_group * in_group - g->begins[block] * NND_LANES;
-    for (nnd_size i = 0; i < in_group; i++)
-      for (nnd_size tap = 0; tap < taps; tap++) {
-        const float weight = c->weights[(out * in_group + i) * taps + tap];
-        const nnd_size at = begin + i;
-        nnd_weight *place = to + block * of_block + (tap * padded + at / NND_GROUP * NND_GROUP) * NND_LANES +
-                            out % NND_LANES * NND_GROUP + at % NND_GROUP;
-#ifdef NND_BF16
-        *place = nnd_to_elem(weight);
-#else
-        *place = weight;
-#endif
-      }
-  }
-  return 1;
-}
 
 static int nnd_open_convolution(struct nnd_opener *o) {
   struct nnd_convolution_own *own = nnd_own(o, sizeof *own);
@@ -167,6 +122,7 @@ static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_c
   d.out += block * s->out_plane;
   if (s->end.residual) d.residual += block * s->out_plane;
   struct nnd_panel_job job = nnd_convolution_job(s, 0, &d);
+  job.job.channels = nnd_grouped_held(&t->grouped, t->s.in_channels, block);
   nnd_convolution_row(s, &job, row, from, to, copies ? &moved : NULL, &d);
 }
 

@@ -58,7 +58,8 @@
   X(top_places) \
   X(transposed) \
   X(triangle) \
-  X(view_copy)
+  X(view_copy) \
+  X(volume_convolution)
 /* clang-format on */
 
 #define NND_DECLARE(name) extern const struct nnd_op nnd_op_##name;
