@@ -112,7 +112,7 @@ class _Tables:
         """Returns the table of the shapes of the inputs.
 
         Raises:
-            OtherSizesError: a shape is none that the plan was made for.
+            OtherSizesError: the plan does not hold for these shapes.
         """
         found = self._kept.get(shapes)
         if found is None:
@@ -155,14 +155,15 @@ class _Tables:
             raise
         return _Table(self._model, address, outputs)
 
-    def _refusal(self, message: str, shapes: _Shapes) -> Exception:
-        """Returns the error that a message of the library is: of an input, or of the plan."""
+    def _refusal(self, message: str, shapes: _Shapes) -> OtherSizesError:
+        """Returns the error that a message of the library is: of one input, or of what its sizes lead to."""
         head, _, expected = message.partition(": expected ")
         kind, _, number = head.partition(" ")
         if kind == "input" and expected and number.isdigit():
             name, shape = self._names[int(number)], shapes[int(number)]
             return OtherSizesError(f"input {name!r}: expected {expected}, got {shape}")
-        return BundleError(f"{PLAN_FILE}: {message}")
+        inputs = ", ".join(f"{name!r} of {shape}" for name, shape in zip(self._names, shapes, strict=True))
+        return OtherSizesError(f"our own kernels do not take {inputs}: {message}")
 
     def _output(self, table: int, number: int, border: PlanBorder) -> tuple[int, ...]:
         numbers = (ctypes.c_int64 * 10)()

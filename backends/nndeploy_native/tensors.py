@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from nndeploy.values.size import Dim, fixed, is_fixed, product
+from nndeploy.values.size import Dim, fixed, is_fixed, may_be_equal, product
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[Dim, ...]
@@ -67,6 +67,11 @@ class Tensor:
     def is_fixed(self) -> bool:
         """Whether the shape is the same in every call."""
         return is_fixed(self.shape)
+
+
+def may_be_same(first: Shape, second: Shape) -> bool:
+    """Whether two shapes are the same for some sizes of the inputs; the table of a call tells for these."""
+    return len(first) == len(second) and all(map(may_be_equal, first, second))
 
 
 def fixed_shape(shape: Shape) -> tuple[int, ...]:

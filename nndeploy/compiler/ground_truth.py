@@ -25,7 +25,6 @@ from nndeploy.checking.original import Original, original_outputs
 from nndeploy.checking.reference import Reference, reference_engines
 from nndeploy.checking.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
 from nndeploy.checking.samples import has_free_size
-from nndeploy.compiler.chains.assumed_sizes import assumed_ranges
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import CheckError
@@ -75,7 +74,6 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
         shapes_of=lambda model: concrete_shapes(model, first),
         events=compilation.events,
         has_limits=not asked,
-        assumed=assumed_ranges(loaded.inputs, loaded.ranges, original.samples) if options.keep_fallback else {},
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
     )
     return setting, original

@@ -24,14 +24,12 @@ from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placement.candidates import (
     EXPORTED,
     OPTIMISED,
-    STEP_OF,
     Graphs,
     Pins,
     Planned,
     Recipe,
     by_priority,
     planned,
-    with_usual_sizes,
 )
 from nndeploy.compiler.placement.decisions import Decisions, decisions_from_file, write_decisions
 from nndeploy.compiler.placement.objective import (
@@ -66,7 +64,7 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         ModelError: some node has no backend left.
     """
     setting, order = packing.setting, packing.portable.backends
-    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
+    pins = _pins(compilation, order)
     if compilation.options.decisions is not None and compilation.options.decisions.exists():
         decided = _decided(packing, order, compilation.options.decisions)
         settled = chosen_again(setting, graphs, order, decided.recipe)
@@ -81,7 +79,7 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
 
 def planned_placement(compilation: Compilation, setting: Setting, graphs: Graphs, order: Sequence[Backend]) -> Planned:
     """Returns who would run what, as far as that is known before anything is measured."""
-    pins, graphs = _pins(compilation, order), with_usual_sizes(graphs, setting)
+    pins = _pins(compilation, order)
     if compilation.options.objective == "priority":
         return planned(setting, graphs, by_priority(order, pins), {b.name: b for b in order}.__getitem__)
     best, _ = planned_best(setting, graphs, order, pins)
@@ -114,8 +112,6 @@ def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decision
     here = {backend.name for backend in order}
     if missing := [name for name in found.recipe.order if name not in here]:
         raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(path))
-    if found.recipe.graph in STEP_OF and STEP_OF[found.recipe.graph] not in packing.setting.assumed:
-        raise DataError("the decisions assume usual sizes, which those of the samples are not", where=str(path))
     return found
 
 

@@ -14,7 +14,7 @@ from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.graph.node_parameters import axes_of, cast_target, pad_widths, permutation_of, slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, least, most, product
+from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, exact_quotient, least, most, product
 
 Rule = Callable[[ir.Node, KnownSizes], None]
 
@@ -70,11 +70,7 @@ def _computed(operator: str, a: Dim, b: Dim) -> Dim:
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
-    """Returns the shape of an elementwise result, as NumPy broadcasts.
-
-    Raises:
-        UndecidedError: it depends on whether some size is one.
-    """
+    """Returns the shape of an elementwise result, as NumPy broadcasts, where none of the sizes is zero."""
     rank = max((len(shape) for shape in shapes), default=0)
     full = [(*[1] * (rank - len(shape)), *shape) for shape in shapes]
     return tuple(_broadcast_size(list(dict.fromkeys(dims))) for dims in zip(*full, strict=True))
@@ -86,7 +82,7 @@ def _broadcast_size(dims: list[Dim]) -> Dim:
     if len(others) <= 1:
         return others[0] if others else 1
     if not large:
-        raise UndecidedError(f"whether {others[0]} is one or {others[1]}")
+        return most(others[0], *others[1:])  # whichever are one
     return next((dim for dim in large if isinstance(dim, int)), large[0])  # a valid model: all large ones are equal
 
 
@@ -190,7 +186,7 @@ def _concat(node: ir.Node, known: KnownSizes) -> None:
         for shape in found:
             total = total + shape[axis]
         sizes = [
-            total if i == axis else _broadcast_size(list(dict.fromkeys(dims)))
+            total if i == axis else next((dim for dim in dims if isinstance(dim, int)), dims[0])  # all are equal
             for i, dims in enumerate(zip(*found, strict=True))
         ]
         known.learn_shape(node.outputs[0], tuple(sizes))
@@ -209,7 +205,9 @@ def _reshape(node: ir.Node, known: KnownSizes) -> None:
     if any(isinstance(size, int) and size < -1 for size in sizes) or sizes.count(-1) > 1:
         return
     if -1 in sizes:
-        sizes[sizes.index(-1)] = product(shape) // product(size for size in sizes if size != -1)
+        total, others = product(shape), product(size for size in sizes if size != -1)
+        found = exact_quotient(total, others)  # where others are zero the operator fails
+        sizes[sizes.index(-1)] = total // most(1, others) if found is None else found
     known.learn_shape(node.outputs[0], tuple(sizes))
     if data is not None:
         known.learn_elements(node.outputs[0], data)

@@ -5,7 +5,7 @@ A submodel's inputs are the values that its nodes read and somebody else produce
 else or the program reads; both keep their names, and stand in the order of first use and of production.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import onnx_ir as ir
 
@@ -58,16 +58,3 @@ def submodel_of(model: ir.Model, region: Region, between: Collection[int]) -> ir
     for value in graph.inputs:
         value.const_value = None
     return ir.Model(graph, ir_version=model.ir_version, functions=list(model.functions.values()))
-
-
-def take_shapes_of(model: ir.Model, other: ir.Model) -> None:
-    """Gives each value of a model the shape that the value of this name has in another, none where there is none."""
-    shapes = {value.name: value.shape for value in _values(other)}
-    for value in _values(model):
-        value.shape = shapes.get(value.name)
-
-
-def _values(model: ir.Model) -> Iterator[ir.Value]:
-    yield from model.graph.inputs
-    for node in model.graph.all_nodes():
-        yield from node.outputs

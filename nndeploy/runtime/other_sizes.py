@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The next variant of a submodel, for calls with sizes that the chosen one was not built for.
+"""The next variant of a submodel, for calls with sizes that the chosen one does not take.
 
-A variant of our own kernels may be built for usual ranges of sizes that the model leaves open. It is opened when the
-first such call comes: most programs never need it.
+Own kernels compute with what a model says of its sizes, and refuse those for which it does not hold, as sizes of zero.
+The next variant is opened when the first such call comes: most programs never need it.
 """
 
 import threading

@@ -203,6 +203,14 @@ def ceil_div(size: Dim, divisor: Dim) -> Dim:
     return (size + divisor - 1) // divisor
 
 
+def exact_quotient(dividend: Dim, divisor: Dim) -> "Dim | None":
+    """Returns dividend / divisor where each term is divided without a rest, else None; the divisor is not zero."""
+    if divisor == 0 or (isinstance(divisor, Size) and len(divisor.terms) > 1):
+        return None
+    parts = [_divided(atoms, count, divisor) for atoms, count in _terms(dividend).items()]
+    return _made(dict(part for part in parts if part is not None)) if None not in parts else None
+
+
 def product(sizes: Iterable[Dim]) -> Dim:
     """Returns the product of sizes, 1 of none."""
     result: Dim = 1
@@ -222,6 +230,12 @@ def bounds(size: Dim) -> tuple[int, int]:
             low, high = max(low + ends[0], -_FAR), min(high + ends[1], _FAR)
         size._bounds = low, high
     return size._bounds
+
+
+def may_be_equal(first: Dim, second: Dim) -> bool:
+    """Whether two sizes are equal for some values of their symbols, as far as their bounds tell."""
+    low, high = bounds(first - second)
+    return low <= 0 <= high
 
 
 def is_fixed(sizes: Iterable[Dim]) -> bool:

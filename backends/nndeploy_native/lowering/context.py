@@ -23,7 +23,7 @@ from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View, even_strides
 from nndeploy_native.steps.step import NativeStep
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, may_be_same
 
 ELEMENTS = {
     ir.DataType.FLOAT: "fp32", ir.DataType.INT32: "int32", ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool",
@@ -236,7 +236,7 @@ class Context:
         Raises:
             BuildRefusedError: the model says another shape.
         """
-        if view.sizes != self.sizes_of(value):
+        if not may_be_same(view.sizes, self.sizes_of(value)):
             raise BuildRefusedError(f"the model says {value.name!r} is {self.sizes_of(value)}, it is {view.sizes}")
         self._views[value.name or ""] = view
 

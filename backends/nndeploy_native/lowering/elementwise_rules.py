@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, operand
+from nndeploy.values.size import may_be_equal
 from nndeploy_native import expressions
 from nndeploy_native.expression_program import OPERATORS
 from nndeploy_native.expressions import Domain, Expression, const
@@ -269,7 +270,8 @@ def _fits_blocks(one: ir.Value | Operand, context: Context, out_shape: Shape) ->
     if rank not in (3, 4, 5) or (len(shape) != rank and _array(one, context) is None):
         return False
     full = _full(shape, rank)
-    return full[0] in (1, out_shape[0]) and full[1] == out_shape[1] and full[2:] in (out_shape[2:], (1,) * (rank - 2))
+    is_whole = all(map(may_be_equal, full[2:], out_shape[2:])) or full[2:] == (1,) * (rank - 2)
+    return (full[0] == 1 or may_be_equal(full[0], out_shape[0])) and full[1] == out_shape[1] and is_whole
 
 
 def _full(shape: Shape, rank: int) -> Shape:
@@ -291,10 +293,11 @@ def _plain_operand(one: ir.Value | Operand, context: Context, rank: int) -> Oper
 
 
 def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
-    """Refuses operands of which it is not sure that they are whole or broadcast along each axis."""
+    """Refuses operands that are neither whole nor broadcast along each axis, whatever their sizes are."""
     for one in operands:
         front = len(shape) - len(one.shape)
-        if any(size not in (1, whole) for size, whole in zip(one.shape, shape[front:], strict=True)):
+        pairs = zip(one.shape, shape[front:], strict=True)
+        if not all(size == 1 or may_be_equal(size, whole) for size, whole in pairs):
             raise BuildRefusedError(f"an operand of shape {one.shape} for {shape}")
 
 

@@ -17,7 +17,7 @@ from nndeploy_native.lowering.recurrent_activations import activations_of
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import GATES, Recurrent, States
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor
+from nndeploy_native.tensors import Array, Layout, Shape, Tensor, may_be_same
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -122,7 +122,7 @@ def _first_state(node: ir.Node, context: Context, index: int, shape: Shape) -> T
     if value is None:
         return None
     view = context.view(value)
-    if context.shape_of(value) != shape:
+    if not may_be_same(context.shape_of(value), shape):
         raise BuildRefusedError(f"a first state of shape {view.sizes} instead of {shape}")
     is_batch_first = int_attribute(node, "layout", 0) == 1
     return context.stored(view.transposed((1, 0, 2)) if is_batch_first else view, "state")

@@ -11,7 +11,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_ints
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.graph.size_rules import slice_ends
-from nndeploy.values.size import Dim, ceil_div, product
+from nndeploy.values.size import Dim, ceil_div, may_be_equal, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.tensors import Layout
@@ -23,7 +23,7 @@ Bounds = tuple[tuple[int, int, int, int], ...]
 def reshape(node: ir.Node, context: Context) -> None:
     """Gives the elements in the shape that the model says; copies them where they do not follow each other."""
     view, shape = context.view(operand(node, 0)), context.sizes_of(node.outputs[0])
-    if product(view.sizes) != product(shape):
+    if not may_be_equal(product(view.sizes), product(shape)):
         raise BuildRefusedError(f"{product(view.sizes)} elements in the shape {shape}")
     found = view.reshaped(shape) or View.of(context.plain(operand(node, 0))).reshaped(shape)
     assert found is not None

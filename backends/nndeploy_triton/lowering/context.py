@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from nndeploy.backend_kit.kernels.tensor_sizes import MAX_ELEMENTS, sizes_of
+from nndeploy.backend_kit.kernels.tensor_sizes import MAX_ELEMENTS, bounded_sizes_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import operand
@@ -62,7 +62,7 @@ class Context:
         Raises:
             BuildRefusedError: a size is not known, or there are too many elements.
         """
-        return sizes_of(value, self._ranges)
+        return bounded_sizes_of(value, self._ranges)
 
     def dtype_of(self, value: ir.Value) -> str:
         """Returns the element type's name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of a model's values as kernels of our own take them: numbers, or sizes in the ranges of the inputs."""
+"""The sizes of a model's values as kernels of our own take them: numbers, or sizes of the symbols of the inputs."""
 
 from collections.abc import Mapping
 
@@ -15,14 +15,27 @@ MAX_ELEMENTS = 2**31 - 2**16
 
 
 def sizes_of(value: ir.Value, ranges: Mapping[str, DimRange]) -> tuple[Dim, ...]:
-    """Returns the sizes of a value; `ranges` are those of the symbols of the model's inputs.
+    """Returns the sizes of a value; of symbols that have no range in `ranges` nothing is known.
+
+    Raises:
+        BuildRefusedError: a size has no name.
+    """
+    if value.shape is None:
+        raise BuildRefusedError(f"the shape of {value.name!r} is not known")
+    return tuple(_size(value, dim, ranges) for dim in value.shape)
+
+
+def bounded_sizes_of(value: ir.Value, ranges: Mapping[str, DimRange]) -> tuple[Dim, ...]:
+    """Returns the sizes of a value for kernels that are built for the ranges of all symbols.
 
     Raises:
         BuildRefusedError: a size is not known, there may be too many elements, or by the ranges none.
     """
-    if value.shape is None:
-        raise BuildRefusedError(f"the shape of {value.name!r} is not known")
-    sizes = tuple(_size(value, dim, ranges) for dim in value.shape)
+    sizes = sizes_of(value, ranges)
+    unknown = [one.name for size in sizes if isinstance(size, Size) for one in size.symbols if one.name not in ranges]
+    if unknown:
+        why = "--shape gives its range, where it is an input's"
+        raise BuildRefusedError(f"nothing is known of the size {min(unknown)!r}: {why}")
     has = "has" if is_fixed(sizes) else "may have"
     if bounds(product(sizes))[1] > MAX_ELEMENTS:
         raise BuildRefusedError(f"{value.name!r} {has} more than {MAX_ELEMENTS} elements")
@@ -37,11 +50,4 @@ def _size(value: ir.Value, dim: object, ranges: Mapping[str, DimRange]) -> Dim:
     text = dim.value if isinstance(dim, ir.SymbolicDim) else None
     if text is None:
         raise BuildRefusedError(f"a size of {value.name!r} is not known")
-    return size_from_text(text, lambda name: _symbol(name, ranges))
-
-
-def _symbol(name: str, ranges: Mapping[str, DimRange]) -> Dim:
-    if name not in ranges:
-        why = "--shape gives its range, where it is an input's"
-        raise BuildRefusedError(f"nothing is known of the size {name!r}: {why}")
-    return symbol_in(name, ranges)
+    return size_from_text(text, lambda name: symbol_in(name, ranges))

@@ -68,8 +68,7 @@ def _tried(
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
-        model, options = setting.given_to(backend, piece.model, setting.build_options)
-        built = setting.workers.build(backend, model, setting.target, options, fed)
+        built = setting.workers.build(backend, piece.model, setting.target, setting.build_options, fed)
     except BuildRefusedError as err:
         return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
@@ -111,8 +110,7 @@ def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Map
     samples = [{name: values[name] for name in names} for values in fed]
     try:
         want = setting.reference.evaluate(model_bytes(before), samples)
-        model, options = setting.given_to(backend, before, setting.build_options)
-        built = setting.workers.build(backend, model, setting.target, options, samples)
+        built = setting.workers.build(backend, before, setting.target, setting.build_options, samples)
     except BuildRefusedError:
         return []
     types = {name: kind for name, kind in types_between_pieces([part], want).items() if name in part.outputs}

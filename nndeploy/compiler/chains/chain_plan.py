@@ -69,8 +69,8 @@ def plan_for(
         key = (name, setting.target, _fingerprint(asked))
         if key not in setting.answers:
             setting.events("partition", f"asking {name}")
-            given, options = setting.given_to(name, asked, options_for(setting, asked))
-            setting.answers[key] = setting.workers.supports(name, given, setting.target, options)
+            options = options_for(setting, asked)
+            setting.answers[key] = setting.workers.supports(name, asked, setting.target, options)
         return setting.answers[key]
 
     def costs_of(asked: ir.Model) -> Costs:

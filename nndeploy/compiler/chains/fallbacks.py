@@ -29,27 +29,19 @@ def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
     return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
 
 
-def runs_at_all_sizes(settled: Settled) -> bool:
-    """Returns whether every piece has a variant that is not one of own kernels, which are built for certain sizes."""
-    return all(
-        any(registry.backend(variant.backend).tier != OWN_KERNELS_TIER for variant in built.variants)
-        for built in settled.pieces
-    )
-
-
 def takers_below(placement: Placement, piece: Piece) -> list[str]:
     """Returns the backends below a piece's own that take all of it, best first; own kernels for CPUs behind libraries.
 
-    Those are compiled for one kind of processor, and where they are not the first choice they are not worth that time.
+    A fallback must run whatever comes, and a library does what kernels refuse at some sizes.
     """
     backends = list(placement.answers)
     below = backends[backends.index(piece.backend) + 1 :]
     takers = [registry.backend(name) for name in below if placement.takes_all(name, piece.nodes)]
-    takers.sort(key=lambda taker: (taker.tier == LAST_RESORT_TIER, _is_made_for_one_cpu(taker)))
+    takers.sort(key=lambda taker: (taker.tier == LAST_RESORT_TIER, _has_kernels_for_cpus(taker)))
     return [taker.name for taker in takers]
 
 
-def _is_made_for_one_cpu(taker: Backend) -> bool:
+def _has_kernels_for_cpus(taker: Backend) -> bool:
     return taker.tier == OWN_KERNELS_TIER and taker.device_kind == "cpu"
 
 

@@ -11,25 +11,21 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from nndeploy.compiler.chains.assumed_sizes import STEPS
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
 from nndeploy.partition.speeds import chain_seconds
-from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
 
 Pins = tuple[tuple[str, str], ...]
 """(glob of node names, backend)."""
 
 OPTIMISED, EXPORTED = "optimised", "exported"
-STEP_OF = {f"optimised, usual sizes in steps of {step}": step for step in STEPS}
-"""Graphs whose open sizes are assumed to be usual ones (`Setting.assumed`) -> step of the sizes of images."""
 WHOLE_MODEL_TIERS = (1, 4)
 """Tiers of backends that have fusions of their own for whole models."""
 MIN_SHARE = 0.1
 """Least share of the compute: who takes less cannot make the whole much faster by being asked first."""
-MIN_SHARE_OF_OWN_KERNELS = 0.5
+MIN_SHARE_OF_COMPILED = 0.5
 """A backend that is compiled for each model is only put first where it has most of the compute."""
 
 
@@ -61,33 +57,16 @@ class Planned:
         """What to call it: the backend that has the whole model, or what the recipe is called."""
         if not self.is_whole:
             return self.recipe.name
-        how = (
-            ", as exported"
-            if self.recipe.graph == EXPORTED
-            else ", usual sizes"
-            if self.recipe.graph in STEP_OF
-            else ""
-        )
-        return self.plan.regions[0].backend + how
+        return self.plan.regions[0].backend + (", as exported" if self.recipe.graph == EXPORTED else "")
 
 
 Graphs = Mapping[str, ir.Model]
-"""`OPTIMISED`, `EXPORTED` where that is another, and those of `STEP_OF` where usual sizes can be assumed."""
+"""`OPTIMISED`, and `EXPORTED` where that is another."""
 
 
-def with_usual_sizes(graphs: Graphs, setting: Setting) -> Graphs:
-    """Returns the graphs with those whose open sizes are assumed to be usual ones, named by what they are of these."""
-    found = dict(graphs)
-    for graph, step in STEP_OF.items():
-        if step in setting.assumed:
-            found[graph] = graphs[OPTIMISED].clone()
-            NameSizes(setting.assumed[step]).rewrite(found[graph])
-    return found
-
-
-def setting_for(setting: Setting, graphs: Graphs, recipe: Recipe) -> Setting:
-    """Returns the setting in which a recipe is planned and built."""
-    return setting.assuming(STEP_OF[recipe.graph], graphs[OPTIMISED]) if recipe.graph in STEP_OF else setting
+def is_compiled(backend: Backend) -> bool:
+    """Returns whether a backend compiles kernels for each model, which takes long."""
+    return backend.tier == OWN_KERNELS_TIER and backend.device_kind != "cpu"
 
 
 def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
@@ -105,21 +84,10 @@ def other_recipes(graphs: Graphs, first: ChainPlan, order: Sequence[Backend], pi
             if backend.tier in WHOLE_MODEL_TIERS
         ]
     for backend in order[1:]:
-        least = MIN_SHARE_OF_OWN_KERNELS if backend.tier == OWN_KERNELS_TIER else MIN_SHARE
+        least = MIN_SHARE_OF_COMPILED if is_compiled(backend) else MIN_SHARE
         if backend.tier < LAST_RESORT_TIER and _share_taken(first, backend.name) >= least:
             found.append(Recipe(f"{backend.name} first", OPTIMISED, _put_first(backend, order), pins))
     return found
-
-
-def recipes_of_usual_sizes(graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
-    """Returns recipes in which our own kernels come first, built for usual ranges of sizes that are open."""
-    return [
-        Recipe(f"{backend.name} first, usual sizes", graph, _put_first(backend, order), pins)
-        for backend in order
-        if backend.tier == OWN_KERNELS_TIER and backend.device_kind == "cpu"
-        for graph in STEP_OF
-        if graph in graphs
-    ]
 
 
 def _put_first(backend: Backend, order: Sequence[Backend]) -> tuple[str, ...]:
@@ -156,7 +124,7 @@ def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[
         UsageError: a pin does not fit.
     """
     order = [backend(name) for name in recipe.order]
-    plan = plan_for(setting_for(setting, graphs, recipe), graphs[recipe.graph], order, recipe.pins)
+    plan = plan_for(setting, graphs[recipe.graph], order, recipe.pins)
     return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
 
 

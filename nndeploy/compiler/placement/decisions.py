@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.report import Candidate, candidate_from_json
-from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, STEP_OF, Recipe
+from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, Recipe
 from nndeploy.errors import DataError, InputOutputError
 
 FORMAT = 1
@@ -95,7 +95,7 @@ def _recipe(data: Any) -> Recipe:
     name, graph, order, pins = data["name"], data["graph"], data["order"], data["pins"]
     pairs = [tuple(pin) for pin in pins]
     texts = [name, *order, *(text for pair in pairs for text in pair)]
-    if graph not in (OPTIMISED, EXPORTED, *STEP_OF) or not order or any(len(pair) != 2 for pair in pairs):
+    if graph not in (OPTIMISED, EXPORTED) or not order or any(len(pair) != 2 for pair in pairs):
         raise ValueError("the choice is no recipe")
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name is no text")

@@ -24,32 +24,25 @@ from pathlib import Path
 from nndeploy.bundle.report import Candidate
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_setting import Setting
-from nndeploy.compiler.chains.fallbacks import runs_at_all_sizes, with_fallbacks
 from nndeploy.compiler.chains.lower import Memo, settle
 from nndeploy.compiler.placement.candidates import (
-    MIN_SHARE_OF_OWN_KERNELS,
-    OPTIMISED,
-    STEP_OF,
     WHOLE_MODEL_TIERS,
     Graphs,
     Pins,
     Planned,
     Recipe,
     by_priority,
+    is_compiled,
     is_same,
     other_recipes,
     planned,
     plans_of,
-    recipes_of_usual_sizes,
-    setting_for,
-    share_placed,
     variations,
 )
 from nndeploy.errors import BuildRefusedError, DataError, ModelError, UsageError
-from nndeploy.graph.submodels import take_shapes_of
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.partition.speeds import prepares_for_sizes
-from nndeploy.plugin.interface import OWN_KERNELS_TIER, Backend
+from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value, shapes_text
 
 MIN_GAIN = 0.10
@@ -62,7 +55,7 @@ NEW_SIZES = 0.05
 """What a backend that prepares itself for each new size must win by where sizes vary, for a race repeats its few."""
 PRUNED = 3.0
 """Times the least prediction: who is predicted slower is not built."""
-PRUNED_OWN_KERNELS = 1.1
+PRUNED_COMPILED = 1.1
 """The same for those that are compiled for each model, which takes long."""
 SMALL_SECONDS = 100e-6
 """A call of this length is not worth a compiler, and what a call costs, which is known well, decides."""
@@ -133,8 +126,7 @@ def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], rec
         ModelError: some node has no backend left.
     """
     builders = [_by_name(order)(name) for name in recipe.order]
-    settled = settle(setting_for(setting, graphs, recipe), graphs[recipe.graph], builders, recipe.pins)
-    return _for_all_sizes(setting, graphs, settled) if recipe.graph in STEP_OF else settled
+    return settle(setting, graphs[recipe.graph], builders, recipe.pins)
 
 
 def planned_best(
@@ -159,7 +151,8 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     plans = _plans(setting, graphs, order, pins)
     tiers = {backend.name: backend.tier for backend in order}
     least = min(plan.seconds for plan in plans)
-    pruned = [plan for plan in plans if plan.seconds > _limit(plan, tiers, least) * least]
+    by_name = _by_name(order)
+    pruned = [plan for plan in plans if plan.seconds > _limit(plan, by_name, least) * least]
     memos: dict[str, Memo] = {}
     trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
     if not trials:
@@ -191,23 +184,15 @@ def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pin
     for plan in plans_of(setting, graphs, other_recipes(graphs, first.plan, order, pins), by_name):
         if not any(is_same(plan, other) for other in found):
             found.append(plan)
-    return found + _of_usual_sizes(setting, graphs, order, pins)
+    return found
 
 
-def _of_usual_sizes(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
-    """Returns the plan of usual sizes that is predicted to be the fastest; of two alike the one of the wider ranges."""
-    plans = plans_of(setting, graphs, recipes_of_usual_sizes(graphs, order, pins), _by_name(order))
-    plans = [plan for plan in plans if share_placed(plan.plan, plan.recipe.order[0]) >= MIN_SHARE_OF_OWN_KERNELS]
-    least = min((plan.seconds for plan in plans), default=0.0)
-    return [plan for plan in plans if plan.seconds <= least * (1 + MARGIN)][:1]
-
-
-def _limit(plan: Planned, tiers: Mapping[str, int], least: float) -> float:
+def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> float:
     """Returns how many times the least prediction a plan may take to be built."""
-    has_own_kernels = any(tiers[region.backend] == OWN_KERNELS_TIER for region in plan.plan.regions)
+    has_compiled = any(is_compiled(by_name(region.backend)) for region in plan.plan.regions)
     if least < SMALL_SECONDS:
-        return 1.0 if has_own_kernels else PRUNED_SMALL
-    return PRUNED_OWN_KERNELS if has_own_kernels else PRUNED
+        return 1.0 if has_compiled else PRUNED_SMALL
+    return PRUNED_COMPILED if has_compiled else PRUNED
 
 
 def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
@@ -223,26 +208,11 @@ def _built(
         builders = [by_name(name) for name in recipe.order]
         memo = memos.setdefault(recipe.graph, {})
         try:
-            asked = setting_for(setting, graphs, recipe)
-            settled = settle(asked, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
+            settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
             continue  # nobody builds what it leaves
-        if recipe.graph in STEP_OF:
-            settled = _for_all_sizes(setting, graphs, settled)
-            if not runs_at_all_sizes(settled):
-                continue
         found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
     return found
-
-
-def _for_all_sizes(setting: Setting, graphs: Graphs, settled: Settled) -> Settled:
-    """Returns a chain of usual sizes whose pieces tell no more of sizes than is always so, with variants for those."""
-    pieces = []
-    for built in settled.pieces:
-        model = built.piece.model.clone()
-        take_shapes_of(model, graphs[OPTIMISED])
-        pieces.append(replace(built, piece=replace(built.piece, model=model)))
-    return with_fallbacks(setting, replace(settled, pieces=tuple(pieces)))
 
 
 def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:

@@ -14,6 +14,7 @@
 
 #define NND_MOST_RANK 8
 #define NND_MOST_READS 16
+#define NND_MOST_NAMED 28
 #define NND_MOST_OPERANDS 20
 #define NND_MOST_BYTES ((nnd_size)1 << 40)
 #define NND_ALIGNMENT 64
@@ -78,13 +79,15 @@ struct nnd_weight_data {
 
 struct nnd_op;
 
-/* `own` is what the operator made of its words when it was opened. */
+/* `own` is what the operator made of its words when it was opened; `takes_empty`: it is made although a value that it
+ * names has no elements. */
 struct nnd_step {
   const struct nnd_op *op;
   const char *label;
   const int64_t *words;
   nnd_size num_words;
-  int num_reads, reads[NND_MOST_READS], writes; /* tensors */
+  int num_reads, reads[NND_MOST_READS], writes, num_named, named[NND_MOST_NAMED]; /* tensors */
+  int takes_empty;
   void *own;
 };
 
@@ -153,7 +156,7 @@ struct nnd_maker {
   struct nnd_message *message;
 };
 
-/* Both return 1, or 0 with a message. */
+/* Both return 1, or 0 with a message. A step that writes no element is not made. */
 struct nnd_op {
   const char *name;
   int (*open)(struct nnd_opener *o);

@@ -337,7 +337,14 @@ double nnd_double_word(struct nnd_opener *o, double low, double high) {
   return low;
 }
 
-int nnd_seen_tensor(struct nnd_opener *o) { return (int)nnd_word(o, 0, o->model->num_tensors - 1); }
+int nnd_seen_tensor(struct nnd_opener *o) {
+  const int tensor = (int)nnd_word(o, 0, o->model->num_tensors - 1);
+  if (o->step->num_named < NND_MOST_NAMED)
+    o->step->named[o->step->num_named++] = tensor;
+  else
+    nnd_fail(o->message, "step %lld names too many tensors", (long long)(o->step - o->model->steps));
+  return tensor;
+}
 
 /* Passes a tensor of float32 that a step reads or writes: kernels that count in floats would go beyond others. */
 static int nnd_floats(struct nnd_opener *o, int tensor) {

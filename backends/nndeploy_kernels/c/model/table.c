@@ -49,13 +49,13 @@ static int nnd_shape_tensor(struct nnd_table *table, nnd_size number, struct nnd
   for (int axis = 0; axis < tensor->rank; axis++) {
     const nnd_size size = table->sizes[tensor->sizes[axis]];
     shape->sizes[axis] = size;
-    if (size < 1 || !nnd_multiply(shape->count, size, &shape->count))
+    if (size < 0 || !nnd_multiply(shape->count, size, &shape->count))
       return nnd_fail(message, "axis %d of a value has %lld elements for these shapes", axis, (long long)size);
   }
   nnd_size held = shape->count;
   if (tensor->is_blocked) {
     const nnd_size channels = shape->sizes[1];
-    if (!nnd_multiply(shape->count / channels, nnd_blocks(channels) * NND_LANES, &held))
+    if (channels && !nnd_multiply(shape->count / channels, nnd_blocks(channels) * NND_LANES, &held))
       return nnd_fail(message, "a value is too large for these shapes");
   }
   const nnd_size each = tensor->is_blocked ? (nnd_size)sizeof(nnd_elem) : nnd_element_bytes[tensor->element];
@@ -206,11 +206,29 @@ static int nnd_place_values(struct nnd_table *table, struct nnd_message *message
   return 1;
 }
 
+static void nnd_run_nothing(const void *fields, void *const *at, struct nnd_part part) {
+  (void)fields, (void)at, (void)part;
+}
+
+/* Whether kernels may count on elements in every value that a step names. */
+static int nnd_has_elements(const struct nnd_table *table, const struct nnd_step *step) {
+  for (int k = 0; k < step->num_named; k++)
+    if (!table->shapes[step->named[k]].count) return 0;
+  return 1;
+}
+
 static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) {
   const struct nnd_model *model = table->model;
   for (nnd_size i = 0; i < model->num_steps; i++) {
     struct nnd_instance *instance = &table->instances[i];
     instance->chunks = 4;
+    if (!table->shapes[model->steps[i].writes].count) {
+      instance->run = nnd_run_nothing;
+      continue;
+    }
+    if (!model->steps[i].takes_empty && !nnd_has_elements(table, &model->steps[i]))
+      return nnd_fail(message, "step %lld (%.60s) reads a value that has no elements for these shapes", (long long)i,
+                      model->steps[i].op->name);
     struct nnd_maker maker = {table, &model->steps[i], instance, 0, message};
     if (!model->steps[i].op->make(&maker))
       nnd_fail(message, "step %lld (%.60s) cannot be done", (long long)i, model->steps[i].op->name);

@@ -101,6 +101,7 @@ struct nnd_join_fields {
 static int nnd_open_join(struct nnd_opener *o) {
   struct nnd_join_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
+  o->step->takes_empty = 1;
   own->out = nnd_seen_tensor(o);
   own->outer = nnd_read_rule(o);
   own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
