@@ -42,7 +42,7 @@ def build(level: Level, folder: Path = LIBRARIES, more_flags: Sequence[str] = ()
     ]  # fmt: skip
     objects = folder / "objects" / level.name
     objects.mkdir(parents=True, exist_ok=True)
-    headers = _headers()
+    headers = _Headers()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, objects, headers), _units()))
     library = folder / level.file_name
@@ -74,10 +74,10 @@ def _units() -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def _compiled(name: str, flags: Sequence[str], arguments: Sequence[str], folder: Path, headers: str) -> Path:
-    """Returns the object of a source; it is kept for as long as neither the source nor a header changes."""
-    source = (SOURCES / name).read_bytes()
-    key = hashlib.sha256(repr((name, flags, arguments, headers)).encode() + source).hexdigest()[:32]
+def _compiled(name: str, flags: Sequence[str], arguments: Sequence[str], folder: Path, headers: "_Headers") -> Path:
+    """Returns the object of a source; it is kept for as long as neither this nor a header that it reads changes."""
+    read = headers.read_by(name)
+    key = hashlib.sha256(repr((version("ziglang"), name, flags, arguments, read)).encode()).hexdigest()[:32]
     made = folder / f"{key}.o"
     if not made.exists():
         staged = folder / f".{key}.{os.getpid()}.o"
@@ -94,12 +94,26 @@ def _zig(arguments: Sequence[str]) -> None:
         raise RuntimeError(f"the compiler refuses a source: {done.stderr.strip()[:2000]}")
 
 
-def _headers() -> str:
-    """Returns a hash of the compiler's version and of all headers."""
-    digest = hashlib.sha256(version("ziglang").encode())
-    for path in sorted(SOURCES.rglob("*.h")):
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+class _Headers:
+    """What sources include, by name from `SOURCES`, and the headers that these include."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def read_by(self, name: str) -> dict[str, str]:
+        """Returns the text of a source and of all that it includes, by name."""
+        found, waiting = dict[str, str](), [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found[one] = self._text(one)
+                waiting += re.findall(r'^\s*#\s*include\s+"([^"]+)"', found[one], re.MULTILINE)
+        return dict(sorted(found.items()))
+
+    def _text(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = (SOURCES / name).read_text(encoding="utf-8")
+        return self._texts[name]
 
 
 def level_here() -> Level:
