@@ -31,22 +31,38 @@ NND_INLINE vf nnd_last_lanes(vf x, nnd_size count, float rest) {
   return nnd_select(number >= (int32_t)(NND_LANES - count), x, nnd_splat(rest));
 }
 
+/* Lane i of what is returned is lane i + n of x, the first behind the last. */
+#if NND_LANES == 16
+#define NND_ROTATED(x, n)                                                                                              \
+  __builtin_shufflevector(x, x, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, n + 11,      \
+                          n + 12, n + 13, n + 14, n + 15)
+#elif NND_LANES == 8
+#define NND_ROTATED(x, n) __builtin_shufflevector(x, x, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7)
+#else
+#define NND_ROTATED(x, n) __builtin_shufflevector(x, x, n, n + 1, n + 2, n + 3)
+#endif
+
+/* All lanes joined to one number, which each lane holds. */
 #define NND_JOINED(name, operator)                                                                                     \
-  NND_INLINE float name(vf x) {                                                                                        \
-    float lanes[NND_LANES];                                                                                            \
-    nnd_store_any(lanes, x);                                                                                           \
-    NND_UNROLL                                                                                                         \
-    for (int half = NND_LANES / 2; half > 0; half /= 2) NND_UNROLL                                                     \
-    for (int i = 0; i < half; i++) lanes[i] = operator(lanes[i], lanes[i + half]);                                     \
-    return lanes[0];                                                                                                   \
+  NND_INLINE vf name(vf x) {                                                                                           \
+    NND_JOINED_8(x, operator)                                                                                          \
+    NND_JOINED_4(x, operator)                                                                                          \
+    x = operator(x, NND_ROTATED(x, 2));                                                                                \
+    return operator(x, NND_ROTATED(x, 1));                                                                             \
   }
-NND_INLINE float nnd_larger(float a, float b) { return a > b || a != a ? a : b; }
-NND_INLINE float nnd_smaller(float a, float b) { return a < b || a != a ? a : b; }
-NND_INLINE float nnd_added(float a, float b) { return a + b; }
-NND_INLINE float nnd_multiplied(float a, float b) { return a * b; }
-NND_JOINED(nnd_joined_max, nnd_larger)
-NND_JOINED(nnd_joined_min, nnd_smaller)
-NND_JOINED(nnd_joined_sum, nnd_added)
-NND_JOINED(nnd_joined_product, nnd_multiplied)
+#if NND_LANES > 8
+#define NND_JOINED_8(x, operator) x = operator(x, NND_ROTATED(x, 8));
+#else
+#define NND_JOINED_8(x, operator)
+#endif
+#if NND_LANES > 4
+#define NND_JOINED_4(x, operator) x = operator(x, NND_ROTATED(x, 4));
+#else
+#define NND_JOINED_4(x, operator)
+#endif
+NND_JOINED(nnd_joined_max, nnd_op_max)
+NND_JOINED(nnd_joined_min, nnd_op_min)
+NND_JOINED(nnd_joined_sum, nnd_op_add)
+NND_JOINED(nnd_joined_product, nnd_op_mul)
 
 #endif

@@ -44,7 +44,7 @@ NND_INLINE vf nnd_both(struct nnd_reduction r, vf a, vf b) {
   }
 }
 
-NND_INLINE float nnd_all_lanes(struct nnd_reduction r, vf x) {
+NND_INLINE vf nnd_all_lanes(struct nnd_reduction r, vf x) {
   switch (r.joined) {
     case NND_SUM: return nnd_joined_sum(x);
     case NND_MAX: return nnd_joined_max(x);
@@ -65,8 +65,8 @@ NND_INLINE vf nnd_at_last(struct nnd_reduction r, vf x, vf shift, nnd_size size)
 /* The largest of all where it is finite, else zero: what exponents are shifted by. */
 NND_INLINE vf nnd_shift_of(vf most) { return nnd_select(nnd_op_abs(most) < __builtin_inff(), most, nnd_splat(0.0f)); }
 
-/* What a row's `size` floats, at least a vector, come to. */
-NND_INLINE float nnd_reduced_row(struct nnd_reduction r, const float *in, nnd_size size, vf shift) {
+/* What a row's `size` floats, at least a vector, come to, in each lane. */
+NND_INLINE vf nnd_reduced_row(struct nnd_reduction r, const float *in, nnd_size size, vf shift) {
   const nnd_size whole = size / NND_LANES;
   const vf nothing = nnd_splat(nnd_of_nothing(r));
   vf total = nothing;

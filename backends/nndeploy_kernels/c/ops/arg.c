@@ -127,7 +127,8 @@ static void nnd_run_hardmax(const void *fields, void *const *at, struct nnd_part
       places[0] = (int32_t)nnd_arg_max_of_row(in, t->size, 0);
     else
       nnd_arg_max_float32_of_columns(in, t, tile.count, 0, places);
-    for (nnd_size k = 0; k < t->size; k++) memset(out + k * t->inner, 0, (size_t)tile.count * sizeof *out);
+    const nnd_size runs = t->inner == 1 ? 1 : t->size, run = t->inner == 1 ? t->size : tile.count;
+    for (nnd_size k = 0; k < runs; k++) memset(out + k * t->inner, 0, (size_t)run * sizeof *out);
     for (nnd_size j = 0; j < tile.count; j++) out[places[j] * t->inner + j] = 1.0f;
   }
 }

@@ -65,9 +65,9 @@ NND_INLINE struct nnd_moments nnd_moments_of_row(const float *in, nnd_size size)
   struct nnd_moments all = {0};
   for (nnd_size at = 0, count; at < size; at += count) {
     count = size - at < 2 * NND_PIECE ? size - at : NND_PIECE;
-    const float mean = nnd_reduced_row(nnd_sum_apart, in + at, count, first) / (float)count;
-    const float squares = nnd_reduced_row(nnd_sum_of_squares, in + at, count, first + mean);
-    all = nnd_moments_of_both(all, (struct nnd_moments){(double)count, mean, squares});
+    const vf mean = nnd_reduced_row(nnd_sum_apart, in + at, count, first) / (float)count;
+    const vf squares = nnd_reduced_row(nnd_sum_of_squares, in + at, count, first + mean);
+    all = nnd_moments_of_both(all, (struct nnd_moments){(double)count, mean[0], squares[0]});
   }
   return all;
 }
@@ -112,16 +112,16 @@ NND_INLINE void nnd_normalise_row(const void *fields, nnd_size row, void *const 
   const float *in = (const float *)at[1] + row * size, *scale = at[2], *bias = at[3];
   float *out = (float *)at[0] + row * size;
   struct nnd_line line = {0};
-  float total;
+  vf total;
   if (t->kind == NND_STANDARD) {
     const struct nnd_moments found = nnd_moments_of_row(in, size);
     line.first = nnd_splat(*in), line.shift = nnd_splat((float)-found.mean);
-    total = (float)found.squares;
+    total = nnd_splat((float)found.squares);
   } else if (t->kind == NND_L1)
     total = nnd_reduced_row(nnd_sum_of_sizes, in, size, line.first);
   else
     total = nnd_reduced_row(nnd_sum_of_squares, in, size, line.first);
-  line.factor = nnd_factor(t, nnd_splat(total));
+  line.factor = nnd_factor(t, total);
   line.shift *= line.factor;
   if (t->run == 1 && scale) {
     const nnd_size end = size - NND_LANES;

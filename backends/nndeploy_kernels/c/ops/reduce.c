@@ -15,8 +15,8 @@
 NND_INLINE void nnd_reduce_row(struct nnd_reduction r, const struct nnd_along *t, nnd_size row, void *const *at) {
   const float *in = (const float *)at[1] + row * t->size;
   vf shift = nnd_splat(0.0f);
-  if (r.taken == NND_TAKEN_EXP) shift = nnd_shift_of(nnd_splat(nnd_reduced_row(nnd_largest, in, t->size, shift)));
-  const vf all = nnd_splat(nnd_reduced_row(r, in, t->size, shift));
+  if (r.taken == NND_TAKEN_EXP) shift = nnd_shift_of(nnd_reduced_row(nnd_largest, in, t->size, shift));
+  const vf all = nnd_reduced_row(r, in, t->size, shift);
   ((float *)at[0])[row] = nnd_at_last(r, all, shift, t->size)[0];
 }
 

@@ -7,14 +7,21 @@
  */
 #include "ops/along_axis.h"
 
-/* exp of what is not above zero, which is zero from where floats become denormal: as nnd_exp_bounded computes it. */
+/* exp of what is not above zero; zero from where floats become denormal. As nnd_exp_bounded computes it, but
+ * that ln 2 need not be in two parts where products are not rounded before they are added. */
 NND_INLINE vf nnd_exp_below(vf x) {
   const vf shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  const vf p = nnd_exp_series(x - n * 0.693147181f);
+#else
   const vf p = nnd_exp_series((x - n * 0.693359375f) - n * -2.12194440e-4f);
+#endif
   return nnd_select(x < -87.0f, nnd_splat(0.0f), p * (vf)(((vi)shifted + 127) << 23));
 }
 
 #define NND_CHAINS 4 /* vectors of a row at a time, none of which waits for another */
+
+NND_JOINED(nnd_joined_most, nnd_at_least)
 
 /* The largest of a row; a NaN may be left out: it comes back with the sum. */
 NND_INLINE vf nnd_most_of_row(const float *in, nnd_size size) {
@@ -26,7 +33,7 @@ NND_INLINE vf nnd_most_of_row(const float *in, nnd_size size) {
   for (int i = 0; i < NND_CHAINS; i++) most[i] = nnd_at_least(most[i], nnd_load_any(in + k + i * NND_LANES));
   for (; k + NND_LANES <= size; k += NND_LANES) most[0] = nnd_at_least(most[0], nnd_load_any(in + k));
   const vf all = nnd_at_least(nnd_at_least(most[0], most[1]), nnd_at_least(most[2], most[3]));
-  return nnd_splat(nnd_joined_max(all));
+  return nnd_joined_most(all);
 }
 
 NND_INLINE void nnd_softmax_row(int is_log, nnd_size size, const float *in, float *out) {
@@ -49,8 +56,8 @@ NND_INLINE void nnd_softmax_row(int is_log, nnd_size size, const float *in, floa
     rest = nnd_exp_below(nnd_load_any(in + end) - most);
     sums[0] += nnd_last_lanes(rest, size - whole, 0.0f);
   }
-  const float sum = nnd_joined_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  const vf by = 1.0f / nnd_splat(sum), log_sum = is_log ? nnd_op_log(nnd_splat(sum)) : by;
+  const vf sum = nnd_joined_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const vf by = 1.0f / sum, log_sum = is_log ? nnd_op_log(sum) : by;
   NND_NO_UNROLL
   for (k = 0; k < whole; k += NND_LANES)
     nnd_store_any(out + k, is_log ? nnd_load_any(in + k) - most - log_sum : nnd_load_any(out + k) * by);
@@ -103,7 +110,7 @@ static int nnd_make_shares(struct nnd_maker *m, nnd_along_run run) {
   static void nnd_run_##name(const void *fields, void *const *at, struct nnd_part part) {                              \
     nnd_along_axis(fields, fields, at, part, nnd_##name##_of_row, nnd_##name##_of_columns);                            \
   }                                                                                                                    \
-  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_shares(m, nnd_run_##name); }                      \
+  static int nnd_make_##name(struct nnd_maker *m) { return nnd_make_shares(m, nnd_run_##name); }                       \
   const struct nnd_op nnd_op_##name = {#name, nnd_open_shares, nnd_make_##name};
 NND_SOFTMAX(softmax, 0)
 NND_SOFTMAX(log_softmax, 1)

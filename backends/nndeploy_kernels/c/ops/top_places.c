@@ -9,6 +9,8 @@
  */
 #include "ops/along_axis.h"
 
+#define NND_SOME 64 /* elements whose keys are found at once */
+
 struct nnd_top_own {
   struct nnd_along_own along;
   int is_smallest;
@@ -77,9 +79,15 @@ static void nnd_sort_candidates(struct nnd_candidate *heap, nnd_size count) {
       int64_t *out = (int64_t *)at[0] + column / inner * count * inner + column % inner;                               \
       for (nnd_size k = 0; k < count; k++) heap[k] = (struct nnd_candidate){key_of(in[k * inner]) ^ turn, k};          \
       for (nnd_size k = count / 2; k-- > 0;) nnd_sink(heap, count, k, heap[k]);                                        \
-      for (nnd_size k = count; k < size; k++) {                                                                        \
-        const int64_t key = key_of(in[k * inner]) ^ turn;                                                              \
-        if (key > heap[0].key) nnd_sink(heap, count, 0, (struct nnd_candidate){key, k});                               \
+      for (nnd_size begin = count; begin < size; begin += NND_SOME) {                                                  \
+        const nnd_size some = nnd_min(NND_SOME, size - begin);                                                         \
+        int64_t keys[NND_SOME];                                                                                        \
+        if (inner == 1)                                                                                                \
+          for (nnd_size k = 0; k < some; k++) keys[k] = key_of(in[begin + k]) ^ turn;                                  \
+        else                                                                                                           \
+          for (nnd_size k = 0; k < some; k++) keys[k] = key_of(in[(begin + k) * inner]) ^ turn;                        \
+        for (nnd_size k = 0; k < some; k++)                                                                            \
+          if (keys[k] > heap[0].key) nnd_sink(heap, count, 0, (struct nnd_candidate){keys[k], begin + k});             \
       }                                                                                                                \
       nnd_sort_candidates(heap, count);                                                                                \
       for (nnd_size k = 0; k < count; k++) out[k * inner] = heap[k].place;                                             \
