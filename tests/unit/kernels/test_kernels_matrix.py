@@ -124,6 +124,13 @@ def test_product_of_strides(level: str) -> None:
         assert_close(_run(level, Product(y, turned, weights), {"a": a}), a.T.astype(np.float64) @ b.T, level)
         step = Product(y, _whole("a", plain.shape), other)
         assert_close(_run(level, step, {"a": plain, "b": b}), plain.astype(np.float64) @ b.T, level)
+    for rows, columns in ((1, 5), (5, 1), (16, 33), (9, 70)):
+        a, b = _random(rng, 2, rows, 1), _random(rng, 2, 1, columns)
+        views = [View(Tensor(name, one.shape), 0, one.shape, tuple(by if size > 1 else 0 for size, by in
+                      zip(one.shape, _whole(name, one.shape).strides, strict=True)))
+                 for name, one in (("a", a), ("b", b))]  # fmt: skip
+        step = Product(Tensor("y", (2, rows, columns)), *views)  # nothing goes on along an axis of one element
+        assert_close(_run(level, step, {"a": a, "b": b}), a.astype(np.float64) @ b, level)
     for heads, length, each in ((3, 37, 21), (2, 1, 40), (5, 4, 16)):
         both = _random(rng, length, 2, heads, each)  # queries and keys of all heads
         parts = [_whole("a", both.shape).taken(1, part, 1, 1) for part in range(2)]

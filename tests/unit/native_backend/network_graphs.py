@@ -544,7 +544,7 @@ class Drawn:
             case 1 if batch:
                 weights = self.constant(self.normal(batch[-1], inner, columns) * scale)
                 made = self.node("MatMul", [x, weights], (*batch, rows, columns))
-            case 2:
+            case 2 if batch:
                 vector = self.constant(self.normal(inner) * scale)
                 made = self.node("MatMul", [x, vector], (*batch, rows))
             case 3 if not batch:

@@ -373,8 +373,9 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
   X(2, __VA_ARGS__)                                                                                                    \
   X(3, __VA_ARGS__)                                                                                                    \
   X(4, __VA_ARGS__)                                                                                                    \
-  X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)         \
-      X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(5, __VA_ARGS__)                                                                                                    \
+  X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__)        \
+      X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
@@ -524,7 +525,8 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   }
   const nnd_size rows = nnd_min(g->rows, NND_GEMM_ROWS);
   nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, most / rows / NND_GEMM_K * NND_GEMM_K);
-  if (!is_packed) longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / g->b_step));
+  if (!is_packed)
+    longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / nnd_max(1, g->b_step)));
   if (g->rows > 1 || g->a_step != 1) {
     g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
     g->parts = nnd_ceil_div(g->inner, g->part);
