@@ -44,6 +44,24 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
         activation_alpha=[0.5], activation_beta=[0.1]>(x, w, r, b, , h) y = GRU<hidden_size=3>(x, v, s) }""",
         {"w": (2, 3, 4), "r": (2, 3, 3), "b": (2, 6), "v": (1, 9, 4), "s": (1, 9, 3)},
     ),
+    (  # every element of a tensor, both domains of programs
+        """g (int32[n,7] x, bool[7] c, int8[n,1] z) => (float[n,7] y, bool[n,7] t, uint8[n,7] u) <int32 k = {5}>
+        { m = Mod(x, k) d = Div(x, m) f = Cast<to=1>(d) s = Sin(f) y = Where(c, s, f) t = Less(x, m) w = Cast<to=6>(z)
+        a = Add(x, w) u = Cast<to=2>(a) }""",
+        {},
+    ),
+    (
+        """g (uint8[n,4] x, uint8[4] z) => (uint8[n,4] y, int64[n,4] w, float[n,4] p) <float e = {1.5}>
+        { a = BitShift<direction="LEFT">(x, z) y = BitwiseXor(a, z) w = Cast<to=7>(y) f = Cast<to=1>(x)
+        p = Pow(f, e) }""",
+        {},
+    ),
+    (  # numbers of sizes
+        """g (float[n,3,t] x) => (int64[2] s, float[n] f, int64[t] r, bool[n,3,t] b) <int64 zero = {0}, int64 one = {1}>
+        { s = Shape<start=1>(x) n0 = Shape<end=1>(x) f = ConstantOfShape<value = float {2.5}>(n0)
+        t0 = Shape<start=2>(x) l = Squeeze(t0) r = Range(zero, l, one) b = IsNaN(x) }""",
+        {},
+    ),
 ]
 
 

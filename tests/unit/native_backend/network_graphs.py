@@ -21,8 +21,11 @@ CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 19, 24, 31, 32, 33, 40, 48, 63,
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15, 16, 17, 20, 28, 29, 31, 32, 33, 40, 56, 64, 100, 112, 160, 200)
 ACTIVATIONS = (
     "Relu", "HardSwish", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSigmoid", "Softplus", "Abs", "Neg", "Erf", "Gelu",
-    "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded", "Mish",
+    "clip", "silu", "hardswish spelled", "prelu", "channel", "square", "bounded", "Mish", "Sin", "Cos", "Atan", "Asinh",
+    "Celu", "Selu", "Softsign", "leaky spelled",
 )  # fmt: skip
+WHOLE_OPERATORS = ("Add", "Sub", "Mul", "Max", "Min", "Mod", "BitwiseAnd", "BitwiseXor", "Neg", "Abs", "Sign")
+WHOLE_TYPES = (TensorProto.INT8, TensorProto.INT32, TensorProto.INT64)
 ALONG_AXES = (
     "Softmax", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
     "ReduceSum", "ReduceSumSquare",
@@ -47,6 +50,7 @@ class Drawn:
         self.shapes: dict[str, Shape] = {}
         self.inputs: dict[str, Array] = {}
         self.read: set[str] = set()
+        self.types: dict[str, int] = {}
         self.new_input(self.image_shape())
 
     def image_shape(self) -> Shape:
@@ -91,6 +95,13 @@ class Drawn:
         self.nodes.append(helper.make_node(operator, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes))
         self.read.update(inputs)
         self.shapes[name] = shape
+        return name
+
+    def hidden(self, kind: int, operator: str, inputs: Sequence[str], **attributes: object) -> str:
+        """Returns the output of a new node of another type than float32, which no other draw takes."""
+        name = self.node(operator, inputs, (), **attributes)
+        del self.shapes[name]
+        self.types[name] = kind
         return name
 
     def values(self, rank: int = 4) -> list[str]:
@@ -176,6 +187,9 @@ class Drawn:
             case "channel":
                 numbers = self.constant(self.normal(*per_channel))
                 return self.node(self.random.choice(("Mul", "Add", "Sub")), [x, numbers], shape)
+            case "leaky spelled":
+                below = self.node("Mul", [x, scalar(0.3)], shape)
+                return self.node("Max", [x, below], shape)
             case "square":
                 return self.node("Pow", [self.node("Tanh", [x], shape), scalar(2)], shape)
             case "bounded":  # a quotient, a root, an exponential and a logarithm of what cannot be near zero
@@ -633,6 +647,60 @@ class Drawn:
             return None
         return self.node(self.random.choice(("Floor", "Ceil")), [x], self.shapes[x])
 
+    def input_like(self, x: str) -> str | None:
+        """Returns an input of the same shape, None where none can be: what is compared or rounded must be exact."""
+        found = [name for name in self.inputs if self.shapes.get(name) == self.shapes[x]]
+        if not found and not self.keeps_sizes:
+            found = [self.new_input(self.shapes[x])]
+        return self.random.choice(found) if found else None
+
+    def choose(self, x: str) -> str | None:
+        """Returns a value where an input is larger than a number, and elsewhere another one."""
+        given, operators = self.input_like(x), ("Less", "Greater", "LessOrEqual", "GreaterOrEqual")
+        if given is None:
+            return None
+        where = self.hidden(
+            TensorProto.BOOL, self.random.choice(operators), [given, self.constant(np.array(0.2, np.float32))]
+        )
+        if self.random.random() < 0.5:
+            other = self.hidden(TensorProto.BOOL, "Less", [given, self.constant(np.array(-0.7, np.float32))])
+            where = self.hidden(TensorProto.BOOL, self.random.choice(("And", "Or", "Xor", "Equal")), [where, other])
+        if self.random.random() < 0.3:
+            where = self.hidden(TensorProto.BOOL, "Not", [where])
+        others = self.same(x) or [self.constant(np.array(0.5, np.float32))]
+        pair = [x, self.random.choice(others)]
+        self.random.shuffle(pair)
+        return self.node("Where", [where, *pair], self.shapes[x])
+
+    def count(self, x: str) -> str | None:
+        """Returns a value with whole numbers added that are computed from an input."""
+        given, kind, shape = self.input_like(x), self.random.choice(WHOLE_TYPES), self.shapes[x]
+        if given is None:
+            return None
+        larger = self.node("Mul", [given, self.constant(np.array(4, np.float32))], shape)
+        at = self.hidden(kind, "Cast", [larger], to=kind)
+        dtype = helper.tensor_dtype_to_np_dtype(kind)
+        for _ in range(self.random.randint(1, 3)):
+            operator = self.random.choice(WHOLE_OPERATORS)
+            number = self.constant(np.array(self.random.choice((-3, 2, 5, 7)), dtype))
+            at = self.hidden(kind, operator, [at] if operator in ("Neg", "Abs", "Sign") else [at, number])
+        at = self.hidden(kind, "Mod", [at, self.constant(np.array(5, dtype))])
+        floats = self.node("Cast", [at], shape, to=TensorProto.FLOAT)
+        return self.node("Add", [x, self.node("Mul", [floats, self.constant(np.array(0.2, np.float32))], shape)], shape)
+
+    def measure(self, x: str) -> str:
+        """Returns a value with a number added that follows from its shape, or times one of that shape."""
+        if self.random.random() < 0.5:
+            half = helper.make_tensor("half", TensorProto.FLOAT, [1], [0.5])
+            filled = self.node(
+                "ConstantOfShape", [self.hidden(TensorProto.INT64, "Shape", [x])], self.shapes[x], value=half
+            )
+            return self.node("Mul", [x, filled], self.shapes[x])
+        operator, attributes = self.random.choice((("Shape", {"start": -1}), ("Size", {})))
+        size = self.hidden(TensorProto.INT64, operator, [x], **attributes)
+        rest = self.hidden(TensorProto.INT64, "Mod", [size, self.whole(3)])
+        return self.node("Add", [x, self.node("Cast", [rest], (1,), to=TensorProto.FLOAT)], self.shapes[x])
+
     def second_input(self, x: str) -> str:
         """Returns a value with an input of its own added."""
         return self.node("Add", [x, self.new_input(self.shapes[x])], self.shapes[x])
@@ -651,11 +719,15 @@ class Drawn:
                     self.slice_,
                     self.transpose,
                     self.product,
+                    self.choose,
+                    self.count,
+                    self.measure,
                 )
             )(x)
         images: list[tuple[int, Callable[[str], str | None]]] = [
             (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
-            (2, self.join), (2, self.resize), (1, self.batch_normalization), (1, self.normalise),
+            (2, self.join), (2, self.resize), (1, self.batch_normalization), (1, self.normalise), (1, self.choose),
+            (1, self.count), (1, self.measure),
         ]  # fmt: skip
         if not self.keeps_sizes:
             images += [
@@ -706,6 +778,5 @@ class Drawn:
     def _said(self, name: str, symbols: Sequence[str]) -> onnx.ValueInfoProto:
         """Returns a type, with its fixed shape where onnx 1.23 infers none."""
         is_inferred = all(node.op_type != "GroupNormalization" or name not in node.output for node in self.nodes)
-        return helper.make_tensor_value_info(
-            name, TensorProto.FLOAT, None if is_inferred or symbols else self.shapes[name]
-        )
+        kind = self.types.get(name, TensorProto.FLOAT)
+        return helper.make_tensor_value_info(name, kind, None if is_inferred or symbols else self.shapes[name])

@@ -20,6 +20,14 @@ def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> d
     for one in wide.graph.initializer:
         if one.data_type == onnx.TensorProto.FLOAT:
             one.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(one).astype(np.float64), one.name))
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == onnx.TensorProto.FLOAT:
+                attribute.i = onnx.TensorProto.DOUBLE
+            elif attribute.t.data_type == onnx.TensorProto.FLOAT:
+                attribute.t.CopyFrom(
+                    onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(attribute.t).astype(float))
+                )
     names = [name for node in wide.graph.node for name in node.output if name]
     evaluator = ReferenceEvaluator(wide, new_ops=NEW_OPERATORS)
     given = {name: one.astype(np.float64) if one.dtype == np.float32 else one for name, one in inputs.items()}

@@ -78,8 +78,9 @@ def _differences(found: Mapping[str, Array], wanted: Mapping[str, Array], level:
         if found[name].shape != want.shape:
             wrong.append(f"{name}: shape {found[name].shape} instead of {want.shape}")
             continue
-        scale = max(1.0, float(np.abs(want).max(initial=0.0)))
-        difference = float(np.abs(found[name] - want).max(initial=0.0))
+        wide = want.astype(np.float64)
+        scale = max(1.0, float(np.abs(wide).max(initial=0.0)))
+        difference = float(np.abs(found[name] - wide).max(initial=0.0))
         if not difference <= tolerance * scale:
             wrong.append(f"{name}: {difference} apart, of {scale}")
     return wrong
