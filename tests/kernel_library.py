@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Options(ctypes.Structure):
-    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("l2_bytes", "buffer_bytes", "threads", "gives_weights"))
 
 
 class _Call(ctypes.Structure):

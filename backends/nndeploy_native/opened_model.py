@@ -2,7 +2,8 @@
 """A plan and its weights -> a model of the kernel library, which packs the weights; sessions of a process share it.
 
 Law: of files with the same content, opened with the same options, there is one model at a time, however many sessions
-and threads ask for it; the last that lets go of it frees it. The weights of a later session are not even read.
+and threads ask for it; the last that lets go of it frees it. The weights of a later session are not even read. What is
+packed of a bundle's weights is not kept beside.
 """
 
 import ctypes
@@ -26,14 +27,19 @@ _Key: TypeAlias = tuple[object, ...]
 class Options(ctypes.Structure):
     """struct nnd_options."""
 
-    _fields_ = (("l2_bytes", ctypes.c_int64), ("buffer_bytes", ctypes.c_int64), ("threads", ctypes.c_int64))
+    _fields_ = (
+        ("l2_bytes", ctypes.c_int64),
+        ("buffer_bytes", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
+        ("gives_weights", ctypes.c_int64),
+    )
 
 
 class OpenedModel:
     """An opened plan; closed with the last who holds it."""
 
     def __init__(self, library: ctypes.CDLL, plan: bytes, weights: memoryview, options: Options) -> None:
-        """Opens a plan over weights, which are kept as long as it.
+        """Opens a plan over weights, which are kept as long as it, or given away as `options` say.
 
         Raises:
             BundleError: the library refuses it.
@@ -88,13 +94,14 @@ def opened_model(library: ctypes.CDLL, files: Mapping[str, memoryview], options:
     plan = bytes(files[PLAN_FILE])
     if not isinstance(files, BundledFiles):
         return OpenedModel(library, plan, files[WEIGHTS_FILE], options)
+    options.gives_weights = 1
     key = (library._name, plan, files.sha256(WEIGHTS_FILE), bytes(options))
     with _lock:
         place = _places.setdefault(key, _Place())
     with place.lock:  # whoever comes while it is made waits for it
         model = place.model() if place.model is not None else None
         if model is None:
-            model = OpenedModel(library, plan, files[WEIGHTS_FILE], options)
+            model = OpenedModel(library, plan, files.taken(WEIGHTS_FILE), options)
             place.model = weakref.ref(model)
             _place_of[model] = place  # which so is there as long as the model
     return model

@@ -16,6 +16,8 @@ import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Protocol
 
 from nndeploy.bundle.container import Buffer
@@ -25,6 +27,8 @@ PIECE_BYTES = 1 << 20
 _NO_RESERVE = 0x4000
 """MAP_NORESERVE: memory is taken as it is filled. Linux, every architecture that we have but MIPS and Alpha."""
 _HUGE_PAGES_FROM = 4 << 20
+_READ_AHEAD_FROM = 16 << 20
+"""Bytes from which a thread reads while the caller hashes; it takes as long to start as a megabyte to hash."""
 
 
 class ByteSource(Protocol):
@@ -38,6 +42,8 @@ class ByteSource(Protocol):
     def fetch_hashed(self, begin: int, end: int) -> str: ...
 
     def read_into(self, target: memoryview, begin: int) -> None: ...
+
+    def read_hashed(self, target: memoryview, begin: int) -> str: ...
 
     def checked_again(self, begin: int, end: int) -> tuple[str, int]: ...
 
@@ -61,6 +67,11 @@ class GivenBytes:
     def read_into(self, target: memoryview, begin: int) -> None:
         """Copies a part to memory of the caller."""
         target[:] = self.view[begin : begin + len(target)]
+
+    def read_hashed(self, target: memoryview, begin: int) -> str:
+        """Copies a part to memory of the caller; returns its SHA-256."""
+        self.read_into(target, begin)
+        return hashlib.sha256(target).hexdigest()
 
     def checked_again(self, begin: int, end: int) -> tuple[str, int]:
         """Returns the SHA-256 and the CRC-32 of a part."""
@@ -108,13 +119,21 @@ class PrivateCopy:
             pass
 
     def fetch_hashed(self, begin: int, end: int) -> str:
-        """Fills a part of the view and returns its SHA-256, computed of what is in memory while it is in the caches.
+        """Fills a part of the view and returns its SHA-256.
 
         Raises:
             InputOutputError: as for `fetch`.
         """
-        digest = hashlib.sha256()
-        for piece in self._pieces_into(self.view[begin:end], begin):
+        return self.read_hashed(self.view[begin:end], begin)
+
+    def read_hashed(self, target: memoryview, begin: int) -> str:
+        """Fills memory of the caller and returns its SHA-256, computed of what is there while it is in the caches.
+
+        Raises:
+            InputOutputError: as for `fetch`.
+        """
+        digest, pieces = hashlib.sha256(), self._pieces_into(target, begin)
+        for piece in _made_ahead(pieces) if len(target) >= _READ_AHEAD_FROM else pieces:
             digest.update(piece)
         return digest.hexdigest()
 
@@ -163,6 +182,27 @@ class PrivateCopy:
         if not count:
             raise InputOutputError("the file was cut short while it was in use", where=str(self._path))
         return count
+
+
+def _made_ahead(pieces: Iterator[memoryview]) -> Iterator[memoryview]:
+    """Yields what an iterator yields, or raises what it raises, while a thread goes on with it."""
+    made: SimpleQueue[memoryview | BaseException | None] = SimpleQueue()
+
+    def make() -> None:
+        try:
+            for piece in pieces:
+                made.put(piece)
+            made.put(None)
+        except BaseException as err:  # whatever it is, the caller gets it
+            made.put(err)
+
+    thread = Thread(target=make)
+    thread.start()
+    while isinstance(piece := made.get(), memoryview):
+        yield piece
+    thread.join()
+    if piece is not None:
+        raise piece
 
 
 def _opened(path: Path, what: str) -> int:

@@ -84,9 +84,22 @@ class Bundle:
             InputOutputError: the member cannot be read, or is no longer there.
             UsageError: there is no such member, or the bundle is closed.
         """
-        stored = self.stored(name)
+        is_compressed = name in self.manifest.compressed
+        return self.taken(name).toreadonly() if is_compressed else self.stored(name)
+
+    def taken(self, name: str) -> memoryview:
+        """Returns a member in pages of the caller's alone, who may write there: it is read, and its hash compared.
+
+        Raises:
+            BundleError, InputOutputError, UsageError: as for `member`.
+        """
         compressed = self.manifest.compressed.get(name)
-        return stored if compressed is None else self._expanded(name, stored, compressed)
+        if compressed is not None:
+            return self._expanded(name, self.stored(name), compressed)
+        source, entry = self._source_of(name), self._entries[name]
+        target = memoryview(private_memory(max(1, entry.size), self.path))[: entry.size]
+        self._check_hash(name, source.read_hashed(target, entry.offset))
+        return target
 
     def stored(self, name: str) -> memoryview:
         """Returns the same of the bytes that are stored, which of a compressed member are others than it has.
@@ -94,10 +107,7 @@ class Bundle:
         Raises:
             BundleError, InputOutputError, UsageError: as for `member`.
         """
-        if name not in self._locks:
-            hint = did_you_mean(name, self._locks)
-            raise UsageError(f"there is no member {name!r:.80}", where=str(self.path), hint=hint)
-        source, entry = self._open_source(), self._entries[name]
+        source, entry = self._source_of(name), self._entries[name]
         with self._locks[name]:
             if name not in self._checked:
                 self._check_hash(name, source.fetch_hashed(entry.offset, entry.end))
@@ -178,7 +188,13 @@ class Bundle:
             raise
         real = Member(compressed.sha256, compressed.size_bytes)
         check_hash(real, hashlib.sha256(target).hexdigest(), f"{self.path}: {name}", _HINT)
-        return target.toreadonly()
+        return target
+
+    def _source_of(self, name: str) -> ByteSource:
+        if name not in self._locks:
+            hint = did_you_mean(name, self._locks)
+            raise UsageError(f"there is no member {name!r:.80}", where=str(self.path), hint=hint)
+        return self._open_source()
 
     def _check_hash(self, name: str, found: str) -> None:
         check_hash(self.manifest.members[name], found, f"{self.path}: {name}", _HINT)

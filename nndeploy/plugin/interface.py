@@ -234,6 +234,12 @@ class BundledFiles(Protocol):
     def sha256(self, name: str) -> str:
         """Returns the SHA-256 that a file has, which is not read for it."""
 
+    def taken(self, name: str) -> memoryview:
+        """Returns a file in private pages of the system, which are the caller's alone.
+
+        It may write there, and give pages back to the system while it keeps the view.
+        """
+
 
 @runtime_checkable
 class TellsCode(Protocol):

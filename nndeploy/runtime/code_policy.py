@@ -36,6 +36,10 @@ class VariantFiles(Mapping[str, memoryview]):
         """Returns the SHA-256 that a file has; it is not read."""
         return self._bundle.manifest.real(self._members[name]).sha256
 
+    def taken(self, name: str) -> memoryview:
+        """Returns a file in memory that is the caller's alone."""
+        return self._bundle.taken(self._members[name])
+
     def __contains__(self, name: object) -> bool:
         return name in self._members
 

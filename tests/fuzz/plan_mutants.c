@@ -168,7 +168,8 @@ int main(int argc, char **argv) {
     if (posix_memalign(&weights, 64, (size_t)weights_bytes + 1)) return 2;
     memcpy(weights, data[2 * plan + 1], (size_t)weights_bytes);
     char message[256] = "";
-    const struct nnd_options options = {below(2) ? 0 : 1 << 16, below(3) ? 0 : below(1 << 14), 1 + below(2)};
+    const struct nnd_options options = {below(2) ? 0 : 1 << 16, below(3) ? 0 : below(1 << 14), 1 + below(2),
+                                        below(2)};
     struct nnd_model *model = nnd_model_open(trimmed, after * 8, weights, weights_bytes, &options, message, sizeof message);
     if (!model && !*message) return 3; /* a refusal says why */
     free(trimmed);

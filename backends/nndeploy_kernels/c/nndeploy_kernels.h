@@ -24,10 +24,11 @@ struct nnd_table;
 struct nnd_pool;
 struct nnd_pace_item;
 
-/* Bytes of the second cache (0: a usual number) and of the buffer of sliding windows (0: what suits the cache), and the
- * number of threads that will run. */
+/* Bytes of the second cache (0: a usual number) and of the buffer of sliding windows (0: what suits the cache), the
+ * number of threads that will run, and whether the weights are given away: they lie in private memory of the system,
+ * not of an allocator, which nobody else reads, and whose pages are given back where their weights are packed. */
 struct nnd_options {
-  int64_t l2_bytes, buffer_bytes, threads;
+  int64_t l2_bytes, buffer_bytes, threads, gives_weights;
 };
 
 /* One call. `inputs` and `outputs` are in the order of the plan, their elements in the order of ONNX; `arena` and

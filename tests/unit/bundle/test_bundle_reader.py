@@ -456,3 +456,26 @@ def test_the_reader_loads_nothing_of_the_compile_half() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     roots = {name.partition(".")[0] for name in done.stdout.split()}
     assert not roots & {"onnx", "onnx_ir", "onnxruntime", "openvino", "rich", "click", "safetensors", "ml_dtypes"}
+
+
+@pytest.mark.parametrize("least", [1, 1 << 40], ids=["read ahead", "read and hashed in turn"])
+def test_what_is_taken_is_the_callers_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    monkeypatch.setattr(private_copy, "_READ_AHEAD_FROM", least)
+    path = tmp_path / "x.nnd"
+    large, begin = write_large(path)
+    with open_bundle(path) as bundle:
+        taken = bundle.taken("w")
+        assert taken == large
+        taken[:10] = bytes(10)
+        assert bundle.taken("w") == large == bundle.member("w")
+        with path.open("r+b") as file:
+            file.seek(begin + LARGE - 1)
+            file.write(b"\0")
+        with pytest.raises(BundleError, match=r"x\.nnd: w: damaged"):
+            bundle.taken("w")
+        os.truncate(path, begin + LARGE // 2)
+        with pytest.raises(InputOutputError, match="cut short"):
+            bundle.taken("w")
+    with pytest.raises(UsageError, match="closed"):
+        bundle.taken("w")
+    assert taken[10:] == large[10:]

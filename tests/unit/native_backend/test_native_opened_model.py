@@ -5,6 +5,7 @@ import ctypes
 import gc
 import hashlib
 import json
+import mmap
 import subprocess
 import sys
 import threading
@@ -19,8 +20,11 @@ from native_models import built, model_of, reals
 from nndeploy_native import opened_model as module
 from nndeploy_native.session import NativeSession, open_session
 
+from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
+from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import BundleError
 from nndeploy.plugin.interface import Artifact, BundledFiles, OpenOptions
+from nndeploy.values.types import TensorType
 
 TEXT = "g (float[3,40] x) => (float[3,50] y) { a = MatMul(x, w) y = Relu(a) }"
 X = reals(3, 40, seed=1)
@@ -39,6 +43,14 @@ class Files(dict):
     def sha256(self, name):
         return name
 
+    def taken(self, name):
+        return in_pages(self[name])
+
+def in_pages(data):
+    pages = mmap.mmap(-1, len(data), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages[:] = data
+    return memoryview(pages)
+
 def mapped(path):
     with path.open("rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -54,6 +66,12 @@ for _ in range(4):
     sizes.append(resident())
 print(json.dumps([sizes[0], sizes[-1] - sizes[0]]))
 """
+
+
+def in_pages(data: memoryview) -> memoryview:
+    pages = mmap.mmap(-1, len(data), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages[:] = data
+    return memoryview(pages)
 
 
 class Files(Mapping[str, memoryview]):
@@ -76,6 +94,9 @@ class Files(Mapping[str, memoryview]):
 
     def __len__(self) -> int:
         return len(self._files)
+
+    def taken(self, name: str) -> memoryview:
+        return in_pages(self[name])
 
     def sha256(self, name: str) -> str:
         return self._sha256.get(name) or hashlib.sha256(self._files[name]).hexdigest()
@@ -169,6 +190,53 @@ def test_options_are_told_apart_by_their_bytes() -> None:
     assert len(bytes(module.Options(1, 2, 3))) == ctypes.sizeof(module.Options)
 
 
+LARGE = """g (float[4,500] x) => (float[4,500] y, float[4,500] z) {
+    a = MatMul(x, w) b = MatMul(a, v) c = Add(b, row) d = Gemm<transB=1>(c, t) e = MatMul(d, w) f = Mul(e, row)
+    g1 = MatMul(f, u) y = Relu(g1) h = Reshape(f, images) i = Conv(h, k) j = Reshape(i, rows) z = MatMul(j, same) }"""
+
+
+def large_weights() -> dict[str, np.ndarray]:
+    """Some are read by two steps, or are the bytes of another in another shape: their pages stay, all others go."""
+    w = reals(500, 500, seed=1) / 20
+    return {
+        "w": w, "v": reals(500, 500, seed=2) / 20, "t": reals(500, 500, seed=3) / 20, "u": reals(500, 500, seed=4) / 20,
+        "row": reals(500, seed=5), "k": reals(500, 500, 1, 1, seed=6) / 20, "same": w.reshape(1, 500, 500)[0],
+        "images": np.array([4, 500, 1, 1]), "rows": np.array([4, 500]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_weights_that_are_given_away_are_packed_before(threads: int) -> None:
+    artifact, x = built(model_of(LARGE, large_weights())), reals(4, 500, seed=7)
+    plain = {name: memoryview(data) for name, data in artifact.files.items()}
+    kept = session_of(plain, artifact, threads).run({"x": x})
+    files = Files(artifact.files)
+    session = session_of(files, artifact, threads)
+    given = session.run({"x": x})
+    for name, wanted in kept.items():
+        assert np.abs(wanted).max() > 0.1
+        assert np.array_equal(given[name], wanted), name
+    pages = session._model._weights.reshape(-1)[: len(artifact.files["weights.bin"]) // 4096 * 4096].reshape(-1, 4096)
+    share_gone = (~pages.any(axis=1)).mean()
+    assert 0.5 < share_gone < 0.9
+
+
+def test_weights_that_overlap_stay() -> None:
+    artifact = built(model_of(TEXT.replace("40", "400").replace("50", "300"), {"w": reals(400, 300, seed=1)}))
+    words = np.frombuffer(artifact.files["plan.bin"], np.int64).tolist()
+    at = 5 + 3 * words[4]  # the number of weights is behind the rules
+    one = [0, 0, 2, 400, 300]
+    assert words[at : at + 6] == [1, *one]
+    overlapping = [*words[:at], 2, *one, 0, 1200, 2, 399, 300, *words[at + 6 :]]
+    overlapping[2] = len(overlapping)
+    wanted = np.maximum(reals(3, 400, seed=3) @ reals(400, 300, seed=1), 0)
+    for plan, is_there in ((words, False), (overlapping, True)):
+        files = Files({**artifact.files, "plan.bin": np.array(plan, np.int64).tobytes()})
+        session = session_of(files, artifact)
+        assert session._model._weights[8 * 4096 : 9 * 4096].any() == is_there
+        np.testing.assert_allclose(session.run({"x": reals(3, 400, seed=3)})["y"], wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_memory_does_not_grow_with_sessions(tmp_path: Path) -> None:
     size = 1500
     weights = {f"w{i}": reals(size, size, seed=i) for i in range(3)}
@@ -183,3 +251,52 @@ def test_memory_does_not_grow_with_sessions(tmp_path: Path) -> None:
     first, more = json.loads(done.stdout)
     assert first > 3 * 4 * size * size
     assert more < 4 * size * size // 2  # of three more sessions: half a matrix at most
+
+
+PEAK = """
+import json, sys
+from pathlib import Path
+import numpy as np
+import nndeploy
+
+def status(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(field))) << 10
+
+x, small = np.ones((1, 1500), np.float32), sys.argv[2]
+with nndeploy.load_bundle(small, nndeploy.LoadOptions(threads=2)) as program:  # what any load takes
+    program.run({"x": np.ones((3, 40), np.float32)})
+before = status("VmRSS")
+with nndeploy.load_bundle(sys.argv[1], nndeploy.LoadOptions(threads=2)) as program:
+    program.run({"x": x})
+    print(json.dumps([status("VmHWM") - before, status("VmRSS") - before]))
+"""
+
+
+def bundle_of(path: Path, artifact: Artifact, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Path:
+    """A bundle of one submodel, x -> y, of an artifact of native."""
+    names = {name: f"submodels/a/v/{name}" for name in artifact.files}
+    variant = Variant("v", "native", "any", names, artifact.metadata, {})
+    types = dict(zip("xy", (TensorType("float32", shape) for shape in shapes), strict=True))
+    manifest = Manifest(
+        "m", "0" * 64, (NamedType("x", types["x"]),), (NamedType("y", types["y"]),),
+        (Submodel("a", ("x",), ("y",), (variant,)),), types,
+    )  # fmt: skip
+    write_bundle(path, manifest, {names[name]: data for name, data in artifact.files.items()}, {})
+    return path
+
+
+def test_plain_and_packed_weights_are_not_both_in_memory(tmp_path: Path, artifact: Artifact) -> None:
+    size = 1500
+    text = "g (float[1,1500] x) => (float[1,1500] y) { a = MatMul(x, w0) b = MatMul(a, w1) c = MatMul(b, w2) "
+    text += "d = MatMul(c, w3) e = MatMul(d, w4) y = MatMul(e, w5) }"
+    large = built(model_of(text, {f"w{i}": reals(size, size, seed=i) for i in range(6)}))
+    bundle = bundle_of(tmp_path / "large.nnd", large, ((1, size), (1, size)))
+    small = bundle_of(tmp_path / "small.nnd", artifact, ((3, 40), (3, 50)))
+    command = [sys.executable, "-c", PEAK, str(bundle), str(small)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    peak, held = json.loads(done.stdout)
+    weights = 6 * 4 * size * size
+    assert weights < peak < 1.45 * weights  # both of one or two of the six, and what a call takes
+    assert held < 1.15 * weights

@@ -477,11 +477,12 @@ static void nnd_gemm_pack_panel(nnd_size k, nnd_size columns, const float *b, nn
   }
 }
 
-void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, float *to) {
-  for (nnd_size k = 0; k < inner; k += NND_PACKED_ROWS)
+void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, nnd_size first,
+                   nnd_size last, float *to) {
+  for (nnd_size k = first; k < last; k += NND_PACKED_ROWS)
     for (nnd_size c = 0; c < columns; c += NND_GEMM_COLUMNS) {
       const nnd_size some = nnd_min(NND_GEMM_COLUMNS, columns - c);
-      nnd_gemm_pack_panel(nnd_min(NND_PACKED_ROWS, inner - k), some, b + k * b_step + c * b_column, b_step, b_column,
+      nnd_gemm_pack_panel(nnd_min(NND_PACKED_ROWS, last - k), some, b + k * b_step + c * b_column, b_step, b_column,
                           to + c * inner + k * nnd_blocks(some) * NND_LANES);
     }
 }

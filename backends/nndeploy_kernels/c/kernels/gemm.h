@@ -45,7 +45,8 @@ NND_INLINE int nnd_gemm_is_narrow(nnd_size columns) { return columns <= NND_GEMM
 
 /* Floats of all panels, and the panels of (inner, columns). */
 nnd_size nnd_gemm_packed_floats(nnd_size inner, nnd_size columns);
-void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, float *to);
+void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, nnd_size first,
+                   nnd_size last, float *to);
 
 /* Says how a product is done, from its sizes and strides (and `b_kind` where that is NND_B_PANELS), for so many threads
  * that share `products` of them. Returns the bytes of scratch. */

@@ -9,11 +9,26 @@
 #define NND_REGION_BYTES ((nnd_size)64 << 10)
 #define NND_HUGE_PAGE ((nnd_size)2 << 20)
 
+/* Large ones are pages of the system, which are zero, and there when they are first written. */
 struct nnd_region {
   struct nnd_region *next;
   nnd_size used, size;
   char *data;
+  void *pages; /* null: of malloc */
+  size_t pages_bytes;
 };
+
+/* Whole huge pages: page faults take longer than packing. Returns 0 where there is no memory. */
+static int nnd_take_pages(struct nnd_region *region) {
+  region->pages_bytes = (size_t)(region->size + NND_HUGE_PAGE);
+  region->pages =
+      mmap(NULL, region->pages_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (region->pages == MAP_FAILED) return 0;
+  const uintptr_t begin = (uintptr_t)region->pages, huge = (uintptr_t)NND_HUGE_PAGE;
+  region->data = (char *)((begin + huge - 1) / huge * huge);
+  madvise(region->data, (size_t)region->size, MADV_HUGEPAGE);
+  return 1;
+}
 
 void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
   struct nnd_region *region = memory->regions;
@@ -31,20 +46,18 @@ void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
     if (least) size = nnd_ceil_div(size, unit) * unit;
     region = malloc(sizeof *region);
     if (!region) return NULL;
-    void *data = NULL;
-    const int failed = posix_memalign(&data, (size_t)unit, (size_t)nnd_max(1, size));
-    *region = (struct nnd_region){memory->regions, 0, size, data};
-    if (failed) {
+    *region = (struct nnd_region){memory->regions, 0, size, NULL, NULL, 0};
+    if (is_huge ? !nnd_take_pages(region)
+                : posix_memalign((void **)&region->data, NND_ALIGNMENT, (size_t)nnd_max(1, size))) {
       free(region);
       return NULL;
     }
-    if (is_huge) madvise(region->data, (size_t)size, MADV_HUGEPAGE); /* page faults take longer than packing */
     memory->regions = region;
     memory->total += size;
   }
   void *taken = region->data + region->used;
   region->used += needed;
-  memset(taken, 0, (size_t)needed);
+  if (!region->pages) memset(taken, 0, (size_t)needed);
   return taken;
 }
 
@@ -52,7 +65,10 @@ void nnd_memory_free(struct nnd_memory *memory) {
   while (memory->regions) {
     struct nnd_region *region = memory->regions;
     memory->regions = region->next;
-    free(region->data);
+    if (region->pages)
+      munmap(region->pages, region->pages_bytes);
+    else
+      free(region->data);
     free(region);
   }
   memory->total = 0;

@@ -72,10 +72,12 @@ struct nnd_tensor {
 };
 
 struct nnd_weight_data {
-  int element, rank;
+  int element, rank, readers;
   nnd_size sizes[NND_MOST_RANK], count;
   const void *data;
 };
+
+extern const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS];
 
 struct nnd_op;
 
@@ -105,6 +107,7 @@ struct nnd_model {
   struct nnd_program *programs;
   struct nnd_end *ends; /* of each program, without numbers and residuals that a step has */
   struct nnd_step *steps;
+  struct nnd_pending *pending, *last_pending; /* while a plan is read */
 };
 
 /* Where an operand lies: `base` 0: `offset` is an address; 1: in the arena; 2 ...: inputs, then outputs. */
@@ -156,6 +159,9 @@ struct nnd_maker {
   struct nnd_message *message;
 };
 
+/* Makes the parts `first` to `last` of what packing comes to; no part needs another. */
+typedef void (*nnd_packer)(const void *fields, nnd_size first, nnd_size last);
+
 /* Both return 1, or 0 with a message. A step that writes no element is not made. */
 struct nnd_op {
   const char *name;
@@ -182,6 +188,12 @@ const struct nnd_program *nnd_read_any_program(struct nnd_opener *o); /* the sam
 nnd_size nnd_read_rule(struct nnd_opener *o);
 void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
 void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);
+/* Packs a weight into such memory: a small one at once, others by several threads when the whole plan was read. Where
+ * this is the only reader the weight is gone then. `fields` are copied. `part_bytes`: how much each part reads of the
+ * weight, one behind the other; 0 where they do not read it so. */
+void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_packer pack, const void *fields,
+              nnd_size fields_bytes, nnd_size parts, nnd_size part_bytes);
+void nnd_pack_all(struct nnd_model *model);
 struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *program, int has_residual,
                           int has_number);
 

@@ -84,6 +84,7 @@ static void nnd_read_values(struct nnd_reader *r, struct nnd_model *model) {
     one->kind = (int)nnd_next(r, 0, NND_NUM_VALUE_KINDS - 1, "the kind of a value");
     const nnd_size most = one->kind == NND_VALUE_WEIGHT ? model->num_weights - 1 : NND_MOST_COUNT;
     one->number = nnd_next(r, 0, most, "the number of a value");
+    if (one->kind == NND_VALUE_WEIGHT && !r->message->failed) model->weights[one->number].readers++;
     one->writer = one->last_reader = -1;
   }
 }
@@ -297,7 +298,10 @@ struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const voi
     memcpy(model->words, plan, (size_t)plan_bytes);
   struct nnd_reader reader = {model->words, plan_bytes / 8, 0, &message};
   if (!message.failed) nnd_read_plan(&reader, model, weights, weights_bytes);
-  if (!message.failed) return model;
+  if (!message.failed) {
+    nnd_pack_all(model);
+    return model;
+  }
   nnd_model_close(model);
   return NULL;
 }
@@ -405,7 +409,8 @@ const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int eleme
   static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8"};
   const int64_t number = nnd_word(o, -1, o->model->num_weights - 1);
   if (number < 0) return NULL;
-  const struct nnd_weight_data *found = &o->model->weights[number];
+  struct nnd_weight_data *found = &o->model->weights[number];
+  found->readers++;
   if (found->element == element) return found;
   nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
   return NULL;

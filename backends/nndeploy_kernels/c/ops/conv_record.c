@@ -32,7 +32,7 @@ int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int write
   c->out_channels = weights->sizes[0];
   c->in_channels = weights->sizes[1] * c->groups;
   c->kernel[0] = weights->sizes[2], c->kernel[1] = weights->sizes[3];
-  c->weights = weights->data;
+  c->plain = weights, c->weights = weights->data;
   c->end = nnd_end_of(o, program, c->residual >= 0, numbers != NULL);
   c->bias = nnd_pack_channels(o, bias, c->out_channels);
   c->numbers = numbers ? nnd_pack_channels(o, numbers, c->out_channels) : NULL;
@@ -78,33 +78,41 @@ NND_INLINE nnd_weight nnd_weight_of(float value) {
 NND_PACK_PANEL(nnd_pack_panel, nnd_weight, nnd_weight_of, NND_GROUP)
 NND_PACK_PANEL(nnd_pack_planar_panel, float, , 1)
 
-static int nnd_pack_products(struct nnd_opener *o, struct nnd_conv *c) {
-  const nnd_size blocks = nnd_blocks(c->out_channels), full = nnd_full_panels(blocks);
-  const nnd_size taps = c->kernel[0] * c->kernel[1];
-  const nnd_size of_block = nnd_grouped_channels(c->in_channels) * taps * NND_LANES;
-  nnd_weight *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  c->packed = to;
-  for (nnd_size panel = 0; panel <= full; panel++) {
-    const nnd_size block = panel * NND_PANEL;
-    nnd_pack_panel(c->weights, c->out_channels, c->in_channels, taps, block * NND_LANES,
-                   panel < full ? NND_PANEL : nnd_last_panel(blocks), to + block * of_block);
+struct nnd_panels {
+  const float *weights;
+  nnd_size out_channels, in_channels, taps, of_block;
+  void *to;
+};
+
+#define NND_PACK_PANELS(name, type, pack_panel)                                                                        \
+  static void name(const void *fields, nnd_size first, nnd_size last) {                                                \
+    const struct nnd_panels *t = fields;                                                                               \
+    const nnd_size blocks = nnd_blocks(t->out_channels), full = nnd_full_panels(blocks);                               \
+    for (nnd_size panel = first; panel < last; panel++) {                                                              \
+      const nnd_size block = panel * NND_PANEL;                                                                        \
+      pack_panel(t->weights, t->out_channels, t->in_channels, t->taps, block *NND_LANES,                               \
+                 panel < full ? NND_PANEL : nnd_last_panel(blocks), (type *)t->to + block * t->of_block);              \
+    }                                                                                                                  \
   }
-  return 1;
+NND_PACK_PANELS(nnd_pack_panels, nnd_weight, nnd_pack_panel)
+NND_PACK_PANELS(nnd_pack_planar_panels, float, nnd_pack_planar_panel)
+
+/* Packs by panels for input channels that are `padded`, each weight in `each` bytes. */
+static int nnd_pack_by_panels(struct nnd_opener *o, struct nnd_conv *c, nnd_size padded, size_t each, nnd_packer pack) {
+  const nnd_size blocks = nnd_blocks(c->out_channels), taps = c->kernel[0] * c->kernel[1];
+  struct nnd_panels t = {c->weights, c->out_channels, c->in_channels, taps, padded * taps * NND_LANES, NULL};
+  c->packed = t.to = nnd_packed(o, blocks * t.of_block * (nnd_size)each);
+  const nnd_size of_panel = NND_PANEL * NND_LANES * c->in_channels * taps * (nnd_size)sizeof(float);
+  if (t.to) nnd_pack(o, c->plain, pack, &t, sizeof t, nnd_full_panels(blocks) + 1, of_panel);
+  return t.to != NULL;
+}
+
+static int nnd_pack_products(struct nnd_opener *o, struct nnd_conv *c) {
+  return nnd_pack_by_panels(o, c, nnd_grouped_channels(c->in_channels), sizeof(nnd_weight), nnd_pack_panels);
 }
 
 static int nnd_pack_planar(struct nnd_opener *o, struct nnd_conv *c) {
-  const nnd_size blocks = nnd_blocks(c->out_channels), full = nnd_full_panels(blocks);
-  const nnd_size taps = c->kernel[0] * c->kernel[1], of_block = c->in_channels * taps * NND_LANES;
-  float *to = nnd_packed(o, blocks * of_block * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  c->packed = to;
-  for (nnd_size panel = 0; panel <= full; panel++) {
-    const nnd_size block = panel * NND_PANEL;
-    nnd_pack_planar_panel(c->weights, c->out_channels, c->in_channels, taps, block * NND_LANES,
-                          panel < full ? NND_PANEL : nnd_last_panel(blocks), to + block * of_block);
-  }
-  return 1;
+  return nnd_pack_by_panels(o, c, c->in_channels, sizeof(float), nnd_pack_planar_panels);
 }
 
 /* (C, 1, kh, kw) as [C / c][kh][kw][c]. */

@@ -15,7 +15,8 @@ struct nnd_conv {
   int in, out, residual; /* tensors; residual -1: none */
   nnd_size in_channels, out_channels, groups;
   nnd_size kernel[2], stride[2], dilation[2], pad[2]; /* pads are rules */
-  const float *weights;                               /* as they are in the plan */
+  const struct nnd_weight_data *plain;
+  const float *weights; /* as they are in the plan; where they are packed only until then */
   const void *packed;
   const float *bias, *numbers; /* whole vectors */
   struct nnd_end end;

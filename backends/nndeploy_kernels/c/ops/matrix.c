@@ -39,25 +39,49 @@ struct nnd_product_own {
   struct nnd_end end;
 };
 
+#define NND_ROWS_A_PART 64
+
+struct nnd_matrices {
+  const float *from;
+  float *to;
+  nnd_size inputs, outputs, step, column, each, parts; /* parts of a matrix; each floats when packed */
+};
+
+static void nnd_pack_matrices(const void *fields, nnd_size first, nnd_size last) {
+  const struct nnd_matrices *t = fields;
+  for (nnd_size i = first; i < last; i++) {
+    const float *from = t->from + i / t->parts * t->inputs * t->outputs;
+    float *to = t->to + i / t->parts * t->each;
+    const nnd_size row = i % t->parts * NND_ROWS_A_PART;
+    if (!nnd_gemm_is_narrow(t->outputs))
+      nnd_gemm_pack(t->inputs, t->outputs, from, t->step, t->column, row, nnd_min(row + NND_ROWS_A_PART, t->inputs),
+                    to);
+    else
+      for (nnd_size c = 0; c < t->outputs; c++)
+        for (nnd_size k = row; k < nnd_min(row + NND_ROWS_A_PART, t->inputs); k++)
+          to[c * t->inputs + k] = from[k * t->step + c * t->column];
+  }
+}
+
 static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, const struct nnd_weight_data *weights,
                             int is_transposed) {
   if (!weights || weights->rank < 2) return nnd_fail(o->message, "a fully connected layer without a matrix");
   const nnd_size *sizes = weights->sizes + weights->rank - 2;
   const nnd_size inputs = sizes[is_transposed], outputs = sizes[1 - is_transposed];
-  const nnd_size step = is_transposed ? 1 : outputs, column = is_transposed ? inputs : 1;
-  const int is_narrow = nnd_gemm_is_narrow(outputs);
   own->matrices = weights->count / (inputs * outputs), own->inputs = inputs, own->outputs = outputs;
-  own->each = is_narrow ? inputs * outputs : nnd_gemm_packed_floats(inputs, outputs);
-  float *to = nnd_packed(o, own->matrices * own->each * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  own->packed = to;
-  const float *from = weights->data;
-  for (nnd_size i = 0; i < own->matrices; i++, from += inputs * outputs, to += own->each) {
-    if (!is_narrow) nnd_gemm_pack(inputs, outputs, from, step, column, to);
-    for (nnd_size c = 0; is_narrow && c < outputs; c++)
-      for (nnd_size k = 0; k < inputs; k++) to[c * inputs + k] = from[k * step + c * column];
-  }
-  return 1;
+  own->each = nnd_gemm_is_narrow(outputs) ? inputs * outputs : nnd_gemm_packed_floats(inputs, outputs);
+  struct nnd_matrices t = {.from = weights->data,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .each = own->each,
+                           .step = is_transposed ? 1 : outputs,
+                           .column = is_transposed ? inputs : 1,
+                           .parts = nnd_ceil_div(inputs, NND_ROWS_A_PART)};
+  own->packed = t.to = nnd_packed(o, own->matrices * own->each * (nnd_size)sizeof *t.to);
+  const int in_order = !is_transposed && (own->matrices == 1 || inputs % NND_ROWS_A_PART == 0);
+  const nnd_size of_part = in_order ? NND_ROWS_A_PART * outputs * (nnd_size)sizeof(float) : 0;
+  if (t.to) nnd_pack(o, weights, nnd_pack_matrices, &t, sizeof t, own->matrices * t.parts, of_part);
+  return t.to != NULL;
 }
 
 static int nnd_is_plain(const struct nnd_opener *o, int tensor) {

@@ -340,6 +340,23 @@ static float *nnd_pack_gates(const float *from, nnd_size hidden, int first, int 
   return to + nnd_blocks(hidden) * NND_LANES * hidden * count;
 }
 
+struct nnd_directions {
+  const float *from;
+  float *to;
+  nnd_size hidden;
+  int gates, apart; /* the last gate, which follows when the others are known */
+};
+
+static void nnd_pack_directions(const void *fields, nnd_size first, nnd_size last) {
+  const struct nnd_directions *t = fields;
+  for (nnd_size direction = first; direction < last; direction++) {
+    const float *from = t->from + direction * t->gates * t->hidden * t->hidden;
+    float *to = t->to + direction * t->gates * nnd_blocks(t->hidden) * NND_LANES * t->hidden;
+    to = nnd_pack_gates(from, t->hidden, 0, t->gates - t->apart, to);
+    if (t->apart) nnd_pack_gates(from, t->hidden, t->gates - 1, 1, to);
+  }
+}
+
 static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *own,
                               const struct nnd_weight_data *weights) {
   const int gates = nnd_gates_of[own->layer];
@@ -349,16 +366,11 @@ static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *ow
   const nnd_size hidden = own->hidden = weights->sizes[2];
   own->directions = weights->sizes[0];
   const nnd_size floats = own->directions * gates * nnd_blocks(hidden) * NND_LANES * hidden;
-  float *to = nnd_packed(o, floats * (nnd_size)sizeof *to);
-  if (!to) return 0;
-  own->packed = to;
-  for (nnd_size direction = 0; direction < own->directions; direction++) {
-    const float *from = (const float *)weights->data + direction * gates * hidden * hidden;
-    const int apart = own->layer == NND_GRU && !own->resets_after; /* n follows when r is known */
-    to = nnd_pack_gates(from, hidden, 0, apart ? 2 : gates, to);
-    if (apart) to = nnd_pack_gates(from, hidden, 2, 1, to);
-  }
-  return 1;
+  struct nnd_directions t = {weights->data, nnd_packed(o, floats * (nnd_size)sizeof(float)), hidden, gates,
+                             own->layer == NND_GRU && !own->resets_after};
+  own->packed = t.to;
+  if (t.to) nnd_pack(o, weights, nnd_pack_directions, &t, sizeof t, own->directions, 0);
+  return t.to != NULL;
 }
 
 static int nnd_open_recurrent(struct nnd_opener *o, int layer) {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Large weights are packed when the whole plan was read and is right, by several threads; the pages of a weight that
+ * nobody else reads are given back as soon as it is packed, so that plain and packed weights are hardly ever both there.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "model/model.h"
+
+#ifdef NND_SEPARATE /* small plans of tests do what large ones do */
+#define NND_AT_ONCE_BYTES ((nnd_size)256)
+#define NND_BYTES_A_PACKER ((nnd_size)512)
+#else
+#define NND_AT_ONCE_BYTES ((nnd_size)256 << 10) /* less is packed where it is read */
+#define NND_BYTES_A_PACKER ((nnd_size)4 << 20)  /* a thread costs about as long as 1 MB takes */
+#endif
+#define NND_MOST_PACKERS 8 /* memory is full before */
+
+/* A weight to pack: parts `begin` to `begin + parts` of all. */
+struct nnd_pending {
+  struct nnd_pending *next;
+  nnd_packer pack;
+  const void *fields;
+  const struct nnd_weight_data *from;
+  nnd_size begin, parts, part_bytes;
+  _Atomic nnd_size left;
+};
+
+struct nnd_packers {
+  struct nnd_pending *first;
+  nnd_size parts;
+  _Atomic nnd_size next;
+  int gives; /* pages back */
+};
+
+static nnd_size nnd_weight_bytes(const struct nnd_weight_data *one) {
+  return one->count * nnd_element_bytes[one->element];
+}
+
+void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_packer pack, const void *fields,
+              nnd_size fields_bytes, nnd_size parts, nnd_size part_bytes) {
+  if (nnd_weight_bytes(from) < NND_AT_ONCE_BYTES) {
+    pack(fields, 0, parts);
+    return;
+  }
+  struct nnd_model *model = o->model;
+  struct nnd_pending *one = nnd_memory_take(&model->memory, sizeof *one);
+  void *kept = nnd_memory_take(&model->memory, fields_bytes);
+  if (!one || !kept) {
+    nnd_fail(o->message, "no memory for the packing of a weight");
+    return;
+  }
+  memcpy(kept, fields, (size_t)fields_bytes);
+  const struct nnd_pending *last = model->last_pending;
+  *one = (struct nnd_pending){NULL, pack, kept, from, last ? last->begin + last->parts : 0, parts, part_bytes, parts};
+  if (model->last_pending)
+    model->last_pending->next = one;
+  else
+    model->pending = one;
+  model->last_pending = one;
+}
+
+/* Gives back the pages that lie inside of a weight, of its bytes from `begin` to `end`. */
+static void nnd_give_back(const struct nnd_weight_data *one, nnd_size begin, nnd_size end) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)one->data;
+  const uintptr_t first = (data + (uintptr_t)begin + page - 1) / page * page,
+                  last = (data + (uintptr_t)nnd_min(end, nnd_weight_bytes(one))) / page * page;
+  if (one->readers == 1 && first < last) madvise((void *)first, (size_t)(last - first), MADV_DONTNEED);
+}
+
+static void *nnd_pack_some(void *context) {
+  struct nnd_packers *all = context;
+  struct nnd_pending *one = all->first;
+  for (nnd_size part; (part = atomic_fetch_add(&all->next, 1)) < all->parts;) {
+    while (part >= one->begin + one->parts) one = one->next;
+    const nnd_size number = part - one->begin, read = one->part_bytes;
+    one->pack(one->fields, number, number + 1);
+    if (all->gives && read) nnd_give_back(one->from, number * read, number * read + read);
+    if (atomic_fetch_sub(&one->left, 1) == 1 && all->gives) nnd_give_back(one->from, 0, nnd_weight_bytes(one->from));
+  }
+  return NULL;
+}
+
+static int nnd_by_place(const void *a, const void *b) {
+  const struct nnd_weight_data *const *one = a, *const *other = b;
+  return ((*one)->data > (*other)->data) - ((*one)->data < (*other)->data);
+}
+
+/* Weights that share bytes have more readers than their own: their pages stay. */
+static int nnd_count_shared(struct nnd_model *model) {
+  struct nnd_weight_data **sorted =
+      nnd_memory_take(&model->memory, nnd_max(1, model->num_weights) * (nnd_size)sizeof *sorted);
+  if (!sorted) return 0;
+  for (nnd_size i = 0; i < model->num_weights; i++) sorted[i] = &model->weights[i];
+  qsort(sorted, (size_t)model->num_weights, sizeof *sorted, nnd_by_place);
+  struct nnd_weight_data *furthest = NULL;
+  for (nnd_size i = 0; i < model->num_weights; i++) {
+    const char *end = furthest ? (const char *)furthest->data + nnd_weight_bytes(furthest) : NULL;
+    if (furthest && (const char *)sorted[i]->data < end) furthest->readers++, sorted[i]->readers++;
+    if (!furthest || (const char *)sorted[i]->data + nnd_weight_bytes(sorted[i]) > end) furthest = sorted[i];
+  }
+  return 1;
+}
+
+void nnd_pack_all(struct nnd_model *model) {
+  const struct nnd_pending *last = model->last_pending;
+  if (!last) return;
+  nnd_size num_bytes = 0;
+  for (const struct nnd_pending *one = model->pending; one; one = one->next) num_bytes += nnd_weight_bytes(one->from);
+  struct nnd_packers all = {model->pending, last->begin + last->parts, 0,
+                            model->options.gives_weights && nnd_count_shared(model)};
+  pthread_t threads[NND_MOST_PACKERS];
+  const nnd_size wanted = nnd_min(nnd_min(model->options.threads, NND_MOST_PACKERS), num_bytes / NND_BYTES_A_PACKER);
+  int started = 0;
+  while (started + 1 < wanted && !pthread_create(&threads[started], NULL, nnd_pack_some, &all)) started++;
+  nnd_pack_some(&all);
+  while (started > 0) pthread_join(threads[--started], NULL);
+  model->pending = model->last_pending = NULL;
+}
