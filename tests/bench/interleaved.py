@@ -59,11 +59,25 @@ class Ready:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data."""
+    """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data.
+
+    `tree` is another checkout of the repository, whose modules make it; "" for this one.
+    """
 
     name: str
     maker: str
     arguments: Mapping[str, Any]
+    tree: str = ""
+
+    @property
+    def script(self) -> str:
+        """What its process runs."""
+        return str(Path(self.tree) / "tests" / "bench" / Path(__file__).name) if self.tree else __file__
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its process is told beyond the environment of this one."""
+        return {"PYTHONPATH": f"{self.tree}/backends:{self.tree}"} if self.tree else {}
 
 
 @dataclass(frozen=True)
@@ -178,11 +192,16 @@ class _Child:
         self._errors = self._folder / "stderr"
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-u", __file__],
+                [sys.executable, "-u", engine.script],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, "ORT_DISABLE_TELEMETRY": "1", "TMPDIR": str(self._folder)},
+                env={
+                    **os.environ,
+                    **engine.environment,
+                    "ORT_DISABLE_TELEMETRY": "1",
+                    "TMPDIR": str(self._folder),
+                },
                 start_new_session=True,
             )
 

@@ -19,8 +19,8 @@ Inputs = Mapping[str, Array]
 OPENVINO_PRECISIONS = {"fp32": "f32", "bf16": "bf16"}
 
 
-def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32") -> Ready:
-    """Our own kernels: the optimised model built whole by the backend `native` for this machine."""
+def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *, knows_sizes: bool = True) -> Ready:
+    """Our own kernels: the optimised model built whole by `native`, for the inputs' sizes where it `knows_sizes`."""
     from nndeploy_native.plugin import Plugin
 
     from nndeploy.frontend.load import load_model
@@ -28,7 +28,8 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32") ->
     from nndeploy.plugin.interface import BuildOptions, OpenOptions
     from nndeploy.target.target import host_target
 
-    loaded = load_model(Path(model), shapes={name: array.shape for name, array in inputs.items()})
+    shapes = {name: array.shape for name, array in inputs.items()} if knows_sizes else None
+    loaded = load_model(Path(model), shapes=shapes)
     optimise(loaded.model)
     options = BuildOptions(threads=threads, ranges=loaded.ranges, precision=precision)
     plugin, target = Plugin(), host_target()
