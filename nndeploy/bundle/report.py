@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from nndeploy.bundle.contents import Content
 from nndeploy.errors import BundleError
 
 
@@ -146,7 +147,7 @@ class ChainReport(BuiltReport):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(BuiltReport):
-    """What `compile_model` returns. `seconds` (stage -> wall time) and `bundle` stay out of the bundle.
+    """What `compile_model` returns. `seconds` (stage -> wall time), `bundle` and `contents` stay out of the bundle.
 
     What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
     that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured;
@@ -162,6 +163,7 @@ class Report(BuiltReport):
     targets: tuple[TargetReport, ...] = ()
     bundle: str = ""
     bundle_bytes: int = 0
+    contents: tuple[Content, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def of_chain(self, chain: ChainReport) -> "Report":
@@ -183,9 +185,9 @@ WHOLE_SCOPES = ("whole", "passes")
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
-    "targets": TargetReport,
+    "targets": TargetReport, "contents": Content,
 }  # fmt: skip
-_ONLY_HERE = ("bundle", "bundle_bytes", "seconds")
+_ONLY_HERE = ("bundle", "bundle_bytes", "contents", "seconds")
 
 
 def report_to_json(report: Report) -> dict[str, Any]:

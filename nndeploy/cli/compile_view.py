@@ -9,6 +9,7 @@ from types import TracebackType
 from rich.text import Text
 
 from nndeploy.bundle.report import WHOLE_SCOPES, CheckReport, Report
+from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
 from nndeploy.cli.progress import Heartbeat
@@ -78,6 +79,7 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     if not dry_run:
         print_line(_error_line(report))
         print_line(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)")
+        print_contents(report.contents, verbose=verbose)
 
 
 def print_warnings(report: Report) -> None:

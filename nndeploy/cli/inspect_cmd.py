@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import click
 
+from nndeploy.bundle.contents import contents_of
 from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.bundle.steps import PlanStep, is_fused
+from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
@@ -88,6 +91,7 @@ def _to_json(found: Inspection) -> dict[str, Any]:
         "size_bytes": found.size_bytes,
         "manifest": manifest_to_json(found.manifest),
         "report": found.report_data,
+        "contents": [dataclasses.asdict(row) for row in contents_of(found.manifest)],
         "steps": [one._asdict() for one in found.steps],
     }
     if found.chain is not None:
@@ -124,12 +128,12 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
         for name, seen in chains.items():
             print_nodes(seen, "nodes" + (f" of the chain {name}" if manifest.target_chains else ""))
             _print_logs(seen)
-        _print_members(manifest)
     for line in candidate_lines(report):
         print_line(line)
     changed = ", ".join(f"{item.name} {item.count}" for item in report.passes if item.count)
     print_line(f"passes: {changed or 'nothing to change'}")
     print_line(f"goldens: {len(manifest.goldens)}, members: {len(manifest.members)}")
+    print_contents(contents_of(manifest), verbose=verbose, sha256={n: m.sha256 for n, m in manifest.members.items()})
     for name, value in _flat(manifest.provenance):
         if not name.startswith("passes."):  # the report's line above has them
             print_line(f"{name}: {value}")
@@ -293,12 +297,6 @@ def _print_logs(report: Report) -> None:
         print_line(f"build log of {log.submodel}/{log.variant}:")
         for line in log.text.splitlines():
             print_line(f"  {line}")
-
-
-def _print_members(manifest: Manifest) -> None:
-    members = sorted(manifest.members.items(), key=lambda item: -item[1].size_bytes)
-    rows = [(name, size_text(member.size_bytes), member.sha256) for name, member in members]
-    print_table("members", ("member", "size", "sha256"), rows, right=("size",))
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

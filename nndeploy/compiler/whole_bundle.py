@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nndeploy.bundle.contents import contents_of
 from nndeploy.bundle.manifest import Limits
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport, Report, report_for_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.checking.check import describe_failure, is_quantised
@@ -60,8 +62,10 @@ def check_and_write(compilation: Compilation, packing: Packing, settled: Settled
 def finished(compilation: Compilation, report: Report) -> Report:
     """Returns the report of the bundle that was written, with its path, its size and the seconds of each stage."""
     assert compilation.out is not None
-    size = compilation.out.stat().st_size
-    return replace(report, bundle=str(compilation.out), bundle_bytes=size, seconds=dict(compilation.seconds))
+    with open_bundle(compilation.out) as bundle:
+        size, contents = bundle.size_bytes, contents_of(bundle.manifest)
+    path, seconds = str(compilation.out), dict(compilation.seconds)
+    return replace(report, bundle=path, bundle_bytes=size, contents=contents, seconds=seconds)
 
 
 def report_so_far(

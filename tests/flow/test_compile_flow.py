@@ -159,6 +159,8 @@ def test_a_bundle_larger_than_was_allowed_is_not_written(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
     report = nndeploy.compile_model(model(), tmp_path / "m.nnd", replace(small, max_size=1 << 20))
     assert report.bundle_bytes <= 1 << 20
+    assert 0 < sum(row.size_bytes for row in report.contents) < report.bundle_bytes
+    assert {"samples", "plans"} <= {row.what for row in report.contents}
 
 
 def test_a_dry_run_tells_the_placement_and_writes_nothing(tmp_path: Path) -> None:

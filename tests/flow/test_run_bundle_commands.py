@@ -135,7 +135,9 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     code, out, _ = call(capsys, "inspect", "m.nnd", "--json", "--here")
     data = json.loads(out)
     assert code == 0
-    assert sorted(data) == ["bundle", "here", "manifest", "ok", "report", "schema", "size_bytes", "steps"]
+    assert sorted(data) == [
+        "bundle", "contents", "here", "manifest", "ok", "report", "schema", "size_bytes", "steps"
+    ]  # fmt: skip
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
     assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of the bytes of a bundle: a line by kind, or with more words a table by member."""
+
+from collections.abc import Mapping, Sequence
+
+from nndeploy.bundle.contents import KINDS, Content, bytes_by_kind
+from nndeploy.cli.console import print_line, print_table, size_text
+
+
+def print_contents(contents: Sequence[Content], *, verbose: bool, sha256: Mapping[str, str] | None = None) -> None:
+    """Prints what the bytes of a bundle are for; `sha256` of the members, where a table is to have them."""
+    by_kind = bytes_by_kind(tuple(contents))
+    line = ", ".join(f"{kind} {size_text(by_kind[kind])}" for kind in KINDS if by_kind[kind])
+    smaller = [row for row in contents if row.real_bytes != row.size_bytes]
+    saved = sum(row.real_bytes - row.size_bytes for row in smaller)
+    shared = sum(bool(row.bases) for row in smaller)
+    told = f"; {shared} of them made of parts of others" if shared else ""
+    print_line(line + (f" ({len(smaller)} members compressed{told}: {size_text(saved)} less)" if smaller else ""))
+    if verbose:
+        _print_table(contents, sha256 or {})
+    else:
+        for row in contents:
+            if row.note:
+                print_line(f"{row.member} ({size_text(row.size_bytes)}) {row.note}")
+
+
+def _print_table(contents: Sequence[Content], sha256: Mapping[str, str]) -> None:
+    rows = [
+        (
+            row.member,
+            row.what,
+            size_text(row.size_bytes),
+            size_text(row.real_bytes),
+            _how(row),
+            sha256.get(row.member, ""),
+        )
+        for row in contents
+    ]
+    columns = ("member", "what", "stored", "really", "how", "sha256")
+    count = len(columns) if sha256 else len(columns) - 1
+    print_table("members", columns[:count], [row[:count] for row in rows], right=("stored", "really"))
+
+
+def _how(row: Content) -> str:
+    if row.bases:
+        return f"what differs from {', '.join(row.bases)}"
+    return row.note or ("deflated" if row.real_bytes != row.size_bytes else "as it is")
