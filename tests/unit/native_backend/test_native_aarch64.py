@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_library import DTYPE_NAMES
-from native_models import Array, built, model_of, reals
+from native_models import Array, built, model_of, reals, run
 from nndeploy_kernels.build import LIBRARIES, SOURCES, build
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.library import zig_missing
-from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, document_from_json
 from random_networks import network_of
 
 from nndeploy.errors import BuildRefusedError
@@ -61,10 +61,28 @@ def test_random_networks_give_the_same_there(driver: list[str], tmp_path: Path) 
             continue
         inputs, wanted = network.samples[-1]
         for name, found in _run(driver, artifact, inputs, {k: v.shape for k, v in wanted.items()}, tmp_path).items():
-            scale = max(1.0, float(np.abs(wanted[name]).max(initial=0)))
-            np.testing.assert_allclose(found, wanted[name], rtol=0, atol=2e-4 * scale, err_msg=network.name)
+            scale = max(1.0, float(np.abs(wanted[name].astype(np.float64)).max(initial=0)))
+            np.testing.assert_allclose(
+                found.astype(np.float64), wanted[name], rtol=0, atol=2e-4 * scale, err_msg=network.name
+            )
         checked += 1
     assert checked > len(SEEDS) * 0.9
+
+
+def test_conversions_and_functions_are_the_same_there(driver: list[str], tmp_path: Path) -> None:
+    """What a type cannot hold is the same on every machine; so are large angles."""
+    text = """g (float[9] x) => (int32[9] i, int64[9] l, uint8[9] u, int8[9] b, bool[9] t, float[9] s,
+        float[9] p, float[9] m) <float e = {1.5}> { i = Cast<to=6>(x) l = Cast<to=7>(x) u = Cast<to=2>(x)
+        b = Cast<to=3>(x) t = Cast<to=9>(x) s = Sin(x) p = Pow(x, e) m = Mod<fmod=1>(x, e) }"""
+    x = np.array([np.nan, np.inf, -np.inf, 3e9, -1e20, 300.7, -1.9, 0, 1e37], np.float32)
+    names = dict.fromkeys("ilubtspm", (9,))
+    found = _run(driver, built(model_of(text)), {"x": x}, names, tmp_path)
+    here = run(built(model_of(text)), {"x": x})
+    low = [-(2**31), -(2**63)]
+    np.testing.assert_array_equal(found["i"], [low[0]] * 5 + [300, -1, 0, low[0]])
+    np.testing.assert_array_equal(found["l"], [low[1]] * 3 + [3 * 10**9, low[1], 300, -1, 0, low[1]])
+    for name in names:
+        np.testing.assert_allclose(found[name], here[name], rtol=3e-7, err_msg=name)
 
 
 def test_two_threads_give_the_same_bytes_as_one_there(driver: list[str], tmp_path: Path) -> None:
@@ -97,12 +115,13 @@ def _run(
     command = [*driver, "request", "result"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command[-3]} ended with {done.returncode}: {done.stderr[:1000]}"
-    floats, found, at = np.frombuffer((folder / "result").read_bytes(), np.float32), {}, 0
+    made, found, at = (folder / "result").read_bytes(), {}, 0
     for one in document.outputs:
-        count = int(np.prod(shapes[one.name]))
-        found[one.name] = floats[at : at + count].reshape(shapes[one.name])
-        at += count
-    assert at == floats.size
+        dtype, shape = np.dtype(DTYPES[one.element]), shapes[one.name]
+        end = at + int(np.prod(shape)) * dtype.itemsize
+        found[one.name] = np.frombuffer(made[at:end], dtype).reshape(shape)
+        at = end
+    assert at == len(made)
     return found
 
 
