@@ -14,7 +14,17 @@ from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.graph.node_parameters import axes_of, cast_target, pad_widths, permutation_of, slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.values.size import Dim, UndecidedError, bounds, ceil_div, exact_quotient, least, most, product
+from nndeploy.values.size import (
+    Dim,
+    UndecidedError,
+    bounds,
+    ceil_div,
+    exact_quotient,
+    least,
+    may_be_equal,
+    most,
+    product,
+)
 
 Rule = Callable[[ir.Node, KnownSizes], None]
 
@@ -44,12 +54,32 @@ def _broadcast(node: ir.Node, known: KnownSizes) -> None:
 
 def _arithmetic(node: ir.Node, known: KnownSizes) -> None:
     _broadcast(node, known)
-    left, right = (known.elements(operand(node, index)) for index in range(2))
-    if left is None or right is None or 1 not in (len(left), len(right), len(left) - len(right) + 1):
-        return
-    count = max(len(left), len(right))
-    pairs = zip(left * (count // len(left)), right * (count // len(right)), strict=True) if left and right else ()
-    known.learn_elements(node.outputs[0], tuple(_computed(node.op_type, a, b) for a, b in pairs))
+    rows = _together([known.elements(operand(node, index)) for index in range(2)])
+    if rows is not None:
+        known.learn_elements(node.outputs[0], tuple(_computed(node.op_type, a, b) for a, b in rows))
+
+
+def _together(parts: Sequence[Shape | None]) -> list[tuple[Dim, ...]] | None:
+    """Returns the elements of lists side by side, those of one element for all; None where one is not known."""
+    lists = [part for part in parts if part is not None]
+    count = max(map(len, lists), default=0)
+    if len(lists) < len(parts) or any(len(one) not in (1, count) for one in lists):
+        return None
+    return list(zip(*(one * (count // len(one)) for one in lists), strict=True)) if count else []
+
+
+def _equal(node: ir.Node, known: KnownSizes) -> None:
+    _broadcast(node, known)
+    rows = _together([known.elements(operand(node, index)) for index in range(2)])
+    if rows is not None and all(a == b or not may_be_equal(a, b) for a, b in rows):
+        known.learn_elements(node.outputs[0], tuple(int(a == b) for a, b in rows))
+
+
+def _where(node: ir.Node, known: KnownSizes) -> None:
+    _broadcast(node, known)
+    rows = _together([known.elements(operand(node, index)) for index in range(3)])
+    if rows is not None and all(isinstance(chosen, int) for chosen, _, _ in rows):
+        known.learn_elements(node.outputs[0], tuple(a if chosen else b for chosen, a, b in rows))
 
 
 def _computed(operator: str, a: Dim, b: Dim) -> Dim:
@@ -499,8 +529,8 @@ _SAME = (
     "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 _BROADCAST = (
-    "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "GreaterOrEqual", "Less",
-    "LessOrEqual", "Mean", "Or", "Pow", "Sum", "Where", "Xor",
+    "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Greater", "GreaterOrEqual", "Less",
+    "LessOrEqual", "Mean", "Or", "Pow", "Sum", "Xor",
 )  # fmt: skip
 _REDUCE = (
     "ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
@@ -522,6 +552,7 @@ RULES: dict[str, Rule] = {
     "ConstantOfShape": _constant_of_shape,
     "ConvTranspose": _transposed,
     "Einsum": _einsum,
+    "Equal": _equal,
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
@@ -542,4 +573,5 @@ RULES: dict[str, Rule] = {
     "TopK": _top,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
+    "Where": _where,
 }

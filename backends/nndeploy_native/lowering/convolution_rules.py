@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand
-from nndeploy.values.size import bounds, fixed, is_fixed, product
+from nndeploy.values.size import bounds, fixed, is_fixed, may_be_equal, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
 from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
@@ -27,9 +27,10 @@ def convolution(node: ir.Node, context: Context) -> None:
     groups = int_attribute(node, "group", 1)
     if not len(shape) == len(out_shape) == weights.ndim:
         raise BuildRefusedError("an input, weights and an output of different ranks")
-    outputs = weights.shape[0]
-    if groups < 1 or shape[1] != groups * weights.shape[1] or outputs % groups or out_shape[1] != outputs:
+    outputs, channels = weights.shape[0], groups * weights.shape[1]
+    if groups < 1 or not may_be_equal(shape[1], channels) or outputs % groups or out_shape[1] != outputs:
         raise BuildRefusedError("channels, groups and weights that do not fit together")
+    shape = (shape[0], channels, *shape[2:])  # a model may leave open what its weights say
     windows = windows_of(node, shape, out_shape, weights.shape[2:])
     source = node.inputs[0]
     reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None and len(shape) <= 4

@@ -52,11 +52,18 @@ def transpose(node: ir.Node, context: Context) -> None:
     context.define_moved(node.outputs[0], moved.base, moved.places.transpose(order))
 
 
+FAR = 2**62
+"""An end of a Slice beyond all elements: where it ends follows from the size of its output."""
+
+
 def slice_(node: ir.Node, context: Context) -> None:
-    """Lowers Slice with constant positions."""
+    """Lowers Slice from constant positions on; the model says how many elements it takes."""
     starts, ends, axes, steps = slice_bounds(node)
-    if starts is None or ends is None or axes is None or steps is None:
-        raise BuildRefusedError("a Slice at positions that are not constant")
+    if starts is None or axes is None or steps is None or (ends is None and min(steps, default=1) < 0):
+        raise BuildRefusedError("a Slice from positions on that are not constant")
+    if ends is None:
+        strided_rules.slice_(node, context, tuple(zip(axes, starts, (FAR,) * len(axes), steps, strict=True)))
+        return
     bounds = tuple(zip(axes, starts, ends, steps, strict=True))
     if context.sizes_of(operand(node, 0)) == context.sizes_of(node.outputs[0]) and min(steps, default=1) > 0:
         reshape(node, context)  # takes all

@@ -310,6 +310,42 @@ def test_sizes_that_do_not_fit_are_refused_by_the_call() -> None:
         opened(built(model)).run({"a": reals(2, 3), "b": reals(2, 4)})
 
 
+POSITIONS = """g (float[n,s,8] x) => (float[n,s,8] y) <int64[1] zero = {0}, int64[1] one = {1}> {
+    all = Shape(x) s = Slice(all, one, two) w = Slice(table, zero, s, one, one) y = Add(x, w) }"""
+
+
+def test_as_many_rows_of_a_table_are_taken_as_there_are_steps() -> None:
+    constants = {"table": reals(1, 16, 8, seed=1), "two": np.array([2])}
+    model = dynamic(POSITIONS, {}, constants)
+    assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
+    session = opened(built(model))
+    for steps in (1, 5, 16):
+        x = reals(2, steps, 8)
+        check(model, session.run({"x": x}), {"x": x})
+
+
+EXPANDED = """g (float[n,s] mask) => (float[n,p,q,r] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
+    all = Shape(mask) n = Slice(all, zero, one) s = Slice(all, one, two) sizes = Concat<axis=0>(n, minus, s, s)
+    ones = ConstantOfShape<value=int64[1] {1}>(four) signs = Mul(ones, minus) is_kept = Equal(sizes, signs)
+    target = Where(is_kept, ones, sizes) wide = Unsqueeze(mask, axes) y = Expand(wide, target) }"""
+
+
+def test_sizes_that_an_exporter_chooses_by_a_sign_are_known() -> None:
+    constants = {"minus": np.array([-1]), "four": np.array([4]), "axes": np.array([1, 2])}
+    model = dynamic(EXPANDED, {}, constants)
+    assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
+    x = reals(2, 5)
+    check(model, opened(built(model)).run({"mask": x}), {"mask": x})
+
+
+def test_a_convolution_says_how_many_channels_an_open_input_has() -> None:
+    model = dynamic(SMALL.replace("n,8,h,w", "n,c,h,w"), {}, {"w": reals(8, 3, 3, 3)})
+    session = opened(built(model))
+    check(model, session.run({"x": reals(2, 3, 7, 9)}), {"x": reals(2, 3, 7, 9)})
+    with pytest.raises(OtherSizesError):
+        session.run({"x": reals(2, 4, 7, 9)})
+
+
 ARMS = """g (float[n,8,h,w] x) => (float[n,16,p,q] y) {
     a = Relu(x) d = MaxPool<kernel_shape=[2,2], strides=[2,2]>(a) u = Resize<mode="nearest">(d, , s)
     c = Concat<axis=1>(x, u) y = Sigmoid(c) }"""
