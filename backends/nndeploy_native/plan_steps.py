@@ -31,7 +31,7 @@ from nndeploy_native.steps.movement import (
     View,
     strides_of,
 )
-from nndeploy_native.steps.normalisation import NORMS, Normalise
+from nndeploy_native.steps.normalisation import NORMS, InstanceNorm, Normalise
 from nndeploy_native.steps.numbers import Arange, Sizes
 from nndeploy_native.steps.pooling import PooledPlaces, Pooling
 from nndeploy_native.steps.recurrent import ACTIVATIONS, Recurrent
@@ -226,6 +226,14 @@ def _(step: ChannelParts, w: PlanWriter) -> None:
 def _(step: AlongAxis, w: PlanWriter) -> None:
     words = [w.tensor(step.x), w.tensor(step.output), *(w.size(one) for one in (step.outer, step.size, step.inner))]
     w.step(step.kind, step.kind, [*words, *step.numbers])
+
+
+@write_step.register
+def _(step: InstanceNorm, w: PlanWriter) -> None:
+    end = step.epilogue
+    words = [w.tensor(step.x), w.tensor(step.scale), w.tensor(step.bias), double_bits(step.epsilon), _end(end, w)]
+    words += [w.weight(None if end.channel is None else np.ascontiguousarray(end.channel, np.float32).reshape(-1))]
+    w.step("instance_norm", "instance norm", [*words, w.tensor(end.residual), w.tensor(step.output)])
 
 
 @write_step.register

@@ -3,6 +3,7 @@
 
     elementwise(elementwise(a), b)      =>  elementwise(a, b)                 one pass over memory
     elementwise(convolution(x), r, s)   =>  convolution(x) with an epilogue   r: a residual, s: a number a channel
+    elementwise(instance_norm(x), r, s) =>  the same with an epilogue
     elementwise(product(a, b), r, s)    =>  product(a, b) with an epilogue    s: a number a column; added, it is a bias
 
 So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...) ends in an epilogue. The maker must be
@@ -21,10 +22,11 @@ from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, operand, o
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.normalisation import InstanceNorm
 from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Tensor
 
-Heavy: TypeAlias = Convolution | Product
+Heavy: TypeAlias = Convolution | InstanceNorm | Product
 TensorOrNone = TypeVar("TensorOrNone", Tensor, Tensor | None)
 
 RESIDUAL, CHANNEL = operand(1), operand(2)
@@ -52,8 +54,8 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
     reads = [other.tensor.name for other in step.operands if other.tensor is not None]
     if one.shape != step.output.shape or reads.count(maker.output.name) != 1:
         return None
-    if isinstance(maker, Convolution) and one.tensor is not None and _in_shape_of(maker, one.tensor) == maker.output:
-        return _joined_epilogue(maker, step, number)
+    if isinstance(maker, Convolution | InstanceNorm) and one.tensor is not None:
+        return _joined_epilogue(maker, step, number) if _in_shape_of(maker, one.tensor) == maker.output else None
     if one.tensor != maker.output:
         return None
     if isinstance(maker, Elementwise):

@@ -21,10 +21,12 @@ from nndeploy_native.lowering.reduction_rules import along_axis
 from nndeploy_native.plan_writer import double_bits
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import StridedCopy, View
-from nndeploy_native.steps.normalisation import Normalise
+from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.tensors import Layout, Shape
 
+MOST_IMAGE_AXES = 5
+"""Volumes (N, C, D, H, W) may lie in blocks."""
 MOST_NEIGHBOURS = 256
 """An LRN of more is refused, as by the kernel library."""
 MVN_EPSILON = 1e-18
@@ -57,10 +59,18 @@ def layer_normalization(node: ir.Node, context: Context) -> None:
 
 
 def instance_normalization(node: ir.Node, context: Context) -> None:
-    """Lowers InstanceNormalization."""
+    """Lowers InstanceNormalization: of images in blocks, where they are there."""
     shape = context.shape_of(operand(node, 0))
     if len(shape) < 3:
         raise BuildRefusedError("an InstanceNormalization of what is no image")
+    value = node.inputs[0]
+    assert value is not None
+    if len(shape) <= MOST_IMAGE_AXES and context.is_blocked(value):
+        x = context.blocked(value)
+        scale, bias = (context.plain(operand(node, index)) for index in (1, 2))
+        output = context.output(node.outputs[0], Layout.BLOCKED, lambda _: x.shape)
+        context.emit(InstanceNorm(output, x, scale, bias, float_attribute(node, "epsilon", 1e-5)))
+        return
     _emit_of_groups(node, context, (shape[0] * shape[1], product(shape[2:])), shape[1], 1)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that normalise along one axis of plain tensors (outer, size, inner)."""
+"""Steps that normalise: along one axis of plain tensors (outer, size, inner), and channels of images in blocks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from nndeploy.values.size import Dim
+from nndeploy_native.steps.step import PLAIN, Epilogue
 from nndeploy_native.tensors import Tensor
 
 NORMS = ("standard", "rms", "l2", "l1")
@@ -33,3 +34,27 @@ class Normalise:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return tuple(one for one in (self.x, self.scale, self.bias) if one is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceNorm:
+    """output = epilogue((x - mean) / deviation * scale + bias) of each channel of each image in blocks.
+
+    `scale` and `bias` are plain, a number a channel.
+    """
+
+    output: Tensor
+    x: Tensor
+    scale: Tensor
+    bias: Tensor
+    epsilon: float
+    epilogue: Epilogue = field(default=PLAIN)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x, self.scale, self.bias, *self.epilogue.inputs)
+
+    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "InstanceNorm":
+        """Returns the step with another end."""
+        return replace(self, epilogue=epilogue, output=output)

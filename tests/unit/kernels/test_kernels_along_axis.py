@@ -4,11 +4,13 @@
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
+from nndeploy_native.expressions import operand
 from nndeploy_native.plan_writer import double_bits
-from nndeploy_native.steps.normalisation import Normalise
+from nndeploy_native.steps.movement import Convert
+from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
 from nndeploy_native.steps.reduction import AlongAxis
-from nndeploy_native.steps.step import NativeStep
-from nndeploy_native.tensors import Tensor
+from nndeploy_native.steps.step import Epilogue, NativeStep
+from nndeploy_native.tensors import Layout, Tensor
 
 X, WHOLE = Tensor("x", (3, 4, 5)), Tensor("x", (3, 4, 5), element="int64")
 LRN = (double_bits(0.1), double_bits(0.75), double_bits(1.0))
@@ -60,3 +62,32 @@ def test_what_does_not_fit_is_refused(level: str, step: NativeStep) -> None:
     array = np.zeros((3, 4, 5), np.float32 if x.element == "fp32" else np.int64)
     with pytest.raises(RefusedError):
         run_plan(level, plan_of([step], [x], [step.output]), [array])
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("layout", "out", "scale", "bias", "end"),
+    [
+        (Layout.PLAIN, (1, 18, 2, 3), (18,), (18,), None),
+        (Layout.BLOCKED, (1, 18, 3, 2), (18,), (18,), None),
+        (Layout.BLOCKED, (1, 18, 2, 3), (17,), (18,), None),
+        (Layout.BLOCKED, (1, 18, 2, 3), (18,), (2, 18), None),
+        (Layout.BLOCKED, (1, 18, 2, 3), (18,), (18,), Epilogue(operand(2), channel=np.zeros(16, np.float32))),
+    ],
+)
+def test_channels_that_do_not_fit_are_refused(
+    level: str,
+    layout: Layout,
+    out: tuple[int, ...],
+    scale: tuple[int, ...],
+    bias: tuple[int, ...],
+    end: Epilogue | None,
+) -> None:
+    x, image = Tensor("x", (1, 18, 2, 3)), Tensor("image", (1, 18, 2, 3), layout)
+    made, result = Tensor("made", out, Layout.BLOCKED), Tensor("y", out)
+    numbers = [Tensor("s", scale), Tensor("b", bias)]
+    norm = InstanceNorm(made, x if layout is Layout.PLAIN else image, *numbers, 1e-5, end or Epilogue())
+    steps: list[NativeStep] = [] if layout is Layout.PLAIN else [Convert(image, x)]
+    plan = plan_of([*steps, norm, Convert(result, made)], [x, *numbers], [result])
+    with pytest.raises(RefusedError):
+        run_plan(level, plan, [np.zeros(one.shape, np.float32) for one in (x, *numbers)])

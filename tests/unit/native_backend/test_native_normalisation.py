@@ -3,7 +3,9 @@
 
 import numpy as np
 import pytest
-from native_models import Array, built, dynamic, each_float_level, reals, run
+from kernel_library import every_level
+from native_models import Array, built, dynamic, each_float_level, reals, run, tolerance_of
+from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import DimRange
@@ -79,6 +81,30 @@ def test_images_normalised_by_channels_and_groups(level: str, shape: tuple[int, 
         each = shape[1] // groups
         scales, biases = (np.repeat(one, each).reshape(-1, *ones) for one in of_groups.values())
         np.testing.assert_allclose(found, made * scales + biases, rtol=2e-6, atol=1e-5)
+
+
+@every_level
+@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 18, 3, 5), (1, 33, 40, 50), (2, 16, 29), (1, 5, 3, 4, 6)])
+def test_images_in_blocks_are_normalised_there(level: str, shape: tuple[int, ...]) -> None:
+    """What follows is the end: an activation, a residual, a number of each channel."""
+    ones, tolerance = (1,) * (len(shape) - 2), tolerance_of(level)
+    x, r = 2 + 3 * reals(*shape), reals(*shape, seed=5)
+    constants = {name: reals(shape[1], seed=n) for n, name in enumerate("sb")}
+    constants |= {"w": np.ones((shape[1], 1, *ones), np.float32), "c": reals(shape[1], *ones, seed=7)}
+    text = f"""g (float[{_sizes(shape)}] x, float[{_sizes(shape)}] r) => (float[{_sizes(shape)}] y) {{
+        a = Conv<group={shape[1]}>(x, w) d = Conv<group={shape[1]}>(r, w)
+        n = InstanceNormalization<epsilon=0.1>(a, s, b) k = LeakyRelu(n) m = Mul(k, c) y = Add(m, d) }}"""
+    artifact = built(dynamic(text, NO_RANGES, constants))
+    kernels = [step["kernel"] for step in document_from_json(artifact.files[DOCUMENT_FILE]).steps]
+    assert [one for one in kernels if one not in ("convolution", "volume_convolution")][-2:] == [
+        "instance_norm", "to_plain",
+    ]  # fmt: skip
+    alone, shared = (run(artifact, {"x": x, "r": r}, level, threads=threads)["y"] for threads in (1, 2))
+    np.testing.assert_array_equal(alone, shared)
+    scale, bias = (constants[name].reshape(-1, *ones) for name in "sb")
+    made = _standard(x, tuple(range(2, len(shape))), 0.1) * scale + bias
+    wanted = np.where(made < 0, 0.01 * made, made) * constants["c"] + r
+    np.testing.assert_allclose(alone, wanted, rtol=tolerance, atol=2 * tolerance * np.abs(wanted).max())
 
 
 @each_float_level

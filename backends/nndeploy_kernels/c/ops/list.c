@@ -21,6 +21,7 @@
   X(gather_nd) \
   X(gather_places) \
   X(hardmax) \
+  X(instance_norm) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \
