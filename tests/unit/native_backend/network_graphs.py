@@ -478,8 +478,7 @@ class Drawn:
                 return self.node("Hardmax", [x], shape, axis=axis)
             rest = (*shape[:axis], *shape[axis + 1 :])
             kind = self.random.choice(("ArgMax", "ArgMin"))
-            place = self.node(kind, [x], rest, axis=axis, keepdims=0)
-            del self.shapes[place]  # whole numbers
+            place = self.hidden(TensorProto.INT64, kind, [x], axis=axis, keepdims=0)
             return self.node("Gather", [self.constant(self.normal(shape[axis])), place], rest)
         count = self.random.randint(1, shape[axis])
         out = (*shape[:axis], count, *shape[axis + 1 :])
