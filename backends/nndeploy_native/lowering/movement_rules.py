@@ -158,7 +158,9 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
 
 
 def space_to_depth(node: ir.Node, context: Context) -> None:
-    """Lowers SpaceToDepth. Source: ONNX SpaceToDepth."""
+    """Lowers SpaceToDepth of mode DCR. Source: ONNX SpaceToDepth; opset 28 has the mode CRD as well."""
+    if (mode := text_attribute(node, "mode", "DCR")) != "DCR":
+        raise BuildRefusedError(f"a SpaceToDepth of mode {mode!r}")
     if not context.is_followed(node):
         strided_rules.space_to_depth(node, context)
         return

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 from native_models import Array, built, dynamic, each_float_level, model_of, run
 from network_reference import GatherElements, Pad
+from nndeploy_native.lowering.table import refusal_of
 from onnx.reference import ReferenceEvaluator
 
 from nndeploy.values.types import DimRange
@@ -264,3 +265,9 @@ PADS = {
 def test_elements_are_padded(level: str, name: str) -> None:
     text, constants = PADS[name]
     check(text, level, constants, v=lambda shape: np.full(shape, -7))
+
+
+def test_blocks_in_another_order_are_refused() -> None:
+    text = 'g (float[1,2,4,4] x) => (float[1,8,2,2] y) { y = SpaceToDepth<blocksize=2, mode="CRD">(x) }'
+    model = model_of(text)
+    assert "mode 'CRD'" in refusal_of(model.graph[0], model, {})
