@@ -14,7 +14,8 @@ WEIGHTS, PLANS, CODE, SAMPLES, OTHERS = "weights", "plans", "code", "samples", "
 KINDS = (WEIGHTS, PLANS, CODE, SAMPLES, OTHERS)
 """What members are for: a model's constants; what is done with them; that as code; goldens; all else."""
 REPEATS_LITTLE = "holds less than a quarter of what members before it hold"
-LARGE_BYTES = 16 << 10
+LARGE_BYTES = 64 << 10
+"""Smaller files, as graphs are, need no reason."""
 
 _WEIGHTS = ("weights.bin", "model.bin", "constants.bin", "constants.safetensors")
 _CODE = (".blob", ".trt", ".so", ".cubin", "plans.bin")

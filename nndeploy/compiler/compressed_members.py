@@ -23,7 +23,7 @@ from nndeploy.bundle.repeated_parts import RepeatedParts
 Contents: TypeAlias = Mapping[str, bytes | memoryview]
 
 LEAST_BYTES, LEAST_BASE_BYTES, LEAST_TEXT_BYTES = 4 << 10, 16 << 10, 32 << 10
-"""Smaller members stay as they are, are no bases, or stay where they repeat no base: a plan is to be there at once."""
+"""Smaller members stay as they are, are no bases, or stay where they are a first variant's: it is to be there soon."""
 MOST_OF_SAMPLES, MOST_OF_REPEATED, MOST_OF_TEXT = 7 / 8, 3 / 4, 1 / 4
 """The share of its bytes that a member may have left for it to be worth the time of expanding it."""
 MAX_BASES = 32
@@ -84,25 +84,27 @@ def _values(data: memoryview) -> Iterator[Piece]:
 def _variant_files(manifest: Manifest, contents: Contents, kept: Kept) -> Iterator[tuple[str, Smaller]]:
     """Yields the files of variants that repeat others, or deflate well, in the order of the variants."""
     bases = dict[str, memoryview]()
-    variants = [variant for submodel in all_submodels(manifest) for variant in submodel.variants]
-    for name in dict.fromkeys(name for variant in variants for name in sorted(variant.files.values())):
+    submodels = all_submodels(manifest)
+    first = {name for submodel in submodels for name in submodel.variants[0].files.values()}
+    every = (variant for submodel in submodels for variant in submodel.variants)
+    for name in dict.fromkeys(name for variant in every for name in sorted(variant.files.values())):
         data = memoryview(contents[name])
         if len(data) < LEAST_BYTES:
             continue
-        key = (_sha256(data), *bases)
+        key = (_sha256(data), str(name in first), *bases)
         if key not in kept:
-            kept[key] = _smaller(data, bases)
+            kept[key] = _smaller(data, bases, is_text=name not in first or len(data) >= LEAST_TEXT_BYTES)
         yield name, kept[key]
         if not kept[key].stored and len(data) >= LEAST_BASE_BYTES and len(bases) < MAX_BASES:
             bases[name] = data
 
 
-def _smaller(data: memoryview, bases: Mapping[str, memoryview]) -> Smaller:
-    """Returns what would be stored of a file."""
+def _smaller(data: memoryview, bases: Mapping[str, memoryview], *, is_text: bool) -> Smaller:
+    """Returns what would be stored of a file; `is_text`: also where it repeats no base and deflates well."""
     pieces = list(_pieces(data, RepeatedParts(list(bases.values()))))
     own = sum(len(piece.consumed) for piece in pieces)
     repeats = own <= MOST_OF_REPEATED * len(data)
-    if own > MAX_OWN_BYTES or len(pieces) > MAX_PIECES or not (repeats or len(data) >= LEAST_TEXT_BYTES):
+    if own > MAX_OWN_BYTES or len(pieces) > MAX_PIECES or not (repeats or is_text):
         return Smaller()
     used = sorted({piece.numbers[0] for piece in pieces if piece.kind == COPY})
     small = encode([_numbered(piece, used) for piece in pieces])

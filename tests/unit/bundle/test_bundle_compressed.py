@@ -252,9 +252,15 @@ def test_weights_of_their_own_stay_as_they_are(manifest: Manifest, members: dict
     assert stored[TAIL] == other + WEIGHTS[:8000]
 
 
-def test_long_text_is_deflated_and_short_text_is_not(manifest: Manifest, members: dict[str, bytes]) -> None:
-    assert TAIL in packed(manifest, {**members, TAIL: b"<layer name='one'/>" * 2000})[1]
-    assert TAIL not in packed(manifest, {**members, TAIL: b"<layer name='one'/>" * 300})[1]
+def test_text_is_deflated_but_for_short_text_of_a_first_variant(manifest: Manifest, members: dict[str, bytes]) -> None:
+    long, short = (b"<layer name='one'/>" * count for count in (2000, 300))
+    assert TAIL in packed(manifest, {**members, TAIL: long})[1]
+    assert TAIL not in packed(manifest, {**members, TAIL: short})[1]
+    head, tail = manifest.submodels
+    other = replace(tail.variants[0], id="other", files={"model.xml": "other"})
+    second = replace(manifest, submodels=(head, replace(tail, variants=(*tail.variants, other))))
+    assert "other" in packed(second, {**members, "other": short})[1]
+    assert "other" not in packed(second, {**members, "other": short[:4000]})[1]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from nndeploy.values.types import TensorType
 
 FLOAT = TensorType("float32", (2,))
 SIZES = {
-    "a/plan.bin": 100, "a/weights.bin": 50_000, "b/model.xml": 900, "b/model.bin": 30, "b/model.blob": 20_000,
-    "c/model.onnx": 40_000, "gpu/engine.trt": 45_000, "g/i": 7, "g/o": 8, "report.json": 5, "k": 3,
+    "a/plan.bin": 100, "a/weights.bin": 500_000, "b/model.xml": 900, "b/model.bin": 30, "b/model.blob": 200_000,
+    "c/model.onnx": 400_000, "gpu/engine.trt": 450_000, "g/i": 7, "g/o": 8, "report.json": 5, "k": 3,
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ MANIFEST = Manifest(
     constants="k",
     goldens=(Golden("g/i", "g/o", "", "sample"),),
     members={name: Member("0" * 64, size) for name, size in SIZES.items()},
-    compressed={"b/model.bin": Compressed("1" * 64, 50_000, ("a/weights.bin",)), "g/i": Compressed("1" * 64, 70)},
+    compressed={"b/model.bin": Compressed("1" * 64, 500_000, ("a/weights.bin",)), "g/i": Compressed("1" * 64, 70)},
 )  # fmt: skip
 
 
@@ -45,15 +45,15 @@ def test_each_member_has_a_row_and_a_purpose() -> None:
         "report.json": OTHERS, "k": WEIGHTS,
     }  # fmt: skip
     by_kind = bytes_by_kind(rows)
-    assert by_kind == {WEIGHTS: 50_033, PLANS: 41_000, CODE: 65_000, SAMPLES: 15, OTHERS: 5}
+    assert by_kind == {WEIGHTS: 500_033, PLANS: 401_000, CODE: 650_000, SAMPLES: 15, OTHERS: 5}
     assert sum(by_kind.values()) == sum(SIZES.values())
 
 
 def test_a_row_says_what_a_member_really_is_and_of_which_others() -> None:
     rows = {row.member: row for row in contents_of(MANIFEST)}
-    assert (rows["b/model.bin"].real_bytes, rows["b/model.bin"].bases) == (50_000, ("a/weights.bin",))
+    assert (rows["b/model.bin"].real_bytes, rows["b/model.bin"].bases) == (500_000, ("a/weights.bin",))
     assert (rows["g/i"].real_bytes, rows["g/i"].bases) == (70, ())
-    assert (rows["a/weights.bin"].real_bytes, rows["a/weights.bin"].bases) == (50_000, ())
+    assert (rows["a/weights.bin"].real_bytes, rows["a/weights.bin"].bases) == (500_000, ())
 
 
 def test_large_files_beside_others_say_why() -> None:
