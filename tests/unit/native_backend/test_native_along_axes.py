@@ -98,6 +98,22 @@ def test_reductions_over_sizes_of_the_call(level: str, operator: str) -> None:
 
 
 @each_float_level
+def test_what_nothing_comes_to(level: str) -> None:
+    wanted = {
+        "ReduceL1": 0, "ReduceL2": 0, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf, "ReduceMax": -np.inf,
+        "ReduceMean": np.nan, "ReduceMin": np.inf, "ReduceProd": 1, "ReduceSum": 0, "ReduceSumSquare": 0,
+    }  # fmt: skip
+    for operator, axes in itertools.product(REDUCTIONS, ((0,), (0, 2), (1,))):
+        artifact = built(dynamic(_text(operator, ("n", "m", 20), 3, axes), {}))
+        x = np.zeros((0, 3, 20) if 0 in axes else (3, 0, 20), np.float32)
+        found = run(artifact, {"x": x}, level, threads=2)["y"]
+        np.testing.assert_array_equal(found, np.full(found.shape, wanted[operator], np.float32))
+        assert found.size
+    whole = dynamic("g (int64[n,3] x) => (int64[1,3] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }", {})
+    np.testing.assert_array_equal(run(built(whole), {"x": np.zeros((0, 3), np.int64)}, level)["y"], [[0, 0, 0]])
+
+
+@each_float_level
 @pytest.mark.parametrize("shape", [(2, 40), (40, 2), (3, 19), (19, 37)])
 def test_what_is_no_number_stays_none(level: str, shape: tuple[int, ...]) -> None:
     for bad in (np.nan, np.inf, -np.inf):

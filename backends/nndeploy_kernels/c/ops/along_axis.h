@@ -30,12 +30,19 @@ static int nnd_read_along(struct nnd_opener *o, struct nnd_along_own *own, int e
   return 1;
 }
 
+/* Whether tensors of so many elements are (outer, size, inner) and (outer, made, inner). An axis without elements may be
+ * reduced: that a step reads any is checked where its table is made, unless it says that it needs none. */
+static int nnd_fits_along(struct nnd_along t, nnd_size in, nnd_size out, nnd_size made) {
+  if (t.outer < 1 || t.size < 0 || t.inner < 1) return 0;
+  if (!t.size) return !in && made == 1 && out % t.outer == 0 && out / t.outer == t.inner;
+  return in % t.outer == 0 && in / t.outer % t.size == 0 && in / t.outer / t.size == t.inner &&
+         out % (in / t.size) == 0 && out / (in / t.size) == made;
+}
+
 /* The sizes, checked; the output has so many elements of each row or column. */
 static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_own *own, nnd_size made, struct nnd_along *t) {
   *t = (struct nnd_along){nnd_size_of(m, own->rules[0]), nnd_size_of(m, own->rules[1]), nnd_size_of(m, own->rules[2])};
-  const nnd_size in = nnd_shape_of(m, own->in)->count, out = nnd_shape_of(m, own->out)->count;
-  if (t->outer < 1 || t->size < 1 || t->inner < 1 || in % t->outer || in / t->outer % t->size ||
-      in / t->outer / t->size != t->inner || out % (in / t->size) || out / (in / t->size) != made)
+  if (!nnd_fits_along(*t, nnd_shape_of(m, own->in)->count, nnd_shape_of(m, own->out)->count, made))
     return nnd_fail(m->message, "an axis does not fit its tensor");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);

@@ -6,7 +6,7 @@
  *   input, output (tensors), outer, size, inner (rules)
  *
  * Sums, means, products, sizes and squares of int32 and int64 too, which wrap around; the largest and smallest of any
- * type.
+ * type. An axis may have no elements: their sum is 0, their product 1, the largest of them the least of its type.
  */
 #include "kernels/reduce.h"
 
@@ -37,6 +37,7 @@ NND_INLINE void nnd_reduce_columns(struct nnd_reduction r, const struct nnd_alon
 
 static int nnd_open_reduction(struct nnd_opener *o) {
   struct nnd_along_own *own = nnd_own(o, sizeof *own);
+  o->step->takes_empty = 1;
   return own && nnd_read_along(o, own, -1);
 }
 
@@ -87,7 +88,7 @@ static int nnd_make_reduction(struct nnd_maker *m, const nnd_along_run *runs) {
   NND_WHOLE(name##_uint8, uint8_t, uint8_t, least_u8, , joined, a)                                                     \
   NND_WHOLE(name##_int8, int8_t, int8_t, least8, , joined, a)
 NND_WHOLE_SUMS(nnd_whole_sum, 0, a + x, a)
-NND_WHOLE_SUMS(nnd_whole_mean, 0, a + x, (int64_t)a / t->size)
+NND_WHOLE_SUMS(nnd_whole_mean, 0, a + x, t->size ? (int64_t)a / t->size : 0)
 NND_WHOLE_SUMS(nnd_whole_product, 1, a *x, a)
 NND_WHOLE_SUMS(nnd_whole_l1, 0, a + (x >> 63 ? 0 - x : x), a)
 NND_WHOLE_SUMS(nnd_whole_squares, 0, a + x * x, a)
