@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import BundleError
+from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.plugin.interface import BundledFiles
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, address_of, aligned_copy
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
@@ -42,6 +42,7 @@ class OpenedModel:
         """Opens a plan over weights, which are kept as long as it, or given away as `options` say.
 
         Raises:
+            UnavailableError: the plan is for another version of the library.
             BundleError: the library refuses it.
         """
         self.library = library
@@ -52,7 +53,8 @@ class OpenedModel:
             plan, len(plan), address_of(self._weights), len(given), ctypes.addressof(options), message, len(message)
         )
         if not self.address:
-            raise BundleError(f"{PLAN_FILE}: {message.value.decode(errors='replace')}")
+            said = f"{PLAN_FILE}: {message.value.decode(errors='replace')}"
+            raise UnavailableError(said) if message.value.startswith(b"another library") else BundleError(said)
 
     @property
     def num_steps(self) -> int:

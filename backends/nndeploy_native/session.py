@@ -62,13 +62,15 @@ def open_session(
     """Returns a session over the files of an artifact; they must stay as long as it lives.
 
     Raises:
-        UnavailableError: the device is no CPU, or no library is installed that this CPU can run.
+        UnavailableError: the device is no CPU, or no library is installed that this CPU runs and that knows the plan.
         BundleError: a file is missing or malformed, or the library refuses the plan.
     """
     if options.device != "cpu":
         raise UnavailableError(f"these kernels run on the CPU, not on {options.device!r}")
     if metadata.get("format") != PLAN_FORMAT:
-        raise BundleError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {PLAN_FORMAT}")
+        raise UnavailableError(
+            f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {PLAN_FORMAT}"
+        )
     for name in (PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE):
         if name not in files:
             raise BundleError(f"the artifact has no {name}")

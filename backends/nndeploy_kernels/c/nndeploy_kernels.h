@@ -46,7 +46,8 @@ const char *nnd_level(void);
 int nnd_api_version(void);
 
 /* Opens a plan over the weights that it names, which must stay as they are until it is closed. Returns null and writes
- * one line to `message` where that cannot be done. */
+ * one line to `message` where that cannot be done; that of a plan that is newer than the library begins with "another
+ * library". */
 struct nnd_model *nnd_model_open(const void *plan, int64_t plan_bytes, const void *weights, int64_t weights_bytes,
                                  const struct nnd_options *options, char *message, int64_t message_bytes);
 void nnd_model_close(struct nnd_model *model);

@@ -3,6 +3,7 @@
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -124,9 +125,20 @@ def test_a_plan_and_a_document_of_two_builds_are_refused() -> None:
         _open(_artifact(), **{DOCUMENT_FILE: other.files[DOCUMENT_FILE]})
 
 
-def test_an_artifact_of_another_format_or_without_a_file_is_refused() -> None:
-    with pytest.raises(BundleError, match="an artifact of format 4; this nndeploy reads 5"):
+def test_what_a_newer_library_knows_is_not_available_here() -> None:
+    plan = _artifact().files[PLAN_FILE]
+    version = struct.unpack_from("<q", plan, 8)[0]
+    newer = plan[:8] + struct.pack("<q", version + 1) + plan[16:]
+    with pytest.raises(UnavailableError, match=f"the plan is of version {version + 1}, this one reads {version}"):
+        _open(_artifact(), **{PLAN_FILE: newer})
+    assert b"planar_separable" in plan
+    with pytest.raises(UnavailableError, match="step 0 is planar_separablx, which this one does not know"):
+        _open(_artifact(), **{PLAN_FILE: plan.replace(b"planar_separable", b"planar_separablx", 1)})
+    with pytest.raises(UnavailableError, match="an artifact of format 4; this nndeploy reads 5"):
         _open(_artifact(), {"format": 4})
+
+
+def test_an_artifact_without_a_file_is_refused() -> None:
     files = {name: memoryview(data) for name, data in _artifact().files.items() if name != WEIGHTS_FILE}
     with pytest.raises(BundleError, match=r"the artifact has no weights\.bin"):
         open_session(files, _artifact().metadata, OpenOptions())

@@ -235,7 +235,8 @@ static void nnd_read_steps(struct nnd_reader *r, struct nnd_model *model, const 
     r->at += step->num_words;
     step->op = nnd_op_named(texts[name]);
     if (!step->op) {
-      nnd_fail(r->message, "step %lld is %.60s, which this library does not know", (long long)i, texts[name]);
+      nnd_fail(r->message, "another library is needed: step %lld is %.60s, which this one does not know", (long long)i,
+               texts[name]);
       return;
     }
     struct nnd_opener opener = {model, step, 0, r->message};
@@ -260,7 +261,8 @@ static void nnd_read_plan(struct nnd_reader *r, struct nnd_model *model, const v
   }
   const int64_t version = nnd_next(r, INT64_MIN, INT64_MAX, "its version");
   if (version != NND_PLAN_VERSION) {
-    nnd_fail(r->message, "the plan is of version %lld, this library reads %d", (long long)version, NND_PLAN_VERSION);
+    nnd_fail(r->message, "another library is needed: the plan is of version %lld, this one reads %d",
+             (long long)version, NND_PLAN_VERSION);
     return;
   }
   nnd_next(r, r->count, r->count, "a length of");
