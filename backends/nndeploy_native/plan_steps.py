@@ -37,6 +37,8 @@ from nndeploy_native.steps.pooling import PooledPlaces, Pooling
 from nndeploy_native.steps.recurrent import ACTIVATIONS, Recurrent
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.steps.resize import Resize, ResizeAxis, ResizedAxis
+from nndeploy_native.steps.sampling import KINDS as GRID_KINDS
+from nndeploy_native.steps.sampling import PADDINGS, AffineGrid, GridSample, RoiAlign, RoiMaxPool
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -207,6 +209,32 @@ def _(step: Resize, w: PlanWriter) -> None:
 def _(step: ResizeAxis, w: PlanWriter) -> None:
     words = [w.tensor(step.x), w.tensor(step.output), step.axis, *_resize_words(step.mode), *_axis_words(step.rule)]
     w.step("resize_axis", f"resize {step.mode.kind} along axis {step.axis}", words)
+
+
+@write_step.register
+def _(step: GridSample, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.x, step.grid, step.output)), step.axes, GRID_KINDS.index(step.kind)]
+    words += [PADDINGS.index(step.padding), int(step.is_aligned), w.size(step.depth)]
+    w.step("grid_sample", f"sampled by a grid, {step.kind}, {step.padding}", words)
+
+
+@write_step.register
+def _(step: AffineGrid, w: PlanWriter) -> None:
+    axes = len(step.output.shape) - 2
+    w.step("affine_grid", "grid", [w.tensor(step.matrices), w.tensor(step.output), axes, int(step.is_aligned)])
+
+
+@write_step.register
+def _(step: RoiAlign, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.x, step.rois, step.images, step.output)), int(step.is_max), step.samples]
+    words += [double_bits(step.scale), double_bits(step.offset), int(step.is_least_one)]
+    w.step("roi_align", f"regions, {'largest' if step.is_max else 'mean'}", words)
+
+
+@write_step.register
+def _(step: RoiMaxPool, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.x, step.rois, step.output)), double_bits(step.scale)]
+    w.step("roi_max_pool", "regions, largest of pixels", words)
 
 
 @write_step.register

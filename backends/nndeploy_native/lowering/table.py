@@ -25,6 +25,7 @@ from nndeploy_native.lowering import (
     recurrent_rules,
     reduction_rules,
     resize_rules,
+    sampling_rules,
 )
 from nndeploy_native.lowering.context import Context, Lowered
 
@@ -84,6 +85,10 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), ranking_rules.arg),
     "TopK": ranking_rules.top,
     **dict.fromkeys(("Resize", "Upsample"), resize_rules.resize),
+    "AffineGrid": sampling_rules.affine_grid,
+    "GridSample": sampling_rules.grid_sample,
+    "MaxRoiPool": sampling_rules.roi_max_pool,
+    "RoiAlign": sampling_rules.roi_align,
     **dict.fromkeys(("ScatterElements", "ScatterND"), indexed_rules.scatter),
 }
 

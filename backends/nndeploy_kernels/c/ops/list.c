@@ -7,6 +7,7 @@
 /* One a line, in the order of the alphabet. */
 /* clang-format off */
 #define NND_EVERY_OP(X) \
+  X(affine_grid) \
   X(arange) \
   X(arg_max) \
   X(arg_min) \
@@ -20,6 +21,7 @@
   X(gather_elements) \
   X(gather_nd) \
   X(gather_places) \
+  X(grid_sample) \
   X(hardmax) \
   X(instance_norm) \
   X(inverted_residual) \
@@ -48,6 +50,8 @@
   X(resize) \
   X(resize_axis) \
   X(reverse_sequence) \
+  X(roi_align) \
+  X(roi_max_pool) \
   X(scatter_elements) \
   X(scatter_nd) \
   X(separable) \
