@@ -537,6 +537,40 @@ _REDUCE = (
     "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
 
+
+def _grid_sample(node: ir.Node, known: KnownSizes) -> None:
+    shape, grid = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    if shape is not None and grid is not None:
+        known.learn_shape(node.outputs[0], (*shape[:2], *grid[1:-1]))
+
+
+def _affine_grid(node: ir.Node, known: KnownSizes) -> None:
+    size = known.elements(operand(node, 1))
+    if size is not None:
+        known.learn_shape(node.outputs[0], (size[0], *size[2:], len(size) - 2))
+
+
+def _regions(node: ir.Node, known: KnownSizes) -> None:
+    shape, rois = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+    sizes = ints_attribute(node, "pooled_shape")
+    if node.op_type == "RoiAlign":
+        sizes = (int_attribute(node, "output_height", 1), int_attribute(node, "output_width", 1))
+    if shape is not None and rois is not None and sizes is not None:
+        known.learn_shape(node.outputs[0], (rois[0], shape[1], *sizes))
+
+
+def _unpool(node: ir.Node, known: KnownSizes) -> None:
+    shape, given = known.shape(operand(node, 0)), known.elements(operand(node, 2))
+    kernel, pads = ints_attribute(node, "kernel_shape"), ints_attribute(node, "pads")
+    if given is not None:
+        known.learn_shape(node.outputs[0], given)
+    elif shape is not None and kernel is not None and operand(node, 2) is None:
+        padding = [pads[axis] + pads[len(kernel) + axis] if pads else 0 for axis in range(len(kernel))]
+        axes = enumerate(zip(shape[2:], kernel, padding, strict=True))
+        sizes = [(size - 1) * _of_axis(node, "strides", axis) + one - cut for axis, (size, one, cut) in axes]
+        known.learn_shape(node.outputs[0], (*shape[:2], *sizes))
+
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_SAME, _same),
     **dict.fromkeys(_BROADCAST, _broadcast),
@@ -547,6 +581,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_to_space),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(("MaxRoiPool", "RoiAlign"), _regions),
+    "AffineGrid": _affine_grid,
     "Cast": _cast,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
@@ -559,7 +595,9 @@ RULES: dict[str, Rule] = {
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
     "Gemm": _gemm,
+    "GridSample": _grid_sample,
     "MatMul": _matmul,
+    "MaxUnpool": _unpool,
     "OneHot": _one_hot,
     "Pad": _pad,
     "Range": _range,

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models of forms that random networks do not draw, as seeds of mutants: ONNX text and shapes of constants."""
 
+import numpy as np
 import onnx_ir as ir
-from native_models import dynamic, reals
+from native_models import Array, dynamic, reals
 
 from nndeploy.values.types import DimRange
 
 RANGES = {"n": DimRange(1, 3, 1), "t": DimRange(1, 9, 3)}
-MODELS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
     (  # a projection in which the heads of queries and keys lie side by side
         """g (float[2,7,24] x, float[2,1,1,7] m) => (float[2,7,12] y) <int64[5] heads = {2,7,2,3,4},
         int64[3] rows = {2,7,12}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
@@ -62,11 +63,35 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
         t0 = Shape<start=2>(x) l = Squeeze(t0) r = Range(zero, l, one) b = IsNaN(x) }""",
         {},
     ),
+    (
+        """g (float[n,5,3,t,6] x, float[n,2,4,3,3] g) => (float[n,7,2,t,6] y, float[n,7,2,4,3] z, float[n,6,7,t,8] u) {
+        y = Conv<pads=[0,1,1,0,1,1], strides=[2,1,1]>(x, w) z = GridSample<mode="linear">(y, g)
+        a = Conv<pads=[1,1,0,1,1,0]>(x, v) u = ConvTranspose<strides=[3,1,1], group=3, pads=[1,1,0,1,1,0]>(a, k) }""",
+        {"w": (7, 5, 3, 3, 3), "v": (6, 5, 3, 3, 1), "k": (6, 2, 3, 3, 3)},
+    ),
+    (
+        """g (float[2,5,t,7] x) => (float[2,5,9,7] y, float[2,5,q,p] z, int64[2,5,q,p] i, float[2,5,r,s] u) {
+        z, i = MaxPool<kernel_shape=[1,2], strides=[1,2], storage_order=1>(x)
+        y = Resize<mode="cubic", antialias=1, axes=[2,3], coordinate_transformation_mode="align_corners">(z, , , m)
+        u = LpPool<kernel_shape=[2,3], p=3, ceil_mode=1, pads=[1,1,1,1]>(x) }""",
+        {"m": np.array([9, 7])},
+    ),
+    (
+        """g (float[2,5,6,7] x, float[2,2,3] m, float[t,4] r, int64[t] b, float[t,5] c, int64[2,5,3,3] i)
+        => (float[2,5,3,4] y, float[t,5,2,3] z, float[t,5,3,2] u, float[2,5,6,6] v, float[2,9,6,7] k)
+        <int64[4] size = {2,5,3,4}> { a = AffineGrid(m, size)
+        y = GridSample<mode="cubic", padding_mode="reflection">(x, a)
+        z = RoiAlign<output_height=2, output_width=3>(x, r, b) u = MaxRoiPool<pooled_shape=[3,2]>(x, c)
+        w = MaxPool<kernel_shape=[2,3], strides=[2,2]>(x) v = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(w, i)
+        k = Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, f, s) }""",
+        {"f": np.array([0, 0, -0.1, 0.2, 1, 1, 0.9, 1.1], np.float32), "s": np.array([1, 1.8, 1, 1], np.float32)},
+    ),
 ]
 
 
 def seed_models() -> list[ir.Model]:
-    """Returns the models, with constants that are drawn."""
+    """Returns the models, with constants that are drawn where a shape stands for them."""
     return [
-        dynamic(text, RANGES, {name: reals(*shape) for name, shape in constants.items()}) for text, constants in MODELS
+        dynamic(text, RANGES, {name: reals(*one) if isinstance(one, tuple) else one for name, one in constants.items()})
+        for text, constants in MODELS
     ]

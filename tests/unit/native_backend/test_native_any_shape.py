@@ -204,6 +204,25 @@ def test_network_at_any_shape(level: str, name: str, is_open: bool) -> None:
 
 
 @each_float_level
+def test_pixels_at_places_of_any_number(level: str) -> None:
+    text = """g (float[n,18,h,w] x, float[n,h,k,2] g, float[r,4] b, int64[r] i)
+        => (float[n,18,h,k] y, float[r,18,2,3] z)
+        { y = GridSample<padding_mode="border">(x, g)
+        z = RoiAlign<output_height=2, output_width=3, sampling_ratio=2>(x, b, i) }"""
+    model = dynamic(text, {})
+    artifact = built(model, {})
+    numbers = np.random.default_rng(0)
+    for batch, height, width, places, regions in ((1, 3, 5, 1, 2), (2, 7, 1, 9, 1)):
+        given = {
+            "x": reals(batch, 18, height, width),
+            "g": numbers.uniform(-1.5, 1.5, (batch, height, places, 2)).astype(np.float32),
+            "b": np.sort(numbers.uniform(-2, 9, (regions, 2, 2)), 1).reshape(regions, 4).astype(np.float32),
+            "i": numbers.integers(0, batch, regions),
+        }
+        check(model, run(artifact, given, level, threads=2), given)
+
+
+@each_float_level
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_rows_by_numbers(level: str, kind: str) -> None:
     text = f"g ({kind}[n,h] x) => (float[n,h,6] y, float[n,5,p] z) {{ y = Gather(w, x) t = Transpose<perm=[0,2,1]>(y) "

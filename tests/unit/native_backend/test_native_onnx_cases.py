@@ -21,9 +21,10 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.passes import optimise
 
 OPERATORS = re.compile(
-    "test_(averagepool|basic_conv|conv|convtranspose|globalaveragepool|globalmaxpool|lppool|maxpool|maxunpool|resize|upsample)(_|$)"
+    "test_(affine_grid|averagepool|basic_conv|conv|convtranspose|globalaveragepool|globalmaxpool|gridsample|lppool|"
+    "maxpool|maxunpool|resize|roialign|upsample)(_|$)"
 )
-GIVEN = {"maxunpool": ("xI",)}
+GIVEN = {"gridsample": ("Grid",), "maxunpool": ("xI",), "roialign": ("rois", "batch_indices")}
 """Inputs beside the first one that come with a call, by the name of the case."""
 REFUSED = {"test_maxpool_2d_uint8": "uint8"}
 

@@ -82,7 +82,8 @@ static void nnd_sample_axis(const struct nnd_grid_fields *t, float at, nnd_size 
   float x = t->is_aligned ? (at + 1) / 2 * (length - 1) : ((at + 1) * length - 1) / 2;
   x = x >= -NND_FAR ? (x <= NND_FAR ? x : NND_FAR) : -NND_FAR;
   if (t->kind == NND_SAMPLE_NEAREST) x = __builtin_rintf(x);
-  if (t->padding == NND_PAD_BORDER && (x < low || x > high)) x = x < 0 ? 0 : length - 1;
+  /* a cubic place beyond the border stays where it is, as ONNX Runtime and PyTorch have it: its taps do not */
+  if (t->padding == NND_PAD_BORDER && t->kind != NND_SAMPLE_CUBIC) x = x < 0 ? 0 : x > length - 1 ? length - 1 : x;
   if (t->padding == NND_PAD_REFLECTION) x = nnd_reflected(x, low, high);
   const int many = t->kind == NND_SAMPLE_CUBIC ? 4 : t->kind == NND_SAMPLE_LINEAR ? 2 : 1;
   const float whole = __builtin_floorf(x), rest = x - whole;

@@ -14,7 +14,7 @@
 #include "model/model.h"
 
 #define NND_MOST_SAMPLES 64 /* along each side of a bin, where they are given */
-#define NND_FARTHEST 1e15   /* samples before the image: beyond there are none inside */
+#define NND_FARTHEST 1e15   /* scales, and samples before the image: beyond there are none inside */
 
 struct nnd_roi_own {
   int in, rois, images, out, is_max, samples, is_least_one;
@@ -26,13 +26,6 @@ struct nnd_roi_fields {
   float scale, offset;
   int is_max, samples, is_least_one, has_long_numbers;
 };
-
-static double nnd_number_word(struct nnd_opener *o) {
-  const int64_t word = nnd_word(o, INT64_MIN, INT64_MAX);
-  double number;
-  memcpy(&number, &word, sizeof number);
-  return number;
-}
 
 static int nnd_check_roi_layout(struct nnd_opener *o, const struct nnd_roi_own *own) {
   const struct nnd_tensor *tensors = o->model->tensors;
@@ -50,7 +43,8 @@ static int nnd_open_roi_align(struct nnd_opener *o) {
   own->out = nnd_write_tensor(o);
   own->is_max = (int)nnd_word(o, 0, 1);
   own->samples = (int)nnd_word(o, 0, NND_MOST_SAMPLES);
-  own->scale = nnd_number_word(o), own->offset = nnd_number_word(o);
+  own->scale = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST),
+  own->offset = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST);
   own->is_least_one = (int)nnd_word(o, 0, 1);
   if (!nnd_check_roi_layout(o, own)) return 0;
   const struct nnd_tensor *images = &o->model->tensors[own->images];
@@ -66,7 +60,7 @@ static int nnd_open_roi_max_pool(struct nnd_opener *o) {
   own->rois = nnd_read_tensor(o);
   own->images = -1;
   own->out = nnd_write_tensor(o);
-  own->scale = nnd_number_word(o);
+  own->scale = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST);
   return nnd_check_roi_layout(o, own);
 }
 
