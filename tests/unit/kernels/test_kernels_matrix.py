@@ -159,6 +159,20 @@ def test_product_that_is_stored_in_another_order(level: str) -> None:
 
 
 @every_level
+@pytest.mark.parametrize("rows", [1, 8, 40])
+def test_long_sums_round_little(level: str, rows: int) -> None:
+    """Products of 8192 terms, whose sums grow to 80: parts are added up, not one term after the other."""
+    rng = np.random.default_rng(10)
+    a, b = np.abs(_random(rng, rows, 8192)), _random(rng, 8192, 40)
+    wanted, y = a.astype(np.float64) @ b, Tensor("y", (rows, 40))
+    turned = np.ascontiguousarray(b.T)
+    cases = ((b, {}), (_whole("b", b.shape), {"b": b}), (_whole("b", turned.shape).transposed((1, 0)), {"b": turned}))
+    for factor, more in cases:
+        found = _run(level, Product(y, _whole("a", a.shape), factor), {"a": a, **more})
+        assert float(np.sqrt(np.mean((found - wanted) ** 2))) < 1.2e-4
+
+
+@every_level
 def test_ends_of_products(level: str) -> None:
     """The ends of products of two values, in place, by dots and streamed, and a bias."""
     rng, sums, added = np.random.default_rng(9), operand(0), operand(1)

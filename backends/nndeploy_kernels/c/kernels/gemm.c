@@ -5,6 +5,7 @@
 
 #define NND_GEMM_K 16              /* of a packed row that lie side by side */
 #define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
+#define NND_GEMM_LONGEST 2048      /* the same of few rows: longer sums would round too much */
 #define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels, in pages that its rows lie in */
 #define NND_PAGE_FLOATS 1024
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
@@ -48,7 +49,7 @@ struct nnd_gemm_tile {
   const float *bias, *numbers, *residual;
   float *out;
   nnd_size out_row;
-  int adds;                  /* the sums go on from what the output holds */
+  int adds;                  /* to what the output holds */
   const struct nnd_end *end; /* null where they will */
   const char *next;          /* to fetch while this is computed, `next_step` bytes for each k */
   nnd_size next_step, ahead; /* of several panels: floats from what is read to what is fetched */
@@ -79,6 +80,10 @@ NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int 
 NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
   const int kind = t->end ? t->end->kind : NND_END_PLAIN;
   const int adds = t->end && t->end->adds;
+  for (int i = 0; t->adds && i < rows * vectors; i++) {
+    const nnd_size c = i % vectors * NND_LANES;
+    sums[i] += nnd_load_first(t->out + i / vectors * t->out_row + c, t->columns - c);
+  }
   if (kind == NND_END_PROGRAM) nnd_gemm_program(t, rows, vectors, sums);
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) {
@@ -104,20 +109,11 @@ NND_INLINE void nnd_gemm_fetch_out(const struct nnd_gemm_tile *t, int rows, int 
     __builtin_prefetch(out + r * t->out_row + i + NND_LAST_OF_LINE, 1, 3);
 }
 
+/* Sums begin with the bias, those of a part that is not the first with zeros: what is small is added up first. */
 NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
-  if (t->adds) {
-    NND_UNROLL
-    for (int r = 0; r < rows; r++) NND_UNROLL
-    for (int v = 0; v < vectors; v++) {
-      const float *from = t->out + r * t->out_row + v * NND_LANES;
-      const nnd_size left = t->columns - v * NND_LANES;
-      sums[r * vectors + v] = left >= NND_LANES ? nnd_load_any(from) : nnd_load_first(from, nnd_max(0, left));
-    }
-    return;
-  }
   NND_UNROLL
   for (int v = 0; v < vectors; v++) {
-    const vf first = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
+    const vf first = t->bias && !t->adds ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
     NND_UNROLL
     for (int r = 0; r < rows; r++) sums[r * vectors + v] = first;
   }
@@ -126,18 +122,22 @@ NND_INLINE void nnd_gemm_begin(const struct nnd_gemm_tile *t, int rows, int vect
 /* The common ends are done in registers; a copy for the others: an address would take the sums to memory everywhere. */
 NND_INLINE void nnd_gemm_end(const struct nnd_gemm_tile *t, int rows, int vectors, const vf *sums) {
   const int kind = t->end ? t->end->kind : NND_END_PLAIN, is_full = t->columns == vectors * NND_LANES;
-  if (is_full && kind == NND_END_PLAIN && !(t->end && t->end->adds)) { /* what short sums are worth */
+  const float *residual = t->end && t->end->adds ? t->residual : NULL;
+  if (is_full && kind == NND_END_PLAIN && !(residual && t->adds)) { /* what short sums are worth */
+    const float *more = t->adds ? t->out : residual;
     NND_UNROLL
     for (int r = 0; r < rows; r++) NND_UNROLL
-    for (int v = 0; v < vectors; v++) nnd_store_any(t->out + r * t->out_row + v * NND_LANES, sums[r * vectors + v]);
+    for (int v = 0; v < vectors; v++) {
+      const nnd_size at = r * t->out_row + v * NND_LANES;
+      nnd_store_any(t->out + at, more ? sums[r * vectors + v] + nnd_load_any(more + at) : sums[r * vectors + v]);
+    }
     return;
   }
-  if (is_full && kind <= NND_END_LINE) {
+  if (is_full && kind <= NND_END_LINE && !t->adds) {
     const float infinity = __builtin_inff();
     const int is_line = kind == NND_END_LINE, is_plain = kind == NND_END_PLAIN;
     const vf scale = nnd_splat(is_line ? t->end->scale : 1.0f), shift = nnd_splat(is_line ? t->end->shift : -0.0f);
     const vf low = nnd_splat(is_plain ? -infinity : t->end->low), high = nnd_splat(is_plain ? infinity : t->end->high);
-    const float *residual = t->end && t->end->adds ? t->residual : NULL;
     NND_UNROLL
     for (int r = 0; r < rows; r++) NND_UNROLL
     for (int v = 0; v < vectors; v++) {
@@ -267,21 +267,21 @@ NND_INLINE void nnd_gemm_streams(int rows, const float *in, nnd_size in_step, co
   nnd_size c = 0;
   NND_NO_UNROLL
   for (; c + 2 * NND_LANES <= columns; c += 2 * NND_LANES) {
-    vf first = nnd_load_any(out + c), second = nnd_load_any(out + c + NND_LANES);
+    vf first = x[0] * nnd_load_any(b + c), second = x[0] * nnd_load_any(b + c + NND_LANES);
     NND_UNROLL
-    for (int r = 0; r < rows; r++) {
+    for (int r = 1; r < rows; r++) {
       first += x[r] * nnd_load_any(b + r * step + c);
       second += x[r] * nnd_load_any(b + r * step + c + NND_LANES);
     }
-    nnd_store_any(out + c, first);
-    nnd_store_any(out + c + NND_LANES, second);
+    nnd_store_any(out + c, nnd_load_any(out + c) + first);
+    nnd_store_any(out + c + NND_LANES, nnd_load_any(out + c + NND_LANES) + second);
   }
   for (; c < columns; c += NND_LANES) {
     const nnd_size count = nnd_min(NND_LANES, columns - c);
-    vf sum = nnd_load_first(out + c, count);
+    vf sum = nnd_splat(0.0f);
     NND_UNROLL
     for (int r = 0; r < rows; r++) sum += x[r] * nnd_load_first(b + r * step + c, count);
-    nnd_store_first(out + c, sum, count);
+    nnd_store_first(out + c, nnd_load_first(out + c, count) + sum, count);
   }
 }
 
@@ -374,8 +374,9 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
   X(3, __VA_ARGS__)                                                                                                    \
   X(4, __VA_ARGS__)                                                                                                    \
   X(5, __VA_ARGS__)                                                                                                    \
-  X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__)        \
-      X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(6, __VA_ARGS__)                                                                                                    \
+  X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)       \
+      X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
@@ -525,13 +526,11 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
     return 0;
   }
   const nnd_size rows = nnd_min(g->rows, NND_GEMM_ROWS);
-  nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, most / rows / NND_GEMM_K * NND_GEMM_K);
+  nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, nnd_min(NND_GEMM_LONGEST, most / rows));
   if (!is_packed)
     longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / nnd_max(1, g->b_step)));
-  if (g->rows > 1 || g->a_step != 1) {
-    g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
-    g->parts = nnd_ceil_div(g->inner, g->part);
-  }
+  g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
+  g->parts = nnd_ceil_div(g->inner, g->part);
   const nnd_size of_tile = NND_GEMM_ROWS * nnd_gemm_padded(g->part);
   g->groups = nnd_ceil_div(g->tiles, nnd_max(1, most / of_tile));
   if (threads > 1) /* as many units as let threads share them evenly */
