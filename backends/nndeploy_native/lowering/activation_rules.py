@@ -5,6 +5,7 @@ Source: ONNX Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Mish, Selu, Shrink, Softsi
 """
 
 import math
+from collections.abc import Callable
 
 import onnx_ir as ir
 
@@ -23,14 +24,24 @@ _ZERO, _ONE = const(0), const(1)
 def activation(node: ir.Node, context: Context) -> None:
     """Lowers one of `OPERATORS`, of float32."""
     context.shape_of(node.outputs[0])
-    emit(node, context, [node.inputs[0]], lambda x: _activation(node, x))
+    approximate = text_attribute(node, "approximate", "none")
 
-
-def _activation(node: ir.Node, x: Expression) -> Expression:
     def number(name: str, default: float) -> Expression:
         return const(float_attribute(node, name, default))
 
-    match node.op_type:
+    def compute(x: Expression) -> Expression:
+        return _gelu(x, approximate) if node.op_type == "Gelu" else expression_of(node.op_type, x, number)
+
+    emit(node, context, [node.inputs[0]], compute)
+
+
+def expression_of(operator: str, x: Expression, number: Callable[[str, float], Expression]) -> Expression:
+    """Returns one of `OPERATORS` but Gelu of x; `number` gives an attribute by its name and what it is by default.
+
+    Raises:
+        BuildRefusedError: it is none of them.
+    """
+    match operator:
         case "HardSigmoid":
             line: Expression = ("add", ("mul", x, number("alpha", 0.2)), number("beta", 0.5))
             return ("min", ("max", line, _ZERO), _ONE)
@@ -58,9 +69,7 @@ def _activation(node: ir.Node, x: Expression) -> Expression:
             return ("mul", x, ("sigmoid", ("mul", x, number("alpha", 1.0))))
         case "ThresholdedRelu":
             return ("where", ("less", number("alpha", 1.0), x), x, _ZERO)
-        case "Gelu":
-            return _gelu(x, text_attribute(node, "approximate", "none"))
-    raise BuildRefusedError(f"a {node.op_type} with these attributes")
+    raise BuildRefusedError(f"no activation {operator!r:.40}")
 
 
 def _gelu(x: Expression, approximate: str) -> Expression:

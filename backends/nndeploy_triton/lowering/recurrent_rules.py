@@ -11,11 +11,11 @@ Source: ONNX LSTM, opset 22; gates stand in the order input, output, forget, cel
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.backend_kit.kernels.lstm import lstm_form
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import operand
 from nndeploy.values.size import product
 from nndeploy_triton.lowering.context import FLOATS, Context
+from nndeploy_triton.lowering.lstm_form import lstm_form
 from nndeploy_triton.program import ProgramBuilder
 from nndeploy_triton.steps.matmul import Matmul
 from nndeploy_triton.steps.recurrent import MAX_HIDDEN, Lstm
