@@ -25,10 +25,12 @@ from nndeploy_native.steps.movement import (
     Convert,
     Gather,
     JoinPlain,
+    PaddedAt,
     PaddedCopy,
     PaddedImage,
     StridedCopy,
     View,
+    ViewAt,
     strides_of,
 )
 from nndeploy_native.steps.normalisation import NORMS, InstanceNorm, Normalise
@@ -131,12 +133,31 @@ def _(step: StridedCopy, w: PlanWriter) -> None:
 
 
 @write_step.register
+def _(step: ViewAt, w: PlanWriter) -> None:
+    view = step.view
+    words = [w.tensor(one) for one in (view.base, step.numbers, step.output)]
+    words += [*_strides(view.offset, view.sizes, view.strides, w), len(step.moves)]
+    for move in step.moves:
+        words += [move.number, *(w.size(one) for one in (move.size, move.stride, move.low, move.high))]
+    w.step("view_at", "strided copy by numbers", words)
+
+
+@write_step.register
 def _(step: PaddedCopy, w: PlanWriter) -> None:
     view, output = step.view, step.output
     axes = list(zip(output.shape, step.begins, view.sizes, view.strides, strict=True))
     words = [*_padding(view.base, step, w), w.size(view.offset), len(axes)]
     words += [w.size(one) for axis in axes for one in axis]
     w.step("padded_copy", f"padding, {step.mode}", words)
+
+
+@write_step.register
+def _(step: PaddedAt, w: PlanWriter) -> None:
+    view, (base, value, output, mode) = step.view, _padding(step.view.base, step, w)
+    words = [base, value, w.tensor(step.numbers), output, mode, w.size(view.offset), len(view.sizes)]
+    for size, count, by, which in zip(step.output.shape, view.sizes, view.strides, step.which, strict=True):
+        words += [w.size(size), w.size(count), w.size(by), -1 if which is None else which]
+    w.step("padded_at", f"padding by numbers, {step.mode}", words)
 
 
 @write_step.register
@@ -173,8 +194,10 @@ def _(step: ReverseSequence, w: PlanWriter) -> None:
 
 @write_step.register
 def _(step: Triangle, w: PlanWriter) -> None:
-    zero = np.zeros(1, np.int64)
-    diagonal = w.constant_tensor(zero) if step.diagonal is None else w.tensor(step.diagonal)
+    if isinstance(step.diagonal, Tensor):
+        diagonal = w.tensor(step.diagonal)
+    else:
+        diagonal = w.constant_tensor(np.array([step.diagonal], np.int64))
     words = [w.tensor(step.x), diagonal, w.tensor(step.output), int(step.is_upper)]
     w.step("triangle", "upper triangle" if step.is_upper else "lower triangle", words)
 
@@ -354,13 +377,15 @@ def _axis_words(axis: ResizedAxis) -> list[int]:
 
 
 def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> None:
+    w.step("view_copy", "strided copy", [w.tensor(x), w.tensor(output), *_strides(offset, sizes, strides, w)])
+
+
+def _strides(offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> list[int]:
     pairs = [(size, by) for size, by in zip(sizes, strides, strict=True) if size != 1]
-    words = [w.tensor(x), w.tensor(output), w.size(offset), len(pairs)]
-    words += [w.size(one) for pair in pairs for one in pair]
-    w.step("view_copy", "strided copy", words)
+    return [w.size(offset), len(pairs), *(w.size(one) for pair in pairs for one in pair)]
 
 
-def _padding(x: Tensor, step: PaddedCopy | PaddedImage, w: PlanWriter) -> list[int]:
+def _padding(x: Tensor, step: PaddedAt | PaddedCopy | PaddedImage, w: PlanWriter) -> list[int]:
     dtype = DTYPES[x.element]
     if isinstance(step.value, Tensor):
         value = w.tensor(step.value)

@@ -116,8 +116,16 @@ def pad_widths(node: ir.Node, opset: int) -> tuple[Ints, Ints] | None:
         return None
     if opset < 11:
         return _spread(ints_attribute(node, "pads" if opset > 1 else "paddings"), tuple(range(rank)), rank)
-    axes = tuple(range(rank)) if operand(node, 3) is None else constant_ints(operand(node, 3))
+    axes = pad_axes(node, rank)
     return _spread(constant_ints(operand(node, 1)), axes, rank) if axes is not None else None
+
+
+def pad_axes(node: ir.Node, rank: int) -> Ints | None:
+    """Returns the axes that a Pad names widths of, of `rank` in all; None where they are not known.
+
+    Source: ONNX Pad: an input from 18.
+    """
+    return tuple(range(rank)) if operand(node, 3) is None else constant_ints(operand(node, 3))
 
 
 def _pad_value(value: ir.Value | None) -> float | None:

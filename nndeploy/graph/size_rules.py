@@ -12,7 +12,7 @@ import onnx_ir as ir
 from nndeploy.graph.constants import constant_array, constant_ints
 from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.known_sizes import KnownSizes, Shape
-from nndeploy.graph.node_parameters import axes_of, cast_target, pad_widths, permutation_of, slice_bounds
+from nndeploy.graph.node_parameters import axes_of, cast_target, pad_axes, pad_widths, permutation_of, slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import (
     Dim,
@@ -94,9 +94,13 @@ def _computed(operator: str, a: Dim, b: Dim) -> Dim:
             return most(a, b)
         case "Min":
             return least(a, b)
+        case "Mod":
+            if bounds(b)[0] < 1:
+                raise UndecidedError("a remainder whose sign depends on a size")
+            return a % b
     if bounds(a)[0] < 0:
         raise UndecidedError("a division that may round towards zero")
-    return a // b if operator == "Div" else a % b
+    return a // b
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
@@ -295,14 +299,25 @@ def _slice(node: ir.Node, known: KnownSizes) -> None:
         axes = tuple(range(len(starts)))
     if starts is not None and not given.starts and operand(node, 4) is None:
         steps = (1,) * len(starts)
-    if starts is None or ends is None or axes is None or steps is None or shape is None:
+    if shape is None:
         return
     sizes = list(shape)
+    if starts is None or ends is None or axes is None or steps is None:
+        _keep_unsliced(node, known, sizes)
+        return
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         sizes[axis] = slice_length(shape[axis], start, end, step)
     known.learn_shape(node.outputs[0], tuple(sizes))
     if data is not None and len(starts) == 1 and all(isinstance(one, int) for one in (*starts, *ends)):
         known.learn_elements(node.outputs[0], data[starts[0] : ends[0] : steps[0]])
+
+
+def _keep_unsliced(node: ir.Node, known: KnownSizes, sizes: list[Dim]) -> None:
+    """Learns the axes that a Slice at places which are not known leaves as they are; what the model says stays."""
+    said, axes = known.shape(node.outputs[0]), constant_ints(operand(node, 3))
+    if said is not None and axes is not None and len(said) == len(sizes):
+        taken = {axis % len(sizes) for axis in axes}
+        known.learn_shape(node.outputs[0], tuple(said[i] if i in taken else size for i, size in enumerate(sizes)))
 
 
 def slice_length(size: Dim, start: Dim, end: Dim, step: int) -> Dim:
@@ -373,10 +388,18 @@ def _one_hot(node: ir.Node, known: KnownSizes) -> None:
 
 
 def _pad(node: ir.Node, known: KnownSizes) -> None:
-    shape, found = known.shape(operand(node, 0)), pad_widths(node, known.opset)
-    if shape is not None and found is not None and len(found[0]) == len(shape):
-        sizes = zip(shape, *found, strict=True)
-        known.learn_shape(node.outputs[0], tuple(size + begin + end for size, begin, end in sizes))
+    shape = known.shape(operand(node, 0))
+    if shape is None:
+        return
+    axes, pads = pad_axes(node, len(shape)), known.elements(operand(node, 1))
+    if (widths := pad_widths(node, known.opset)) is not None:
+        axes, pads = tuple(range(len(shape))), (*widths[0], *widths[1])
+    if pads is None or axes is None or len(pads) != 2 * len(axes):
+        return
+    sizes = list(shape)
+    for place, axis in enumerate(axes):
+        sizes[axis] = sizes[axis] + pads[place] + pads[place + len(axes)]
+    known.learn_shape(node.outputs[0], tuple(sizes))
 
 
 def _expand(node: ir.Node, known: KnownSizes) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for operators whose places are data, or constants where a shape is not fixed.
 
-Source: ONNX Gather, GatherElements, GatherND, OneHot, ReverseSequence, ScatterElements, ScatterND and Trilu.
+Source: ONNX EyeLike, Gather, GatherElements, GatherND, OneHot, ReverseSequence, ScatterElements, ScatterND and
+Trilu.
 """
 
 import onnx_ir as ir
@@ -9,6 +10,7 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import emit_constant, emit_value
 from nndeploy_native.steps.indexed import (
     PICKS,
     REDUCTIONS,
@@ -18,7 +20,7 @@ from nndeploy_native.steps.indexed import (
     Scattered,
     Triangle,
 )
-from nndeploy_native.tensors import Layout
+from nndeploy_native.tensors import Layout, Tensor
 
 
 def pick(node: ir.Node, context: Context) -> None:
@@ -44,9 +46,20 @@ def scatter(node: ir.Node, context: Context) -> None:
 
 def one_hot(node: ir.Node, context: Context) -> None:
     """Lowers OneHot: the model says the depth."""
-    numbers, values = context.whole_numbers(operand(node, 0)), context.plain(operand(node, 2))
+    numbers, values = _whole(operand(node, 0), context), context.plain(operand(node, 2))
     output = context.output(node.outputs[0], Layout.PLAIN)
     context.emit(OneHot(output, numbers, values, int_attribute(node, "axis", -1) % len(output.shape)))
+
+
+def _whole(value: ir.Value | None, context: Context) -> Tensor:
+    """Returns numbers of any type as whole ones."""
+    if context.element_of(value) in ("int32", "int64"):
+        return context.plain(value)
+    assert value is not None
+    name = context.temporary("numbers", (), Layout.PLAIN).name
+    whole = ir.Value(name=name, shape=value.shape, type=ir.TensorType(ir.DataType.INT64))
+    emit_value(whole, context, [value], lambda x: x)
+    return context.plain(whole)
 
 
 def reverse_sequence(node: ir.Node, context: Context) -> None:
@@ -59,6 +72,17 @@ def reverse_sequence(node: ir.Node, context: Context) -> None:
 def trilu(node: ir.Node, context: Context) -> None:
     """Lowers Trilu, also with a diagonal that is data."""
     x = context.plain(operand(node, 0))
-    diagonal = context.whole_numbers(operand(node, 1)) if operand(node, 1) is not None else None
+    diagonal = context.whole_numbers(operand(node, 1)) if operand(node, 1) is not None else 0
     is_upper = int_attribute(node, "upper", 1) == 1
     context.emit(Triangle(context.output(node.outputs[0], Layout.PLAIN), x, diagonal, is_upper))
+
+
+def eye_like(node: ir.Node, context: Context) -> None:
+    """Lowers EyeLike: ones, of which two triangles leave a diagonal."""
+    output, diagonal = node.outputs[0], int_attribute(node, "k", 0)
+    ones = ir.Value(name=context.temporary("ones", (), Layout.PLAIN).name, shape=output.shape, type=output.type)
+    emit_constant(ones, context, 1)
+    all_ones = context.plain(ones)
+    upper = context.temporary("triangle", all_ones.shape, Layout.PLAIN, all_ones.element)
+    context.emit(Triangle(upper, all_ones, diagonal, is_upper=True))
+    context.emit(Triangle(context.output(output, Layout.PLAIN), upper, diagonal, is_upper=False))

@@ -12,7 +12,6 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.lowering import indexed_rules, strided_rules
@@ -52,30 +51,23 @@ def transpose(node: ir.Node, context: Context) -> None:
     context.define_moved(node.outputs[0], moved.base, moved.places.transpose(order))
 
 
-FAR = 2**62
-"""An end of a Slice beyond all elements: where it ends follows from the size of its output."""
-
-
 def slice_(node: ir.Node, context: Context) -> None:
-    """Lowers Slice from constant positions on; the model says how many elements it takes."""
-    starts, ends, axes, steps = slice_bounds(node)
-    if starts is None or axes is None or steps is None or (ends is None and min(steps, default=1) < 0):
-        raise BuildRefusedError("a Slice from positions on that are not constant")
-    if ends is None:
-        strided_rules.slice_(node, context, tuple(zip(axes, starts, (FAR,) * len(axes), steps, strict=True)))
-        return
-    bounds = tuple(zip(axes, starts, ends, steps, strict=True))
-    if context.sizes_of(operand(node, 0)) == context.sizes_of(node.outputs[0]) and min(steps, default=1) > 0:
+    """Lowers Slice: the model says how many elements it takes."""
+    cuts, sizes, taken = strided_rules.cuts_of(node, context), context.sizes_of(node.inputs[0]), node.outputs[0]
+    if sizes == context.sizes_of(taken) and all(cut.step > 0 for cut in cuts):
         reshape(node, context)  # takes all
-        return
-    if not context.is_followed(node):
-        strided_rules.slice_(node, context, bounds)
-        return
-    moved = context.moved(operand(node, 0))
-    places = moved.places
-    for axis, start, end, step in bounds:
-        places = np.take(places, range(*slice(start, _end(end, step), step).indices(places.shape[axis])), axis)
-    context.define_moved(node.outputs[0], moved.base, places)
+    elif not context.is_followed(node) or any(cut.start is None for cut in cuts):
+        strided_rules.slice_(node, context, cuts)
+    else:
+        moved, shape = context.moved(node.inputs[0]), fixed_shape(context.sizes_of(taken))
+        places = moved.places
+        for axis, start, step in cuts:
+            first = fixed(strided_rules.first_of(places.shape[axis], start, step))
+            last = first + (shape[axis] - 1) * step
+            if not (0 <= first < places.shape[axis] and 0 <= last < places.shape[axis]):
+                raise BuildRefusedError(f"a Slice from {first} to {last} of {places.shape[axis]} elements")
+            places = np.take(places, range(first, last + step, step), axis)
+        context.define_moved(taken, moved.base, places)
 
 
 def split(node: ir.Node, context: Context) -> None:
@@ -158,15 +150,14 @@ def depth_to_space(node: ir.Node, context: Context) -> None:
 
 
 def space_to_depth(node: ir.Node, context: Context) -> None:
-    """Lowers SpaceToDepth of mode DCR. Source: ONNX SpaceToDepth; opset 28 has the mode CRD as well."""
-    if (mode := text_attribute(node, "mode", "DCR")) != "DCR":
-        raise BuildRefusedError(f"a SpaceToDepth of mode {mode!r}")
+    """Lowers SpaceToDepth. Source: ONNX SpaceToDepth, modes DCR and CRD."""
     if not context.is_followed(node):
         strided_rules.space_to_depth(node, context)
         return
     moved, size = context.moved(operand(node, 0)), int_attribute(node, "blocksize", 1)
     n, c, h, w = moved.places.shape
-    apart = moved.places.reshape(n, c, h // size, size, w // size, size).transpose(0, 3, 5, 1, 2, 4)
+    order = strided_rules.space_order(node)
+    apart = moved.places.reshape(n, c, h // size, size, w // size, size).transpose(order)
     context.define_moved(node.outputs[0], moved.base, apart.reshape(n, -1, h // size, w // size))
 
 
@@ -226,8 +217,3 @@ def _channels_of(value: ir.Value, context: Context) -> Channels:
         if channels is not None:
             return context.in_layout(moved.base, Layout.BLOCKED), channels
     return context.blocked(value), tuple(range(context.sizes_of(value)[1]))
-
-
-def _end(end: int, step: int) -> int | None:
-    """Source: ONNX Slice: an end below the first element stands for "up to the first" when stepping back."""
-    return None if step < 0 and end < -(2**31) + 2 else end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule for Pad: images in channel blocks stay in them, all else is a copy of a view with more around it.
+"""The rules for Pad and CenterCropPad: images in channel blocks stay in them, all else is a view with more around it.
 
 Source: ONNX Pad: widths that are negative take elements away, before anything is put around the rest.
 """
@@ -10,23 +10,24 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.node_parameters import pad_widths
+from nndeploy.graph.node_parameters import pad_axes, pad_widths
 from nndeploy.graph.operators import float_attribute, operand, text_attribute
-from nndeploy.values.size import Dim
+from nndeploy.values.size import Dim, fixed, is_fixed
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import PAD_MODES, ZERO, PaddedCopy, PaddedImage
+from nndeploy_native.steps.movement import PAD_MODES, ZERO, PaddedAt, PaddedCopy, PaddedImage
 from nndeploy_native.tensors import Array, Layout, Tensor
 
 Widths = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def pad(node: ir.Node, context: Context) -> None:
-    """Lowers Pad by widths that are constants, in all modes."""
+    """Lowers Pad in all modes: the model says the new shape."""
     widths, mode = pad_widths(node, context.opset), text_attribute(node, "mode", "constant")
-    if widths is None:
-        raise BuildRefusedError("a Pad by widths that are data")
     if mode not in PAD_MODES:
         raise BuildRefusedError(f"a Pad of mode {mode!r}")
+    if widths is None:
+        _pad_by_numbers(node, context, mode)
+        return
     value, x = _value(node, context), node.inputs[0]
     assert x is not None
     if (
@@ -82,6 +83,29 @@ def _pad_view(node: ir.Node, context: Context, widths: Widths, mode: str, value:
         view = view.taken(axis, *_kept(view.sizes[axis], begin, end), 1)
     begins = tuple(max(0, begin) for begin in widths[0])
     context.emit(PaddedCopy(context.output(node.outputs[0], Layout.PLAIN), view, begins, mode, value))
+
+
+def _pad_by_numbers(node: ir.Node, context: Context, mode: str) -> None:
+    numbers, view = context.whole_numbers(operand(node, 1)), context.view(node.inputs[0])
+    rank = len(view.sizes)
+    axes = pad_axes(node, rank)
+    if axes is None:
+        raise BuildRefusedError("a Pad of axes that are data")
+    order = [axis % rank for axis in axes]
+    which = tuple(order.index(axis) if axis in order else None for axis in range(rank))
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(PaddedAt(output, view, numbers, which, mode, _value(node, context)))
+
+
+def center_crop_pad(node: ir.Node, context: Context) -> None:
+    """Lowers CenterCropPad of fixed sizes: as a Pad by zeros. Source: ONNX CenterCropPad."""
+    before, after = (context.sizes_of(value) for value in (node.inputs[0], node.outputs[0]))
+    if not (is_fixed(before) and is_fixed(after)):
+        raise BuildRefusedError("a CenterCropPad of sizes that are not fixed")
+    more = [fixed(new) - fixed(old) for old, new in zip(before, after, strict=True)]
+    begins = tuple(one // 2 if one > 0 else -(-one // 2) for one in more)
+    ends = tuple(one - begin for one, begin in zip(more, begins, strict=True))
+    _pad_view(node, context, (begins, ends), "constant", None)
 
 
 def _kept(size: Dim, begin: int, end: int) -> tuple[Dim, Dim]:

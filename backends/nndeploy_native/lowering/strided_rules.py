@@ -5,19 +5,19 @@ Elements of a fixed shape are followed one by one instead (`movement_rules.py`),
 Source: as there.
 """
 
+from typing import NamedTuple
+
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.graph.size_rules import slice_ends
-from nndeploy.values.size import Dim, ceil_div, may_be_equal, product
+from nndeploy.values.size import Dim, ceil_div, fixed, may_be_equal, product
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.steps.movement import StridedCopy, View
+from nndeploy_native.steps.movement import Move, StridedCopy, View, ViewAt
 from nndeploy_native.tensors import Layout
-
-Bounds = tuple[tuple[int, int, int, int], ...]
-"""Axis, start, end and step of each axis that is sliced."""
 
 
 def reshape(node: ir.Node, context: Context) -> None:
@@ -37,13 +37,50 @@ def transpose(node: ir.Node, context: Context) -> None:
     context.define_view(node.outputs[0], view.transposed(order))
 
 
-def slice_(node: ir.Node, context: Context, bounds: Bounds) -> None:
-    """Takes what the model says along each axis."""
-    view, shape = context.view(operand(node, 0)), context.sizes_of(node.outputs[0])
-    for axis, start, end, step in bounds:
-        first, _ = slice_ends(view.sizes[axis], start, end, step)
-        view = view.taken(axis, first, shape[axis], step)
-    context.define_view(node.outputs[0], view)
+class Cut(NamedTuple):
+    """What a Slice takes along an axis: from `start` on, which may count from the end and is None where it is data."""
+
+    axis: int
+    start: int | None
+    step: int
+
+
+def cuts_of(node: ir.Node, context: Context) -> tuple[Cut, ...]:
+    """Returns what a Slice takes of each of its axes.
+
+    Raises:
+        BuildRefusedError: the axes or the steps are data.
+    """
+    given, sizes = slice_bounds(node), context.sizes_of(node.inputs[0])
+    count = len(given.starts) if given.starts is not None else fixed(context.sizes_of(operand(node, 1))[0])
+    has_axes = operand(node, 3) is not None or "axes" in node.attributes
+    axes = given.axes if has_axes else tuple(range(count))
+    steps = given.steps if operand(node, 4) is not None else (1,) * count
+    if axes is None or steps is None:
+        raise BuildRefusedError("a Slice along axes or by steps that are data")
+    starts = given.starts if given.starts is not None else (None,) * count
+    return tuple(Cut(axis % len(sizes), start, step) for axis, start, step in zip(axes, starts, steps, strict=True))
+
+
+def first_of(size: Dim, start: int | None, step: int) -> Dim:
+    """Returns the first element that a Slice takes of an axis. Source: ONNX Slice: bounds are clamped."""
+    return slice_ends(size, start or 0, 0, step)[0]
+
+
+def slice_(node: ir.Node, context: Context, cuts: tuple[Cut, ...]) -> None:
+    """Takes what the model says along each axis; where that begins at places that are data, copies it."""
+    view, shape, moves = context.view(node.inputs[0]), context.sizes_of(node.outputs[0]), list[Move]()
+    for number, (axis, start, step) in enumerate(cuts):
+        size, stride, reach = view.sizes[axis], view.strides[axis], (shape[axis] - 1) * abs(step)
+        if start is None:
+            low, high = (0, size - 1 - reach) if step > 0 else (reach, size - 1)
+            moves.append(Move(number, size, stride, low, high))
+        view = view.taken(axis, 0 if start is None else first_of(size, start, step), shape[axis], step)
+    if moves:
+        numbers = context.whole_numbers(operand(node, 1))
+        context.emit(ViewAt(context.output(node.outputs[0], Layout.PLAIN), view, numbers, tuple(moves)))
+    else:
+        context.define_view(node.outputs[0], view)
 
 
 def split(node: ir.Node, context: Context) -> None:
@@ -103,7 +140,12 @@ def space_to_depth(node: ir.Node, context: Context) -> None:
     """Copies blocks of pixels to blocks of channels."""
     view, size = context.view(operand(node, 0)), int_attribute(node, "blocksize", 1)
     height, width = context.sizes_of(node.outputs[0])[2:]
-    _copy(node, context, view.parted(2, height, size).parted(4, width, size).transposed((0, 3, 5, 1, 2, 4)))
+    _copy(node, context, view.parted(2, height, size).parted(4, width, size).transposed(space_order(node)))
+
+
+def space_order(node: ir.Node) -> tuple[int, ...]:
+    """Returns the order in which SpaceToDepth puts (N, C, rows, row of a block, columns, column of a block)."""
+    return (0, 3, 5, 1, 2, 4) if text_attribute(node, "mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
 
 
 def _copy(node: ir.Node, context: Context, view: View) -> None:

@@ -62,6 +62,7 @@ RULES: dict[str, Rule] = {
     "Concat": movement_rules.concat,
     "DepthToSpace": movement_rules.depth_to_space,
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), movement_rules.reshape),
+    "EyeLike": indexed_rules.eye_like,
     "OneHot": indexed_rules.one_hot,
     "ReverseSequence": indexed_rules.reverse_sequence,
     "SpaceToDepth": movement_rules.space_to_depth,
@@ -69,6 +70,7 @@ RULES: dict[str, Rule] = {
     "Trilu": indexed_rules.trilu,
     "Expand": movement_rules.expand,
     **dict.fromkeys(("Gather", "GatherElements", "GatherND"), movement_rules.gather),
+    "CenterCropPad": pad_rules.center_crop_pad,
     "Pad": pad_rules.pad,
     "Slice": movement_rules.slice_,
     "Split": movement_rules.split,
@@ -89,7 +91,7 @@ RULES: dict[str, Rule] = {
     "GridSample": sampling_rules.grid_sample,
     "MaxRoiPool": sampling_rules.roi_max_pool,
     "RoiAlign": sampling_rules.roi_align,
-    **dict.fromkeys(("ScatterElements", "ScatterND"), indexed_rules.scatter),
+    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
 }
 
 

@@ -89,10 +89,10 @@ class Triangle:
 
     output: Tensor
     x: Tensor
-    diagonal: Tensor | None
+    diagonal: Tensor | int
     is_upper: bool
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
-        return (self.x,) if self.diagonal is None else (self.x, self.diagonal)
+        return (self.x, self.diagonal) if isinstance(self.diagonal, Tensor) else (self.x,)

@@ -150,6 +150,35 @@ class StridedCopy:
         return (self.view.base,)
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """By which of some numbers a view is moved along an axis of `size` elements that lie `stride` apart.
+
+    Negative numbers count from the end; one that is not from `low` to `high` is the nearer of both.
+    """
+
+    number: int
+    size: Dim
+    stride: Dim
+    low: Dim
+    high: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAt:
+    """A plain tensor that is a view of another, moved by whole numbers that are data."""
+
+    output: Tensor
+    view: View
+    numbers: Tensor
+    moves: tuple[Move, ...]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.view.base, self.numbers)
+
+
 PAD_MODES = ("constant", "edge", "reflect", "wrap")
 """What stands around elements, in the order of the kernel library."""
 
@@ -171,6 +200,27 @@ class PaddedCopy:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.view.base, self.value) if isinstance(self.value, Tensor) else (self.view.base,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaddedAt:
+    """A plain tensor that is a view of another with more around it, as much as whole numbers say that are data.
+
+    `which` tells for each axis which of the numbers counts what comes before it, negative ones what is left out.
+    """
+
+    output: Tensor
+    view: View
+    numbers: Tensor
+    which: tuple[int | None, ...]
+    mode: str = "constant"
+    value: Array | Tensor | None = None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        read = (self.view.base, self.numbers)
+        return (*read, self.value) if isinstance(self.value, Tensor) else read
 
 
 @dataclass(frozen=True, slots=True, eq=False)

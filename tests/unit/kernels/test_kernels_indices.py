@@ -194,7 +194,7 @@ def test_triangles(level: str, diagonal: int | None) -> None:
     for turn, shape in enumerate(((3, 4), (2, 17, 5), (1, 1), (2, 2, 5, 33))):
         x = _data(rng, shape, ("float32", "int64", "bool")[turn % 3])
         given = _given(x=x, n=number)
-        step = Triangle(_tensor("y", x), given[0], None if diagonal is None else given[1], turn % 2 == 0)
+        step = Triangle(_tensor("y", x), given[0], 0 if diagonal is None else given[1], turn % 2 == 0)
         wanted = (np.triu if turn % 2 == 0 else np.tril)(x, max(-99, min(99, diagonal or 0)))
         np.testing.assert_array_equal(_run(level, step, [x, number][: len(step.inputs)], 1 + turn % 2), wanted)
 
@@ -230,10 +230,10 @@ def _steps_that_do_not_fit() -> list[NativeStep]:
         ReverseSequence(y, x, Tensor("n", (5,), element="int64"), is_time_first=True),
         ReverseSequence(Tensor("y", (3, 4)), x, Tensor("n", (4,), element="int64"), is_time_first=True),
         ReverseSequence(y, x, Tensor("n", (4,)), is_time_first=True),
-        Triangle(Tensor("y", (3, 4)), x, None, is_upper=True),
+        Triangle(Tensor("y", (3, 4)), x, 0, is_upper=True),
         Triangle(y, x, n, is_upper=True),
         Triangle(y, x, Tensor("n", (1,)), is_upper=True),
-        Triangle(Tensor("y", (7,)), Tensor("x", (7,)), None, is_upper=True),
+        Triangle(Tensor("y", (7,)), Tensor("x", (7,)), 0, is_upper=True),
         Scattered(
             replace(y, element="bool"),
             replace(x, element="bool"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.steps.indexed import Picked
-from nndeploy_native.steps.movement import PAD_MODES, ZERO, Convert, Gather, PaddedCopy, PaddedImage, View
+from nndeploy_native.steps.movement import PAD_MODES, ZERO, Convert, Gather, PaddedAt, PaddedCopy, PaddedImage, View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
@@ -125,6 +125,34 @@ def test_what_stands_around_views(level: str, mode: str) -> None:
 
 @every_level
 @pytest.mark.parametrize("mode", PAD_MODES)
+@pytest.mark.parametrize("element", ["int32", "int64"])
+def test_numbers_say_what_stands_around_views(level: str, mode: str, element: str) -> None:
+    rng = np.random.default_rng(26)
+    limits = np.iinfo(np.dtype(element))
+    for number in range(12):
+        rank = int(rng.integers(1, 4))
+        x: Array = rng.integers(0, 99, rng.integers(1, 7, rank)).astype(np.float32)
+        sizes = tuple(int(one) for one in rng.integers(1, 12, rank))
+        which = tuple(None if rng.random() < 0.3 else axis for axis in range(rank))
+        numbers = rng.choice([0, 1, 2, -1, -2, 50, -50, limits.max, limits.min], 2 * rank).astype(element)
+        kept, widths = x, []
+        for axis, size in enumerate(sizes):
+            begin = 0 if which[axis] is None else min(max(int(numbers[axis]), 1 - x.shape[axis]), size - 1)
+            first, before = max(0, -begin), max(0, begin)
+            count = min(x.shape[axis] - first, size - before)
+            kept = np.take(kept, range(first, first + count), axis)
+            widths.append((before, size - before - count))
+        options = {"constant_values": 7.0} if mode == "constant" else {}
+        wanted = np.pad(kept, widths, mode, **options)
+        given = [Tensor("x", x.shape), Tensor("n", numbers.shape, element=element)]
+        out = Tensor("y", sizes)
+        step = PaddedAt(out, View.of(given[0]), given[1], which, mode, np.array(7.0))
+        found = run_plan(level, plan_of([step], given, [out]), [x, numbers], threads=1 + number % 2)[0]
+        np.testing.assert_array_equal(found, wanted)
+
+
+@every_level
+@pytest.mark.parametrize("mode", PAD_MODES)
 def test_what_stands_around_images(level: str, mode: str) -> None:
     rng = np.random.default_rng(25)
     for number in range(8):
@@ -169,6 +197,33 @@ def test_images_that_do_not_fit_are_refused(
     )
     with pytest.raises(RefusedError):
         run_plan(level, plan, [np.zeros((1, 3, 3, 5), np.float32)])
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("offset", "sizes", "strides", "which", "out", "element"),
+    [
+        (0, (4, 6), (6, 1), (0, 1), (4, 6), "int64"),
+        (1, (3, 6), (6, 1), (0, 1), (4, 6), "int64"),
+        (0, (3, 6), (6, 2**40), (0, 1), (4, 6), "int64"),
+        (0, (3, 6), (6, 1), (0, 4), (4, 6), "int64"),
+        (0, (3, 6), (6, 1), (0, 1), (4, 6), "fp32"),
+    ],
+)
+def test_views_that_numbers_pad_and_that_do_not_fit_are_refused(
+    level: str,
+    offset: int,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    which: tuple[int, ...],
+    out: tuple[int, ...],
+    element: str,
+) -> None:
+    given, numbers = Tensor("x", (3, 6)), Tensor("n", (4,), element=element)
+    step = PaddedAt(Tensor("y", out), View(given, offset, sizes, strides), numbers, which)
+    arrays = [np.zeros((3, 6), np.float32), np.zeros(4, np.float32 if element == "fp32" else np.int64)]
+    with pytest.raises(RefusedError):
+        run_plan(level, plan_of([step], [given, numbers], [step.output]), arrays)
 
 
 @every_level

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strided copies against NumPy: rows, matrices that are turned, elements that go together; what does not fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
-from nndeploy_native.steps.movement import StridedCopy, View
+from nndeploy_native.steps.movement import Move, StridedCopy, View, ViewAt
+from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
 DTYPES = ("float32", "uint8", "int64")
@@ -112,3 +115,63 @@ def test_views_that_do_not_fit_are_refused(
     x = _numbers((3, 6), "float32")
     with pytest.raises(RefusedError):
         _copied(level, x, View(_view(x).base, offset, sizes, strides), out, 1)
+
+
+def _run(level: str, step: NativeStep, arrays: list[Array], threads: int) -> Array:
+    return run_plan(level, plan_of([step], list(step.inputs), [step.output]), arrays, threads=threads)[0]
+
+
+@every_level
+@pytest.mark.parametrize("element", ["int32", "int64"])
+def test_views_are_moved_by_numbers(level: str, element: str) -> None:
+    rng = np.random.default_rng(7)
+    limits = np.iinfo(np.dtype(element))
+    for number in range(30):
+        shape = tuple(int(one) for one in rng.integers(1, 20, 3))
+        x = _numbers(shape, DTYPES[number % 3])
+        starts = rng.choice([-3, -1, 0, 1, 2, 30, -30, limits.min, limits.max], 2).astype(element)
+        view, wanted, moves = _view(x), x, []
+        for which, axis in enumerate((0, 2)):
+            size, step = shape[axis], int(rng.choice((-2, -1, 1, 2)))
+            reach = abs(step) * (int(rng.integers(1, 1 + -(-size // abs(step)))) - 1)
+            low, high = (0, size - 1 - reach) if step > 0 else (reach, size - 1)
+            moves.append(Move(which, size, view.strides[axis], low, high))
+            start = int(starts[which])
+            first = min(max(start + size if start < 0 else start, low), high)
+            count = reach // abs(step) + 1
+            view = view.taken(axis, 0, count, step)
+            wanted = np.take(wanted, [first + i * step for i in range(count)], axis)
+        order = (1, 2, 0) if number % 2 else (0, 1, 2)
+        view, wanted = view.transposed(order), wanted.transpose(order)
+        step_ = ViewAt(
+            Tensor("y", wanted.shape, element=view.base.element), view, Tensor("n", (2,), element=element), tuple(moves)
+        )
+        np.testing.assert_array_equal(_run(level, step_, [x, starts], 1 + number % 2), wanted)
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("sizes", "move"),
+    [
+        ((3, 3), Move(0, 6, 1, 0, 4)),
+        ((3, 3), Move(0, 6, 1, -1, 3)),
+        ((3, 3), Move(0, 6, 1, 3, 2)),
+        ((3, 3), Move(0, 6, -1, 0, 1)),
+        ((3, 3), Move(2, 6, 1, 0, 3)),
+        ((3, 3), Move(0, 0, 1, 0, 3)),
+        ((3, 3), Move(0, 6, 2**40, 0, 2**40)),
+        ((3, 3), Move(0, 6, 2**40, -(2**39), 2**39)),
+        ((3, 4), Move(0, 6, 1, 0, 3)),
+    ],
+)
+def test_moves_that_do_not_fit_are_refused(level: str, sizes: tuple[int, ...], move: Move) -> None:
+    x = _numbers((3, 6), "float32")
+    view = View(_view(x).base, 0, sizes, (6, 1))
+    step = ViewAt(Tensor("y", (3, 3)), view, Tensor("n", (2,), element="int64"), (move,))
+    with pytest.raises(RefusedError):
+        _run(level, step, [x, np.zeros(2, np.int64)], 1)
+    right = replace(step, view=replace(view, sizes=(3, 3)), moves=(Move(0, 6, 1, 0, 3),))
+    _run(level, right, [x, np.zeros(2, np.int64)], 1)
+    floats = replace(right, numbers=Tensor("n", (2,)))
+    with pytest.raises(RefusedError):
+        _run(level, floats, [x, np.zeros(2, np.float32)], 1)

@@ -51,6 +51,7 @@ class Drawn:
         self.inputs: dict[str, Array] = {}
         self.read: set[str] = set()
         self.types: dict[str, int] = {}
+        self.said: set[str] = set()
         self.new_input(self.image_shape())
 
     def image_shape(self) -> Shape:
@@ -334,13 +335,25 @@ class Drawn:
         return names[0]
 
     def slice_(self, x: str) -> str:
-        """Returns a part of a value along one axis, forwards or backwards."""
+        """Returns a part of a value along one axis, forwards or backwards, at places that may be data."""
         shape = self.shapes[x]
-        axis = self.random.randrange(1, len(shape))
-        start, step = self.random.randint(0, shape[axis] - 1), self.random.choice((1, 1, 2))
-        end = self.random.randint(start + 1, shape[axis])
-        out = (*shape[:axis], -(-(end - start) // step), *shape[axis + 1 :])
-        return self.node("Slice", [x, self.whole(start), self.whole(end), self.whole(axis), self.whole(step)], out)
+        axis, step = self.random.randrange(1, len(shape)), self.random.choice((1, 1, 2, -1))
+        start = self.random.randint(0, shape[axis] - 1)
+        count = self.random.randint(1, 1 + (start if step < 0 else shape[axis] - 1 - start) // abs(step))
+        end = start + count * step
+        out = (*shape[:axis], count, *shape[axis + 1 :])
+        bounds = [self.maybe_data(start), self.maybe_data(end if end >= 0 else -(2**31))]
+        made = self.node("Slice", [x, *bounds, self.whole(axis), self.whole(step)], out)
+        self.said.add(made)
+        return made
+
+    def maybe_data(self, *numbers: int) -> str:
+        """Returns the name of whole numbers that are a constant, or an input."""
+        if self.random.random() < 0.7:
+            return self.whole(*numbers)
+        name = f"m{len(self.inputs)}"
+        self.inputs[name] = np.array(numbers, np.int64)
+        return name
 
     def pad(self, x: str) -> str | None:
         """Returns a value with more around it, or less of it."""
@@ -350,10 +363,12 @@ class Drawn:
             for sizes in [list(enumerate(shape))] * 2
         ]
         out = tuple(size + widths[0][i] + widths[1][i] for i, size in enumerate(shape))
-        operands = [x, self.whole(*widths[0], *widths[1])]
+        operands = [x, self.maybe_data(*widths[0], *widths[1])]
         if mode == "constant" and self.random.random() < 0.5:
             operands.append(self.constant(self.normal()))
-        return self.node("Pad", operands, out, mode=mode)
+        made = self.node("Pad", operands, out, mode=mode)
+        self.said.add(made)
+        return made
 
     def transposed_conv(self, x: str) -> str | None:
         """Returns a transposed convolution of an image or a volume, now and then with groups."""
@@ -775,7 +790,9 @@ class Drawn:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
     def _said(self, name: str, symbols: Sequence[str]) -> onnx.ValueInfoProto:
-        """Returns a type, with its fixed shape where onnx 1.23 infers none."""
-        is_inferred = all(node.op_type != "GroupNormalization" or name not in node.output for node in self.nodes)
+        """Returns a type, with its fixed shape where it depends on data or onnx 1.23 infers none."""
+        is_inferred = name not in self.said and all(
+            node.op_type != "GroupNormalization" or name not in node.output for node in self.nodes
+        )
         kind = self.types.get(name, TensorProto.FLOAT)
         return helper.make_tensor_value_info(name, kind, None if is_inferred or symbols else self.shapes[name])

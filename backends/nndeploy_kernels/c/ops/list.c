@@ -22,15 +22,17 @@
   X(gather_nd) \
   X(gather_places) \
   X(grid_sample) \
+  X(gru) \
   X(hardmax) \
   X(instance_norm) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \
   X(lrn) \
-  X(lstm) X(gru) X(rnn) \
+  X(lstm) \
   X(normalise) \
   X(one_hot) \
+  X(padded_at) \
   X(padded_copy) \
   X(padded_image) \
   X(planar_separable) \
@@ -50,6 +52,7 @@
   X(resize) \
   X(resize_axis) \
   X(reverse_sequence) \
+  X(rnn) \
   X(roi_align) \
   X(roi_max_pool) \
   X(scatter_elements) \
@@ -63,6 +66,7 @@
   X(top_places) \
   X(transposed) \
   X(triangle) \
+  X(view_at) \
   X(view_copy) \
   X(volume_convolution)
 /* clang-format on */

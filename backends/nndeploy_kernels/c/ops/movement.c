@@ -124,8 +124,7 @@ static void nnd_run_join(const void *fields, void *const *at, struct nnd_part pa
   nnd_share(t->outer, part, &first, &last);
   char *to = (char *)at[0] + first * t->total;
   for (int k = 0; k < t->count; to += t->inner[k], k++)
-    nnd_copy_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k],
-                        last - first);
+    nnd_copy_rows(to, t->total, (const char *)at[1 + k] + first * t->inner[k], t->inner[k], t->inner[k], last - first);
 }
 
 static int nnd_make_join(struct nnd_maker *m) {

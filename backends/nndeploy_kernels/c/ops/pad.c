@@ -5,13 +5,17 @@
  *   padded_copy    input, value, output (tensors), mode, offset (rule), axes, each: size of the output, what comes before
  *                  the elements, elements, step (rules): element (i, j, ...) of those inside is number
  *                  offset + i * step + j * step + ... of the input; all tensors are plain
+ *   padded_at      input, value, numbers (int32 or int64), output (tensors), mode, offset (rule), axes, each: size of the
+ *                  output, elements, step (rules), which of the numbers says what comes before the elements, or -1: none;
+ *                  where that is negative so many elements are left out
  *   padded_image   input, value, output (tensors), mode, top, height, left, width, each as (before, first, count)
  *                  (rules): `count` rows and columns from `first` on of an image in channel blocks, with `before` of
  *                  them before these
  *
  * The value is a tensor of one element, which the mode NND_PAD_VALUE alone reads. Workers share rows.
  */
-#include "model/model.h"
+#include "ops/indices.h"
+#include "ops/reach.h"
 
 /* Around 1 2 3: any number; 1 1 1 2 3 3 3; 3 2 1 2 3 2 1; 2 3 1 2 3 1 2. */
 enum nnd_pad_mode { NND_PAD_VALUE, NND_PAD_EDGE, NND_PAD_REFLECT, NND_PAD_WRAP, NND_NUM_PAD_MODES };
@@ -22,9 +26,10 @@ struct nnd_pad_axis {
 };
 
 struct nnd_pad_own {
-  int in, value, out, mode, rank;
+  int in, value, numbers, out, mode, rank;
   nnd_size offset;
   struct nnd_pad_axis axes[NND_MOST_RANK]; /* rules */
+  int which[NND_MOST_RANK];                /* of the numbers */
 };
 
 /* `rank` is at least 1; `offset` in elements. */
@@ -34,11 +39,12 @@ struct nnd_pad_fields {
   struct nnd_pad_axis axes[NND_MOST_RANK]; /* the last first, axes that go on alike joined */
 };
 
-static int nnd_open_padding(struct nnd_opener *o, int is_blocked) {
+static int nnd_open_padding(struct nnd_opener *o, int is_blocked, int has_numbers) {
   struct nnd_pad_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->in = nnd_read_any_tensor(o);
   own->value = nnd_read_any_tensor(o);
+  own->numbers = has_numbers ? nnd_read_any_tensor(o) : -1;
   own->out = nnd_write_any_tensor(o);
   own->mode = (int)nnd_word(o, 0, NND_NUM_PAD_MODES - 1);
   if (o->message->failed) return 0;
@@ -51,7 +57,7 @@ static int nnd_open_padding(struct nnd_opener *o, int is_blocked) {
 }
 
 static int nnd_open_pad(struct nnd_opener *o) {
-  if (!nnd_open_padding(o, 0)) return 0;
+  if (!nnd_open_padding(o, 0, 0)) return 0;
   struct nnd_pad_own *own = o->step->own;
   own->offset = nnd_read_rule(o);
   own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
@@ -63,9 +69,23 @@ static int nnd_open_pad(struct nnd_opener *o) {
   return !o->message->failed;
 }
 
+static int nnd_open_pad_at(struct nnd_opener *o) {
+  if (!nnd_open_padding(o, 0, 1)) return 0;
+  struct nnd_pad_own *own = o->step->own;
+  own->offset = nnd_read_rule(o);
+  own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
+  for (int axis = 0; axis < own->rank; axis++) {
+    struct nnd_pad_axis *one = &own->axes[axis];
+    one->size = nnd_read_rule(o), one->count = nnd_read_rule(o), one->step = nnd_read_rule(o);
+    own->which[axis] = (int)nnd_word(o, -1, 2 * NND_MOST_RANK - 1);
+  }
+  if (!nnd_has_places(o, own->numbers)) return nnd_fail(o->message, "elements are padded by what is no whole number");
+  return !o->message->failed;
+}
+
 /* The axes are those of rows and columns; `step` is the rule of their first element. */
 static int nnd_open_pad_image(struct nnd_opener *o) {
-  if (!nnd_open_padding(o, 1)) return 0;
+  if (!nnd_open_padding(o, 1, 0)) return 0;
   struct nnd_pad_own *own = o->step->own;
   for (own->rank = 0; own->rank < 2; own->rank++) {
     struct nnd_pad_axis *one = &own->axes[own->rank];
@@ -197,37 +217,91 @@ static int nnd_pad_done(struct nnd_maker *m, struct nnd_pad_fields *t, nnd_size 
   return 1;
 }
 
+static void (*nnd_pad_run(const struct nnd_shape *in))(const void *, void *const *, struct nnd_part) {
+  const nnd_size each = nnd_element_bytes[in->element];
+  return each == 1 ? nnd_run_pad_1 : each == 8 ? nnd_run_pad_8 : nnd_run_pad_4;
+}
+
 static int nnd_make_pad(struct nnd_maker *m) {
   const struct nnd_pad_own *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pad_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->mode = own->mode, t->offset = nnd_size_of(m, own->offset);
-  nnd_size low = t->offset, high = t->offset, whole = 1;
+  struct nnd_reach reach = {t->offset, t->offset};
+  nnd_size whole = 1;
   for (int axis = own->rank - 1; axis >= 0; axis--) {
     const struct nnd_pad_axis *rules = &own->axes[axis];
     const struct nnd_pad_axis one = {nnd_size_of(m, rules->size), nnd_size_of(m, rules->begin),
                                      nnd_size_of(m, rules->count), nnd_size_of(m, rules->step)};
-    nnd_size reach;
     if (one.size < 1 || one.size > out->count / whole || one.begin < 0 || one.count < 1 || one.begin > one.size ||
         one.count > one.size - one.begin)
       return nnd_fail(m->message, "what is around a view does not fit what is made of it");
-    if (__builtin_mul_overflow(one.count - 1, one.step, &reach))
+    if (!nnd_reaches(&reach, 0, one.count - 1, one.step) || !nnd_reach_is_within(reach, in->count))
       return nnd_fail(m->message, "a view goes beyond its tensor");
     whole *= one.size;
-    if (reach < 0)
-      low += reach;
-    else
-      high += reach;
-    if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
     nnd_pad_add(t, one);
   }
-  if (low < 0 || high >= in->count || whole != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
-  const nnd_size each = nnd_element_bytes[in->element];
-  return nnd_pad_done(m, t, whole, each == 1 ? nnd_run_pad_1 : each == 8 ? nnd_run_pad_8 : nnd_run_pad_4);
+  if (!nnd_reach_is_within(reach, in->count) || whole != out->count)
+    return nnd_fail(m->message, "a view goes beyond its tensor");
+  return nnd_pad_done(m, t, whole, nnd_pad_run(in));
 }
 
 const struct nnd_op nnd_op_padded_copy = {"padded_copy", nnd_open_pad, nnd_make_pad};
+
+/* All axes as they are; those that numbers pad are moved when these are there. */
+struct nnd_pad_at_fields {
+  struct nnd_pad_fields whole;
+  int is_wide, which[NND_MOST_RANK];
+  void (*run)(const void *fields, void *const *at, struct nnd_part part);
+};
+
+static void nnd_run_pad_at(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_pad_at_fields *t = fields;
+  struct nnd_pad_fields moved = t->whole;
+  for (int axis = 0; axis < moved.rank; axis++) {
+    struct nnd_pad_axis *one = &moved.axes[axis];
+    const int64_t said = t->which[axis] < 0 ? 0 : nnd_whole_at(at[3], t->is_wide, t->which[axis]);
+    const nnd_size begin = said >= one->size ? one->size - 1 : said <= -one->count ? 1 - one->count : (nnd_size)said;
+    one->begin = nnd_max(begin, 0);
+    one->count = nnd_min(one->count + nnd_min(begin, 0), one->size - one->begin);
+    moved.offset -= nnd_min(begin, 0) * one->step;
+  }
+  t->run(&moved, at, part);
+}
+
+static int nnd_make_pad_at(struct nnd_maker *m) {
+  const struct nnd_pad_own *own = m->step->own;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
+  struct nnd_pad_at_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->whole.mode = own->mode, t->whole.offset = nnd_size_of(m, own->offset);
+  t->is_wide = numbers->element == NND_INT64;
+  struct nnd_reach reach = {t->whole.offset, t->whole.offset};
+  nnd_size whole = 1;
+  for (int axis = own->rank - 1; axis >= 0; axis--) {
+    const struct nnd_pad_axis *rules = &own->axes[axis];
+    const struct nnd_pad_axis one = {nnd_size_of(m, rules->size), 0, nnd_size_of(m, rules->count),
+                                     nnd_size_of(m, rules->step)};
+    if (one.size < 1 || one.size > out->count / whole || one.count < 1 || own->which[axis] >= numbers->count)
+      return nnd_fail(m->message, "what is around a view does not fit what is made of it");
+    if (!nnd_reaches(&reach, 0, one.count - 1, one.step) || !nnd_reach_is_within(reach, in->count))
+      return nnd_fail(m->message, "a view goes beyond its tensor");
+    whole *= one.size;
+    t->which[t->whole.rank] = own->which[axis];
+    t->whole.axes[t->whole.rank++] = one;
+  }
+  if (!nnd_reach_is_within(reach, in->count) || whole != out->count)
+    return nnd_fail(m->message, "a view goes beyond its tensor");
+  if (!t->whole.rank) t->which[0] = -1; /* an axis is added */
+  if (!nnd_pad_done(m, &t->whole, whole, nnd_run_pad_at)) return 0;
+  nnd_give_tensor(m, own->numbers);
+  t->run = nnd_pad_run(in);
+  return 1;
+}
+
+const struct nnd_op nnd_op_padded_at = {"padded_at", nnd_open_pad_at, nnd_make_pad_at};
 
 static int nnd_make_pad_image(struct nnd_maker *m) {
   const struct nnd_pad_own *own = m->step->own;

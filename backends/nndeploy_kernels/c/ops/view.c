@@ -5,13 +5,19 @@
  *   view_copy   input, output (tensors), offset (rule), axes, each: size, step (rules): element (i, j, ...) of the output
  *               is number offset + i * step + j * step + ... of the input
  *
+ *   view_at     input, numbers (int32 or int64), output (tensors), offset (rule), axes as above, moves, each: number of
+ *               the numbers, size, step, low, high (rules): the same, beginning `step` elements further on for each that
+ *               the number counts, from the end of `size` where it is negative; what is not from low to high is the
+ *               nearer of both
+ *
  * Where the elements of the last axis lie apart and those of another one together, these two are turned as matrices;
  * else rows are copied. Workers share pieces of matrices, or rows.
  */
 #include <stdio.h>
 
 #include "kernels/turning.h"
-#include "model/model.h"
+#include "ops/indices.h"
+#include "ops/reach.h"
 
 #define NND_VIEW_AXES 16
 #define NND_VIEW_ROWS 256         /* of a piece of a matrix */
@@ -22,9 +28,16 @@
 #define NND_VIEW_CACHED (1 << 20) /* bytes that stay in a cache */
 #define NND_VIEW_MEETING 1024     /* lines that lie multiples of so many bytes apart meet in a cache */
 
+/* Rules of a view, and by which of the numbers it is moved. */
+struct nnd_view_move {
+  int number;
+  nnd_size size, step, low, high;
+};
+
 struct nnd_view_own {
-  int in, out, rank;
+  int in, out, numbers, rank, num_moves;
   nnd_size offset, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES];
+  struct nnd_view_move moves[NND_MOST_RANK];
 };
 
 /* Steps in the input and in the output, in bytes. */
@@ -32,17 +45,20 @@ struct nnd_view_axis {
   nnd_size size, step, out;
 };
 
-/* The last axis first. An element of `width` bytes may be several that go together. */
+/* The last axis first. An element of `width` bytes may be several that go together. Moves are by numbers and bytes. */
 struct nnd_view_fields {
   int rank, turned; /* the axis that is turned with the last one, else 0 */
+  int is_wide, num_moves;
+  struct nnd_view_move moves[NND_MOST_RANK];
   nnd_size offset, width, units, row_pieces, column_pieces;
   struct nnd_view_axis axes[NND_VIEW_AXES];
 };
 
-static int nnd_open_view(struct nnd_opener *o) {
+static int nnd_open_strides(struct nnd_opener *o, int is_moved) {
   struct nnd_view_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->in = nnd_read_any_tensor(o);
+  own->numbers = is_moved ? nnd_read_any_tensor(o) : -1;
   own->out = nnd_write_any_tensor(o);
   own->offset = nnd_read_rule(o);
   own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
@@ -57,13 +73,29 @@ static int nnd_open_view(struct nnd_opener *o) {
   return 1;
 }
 
+static int nnd_open_view(struct nnd_opener *o) { return nnd_open_strides(o, 0); }
+
+static int nnd_open_view_at(struct nnd_opener *o) {
+  if (!nnd_open_strides(o, 1)) return 0;
+  struct nnd_view_own *own = o->step->own;
+  own->num_moves = (int)nnd_word(o, 0, NND_MOST_RANK);
+  for (int i = 0; i < own->num_moves; i++) {
+    struct nnd_view_move *one = &own->moves[i];
+    one->number = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
+    one->size = nnd_read_rule(o), one->step = nnd_read_rule(o);
+    one->low = nnd_read_rule(o), one->high = nnd_read_rule(o);
+  }
+  if (!nnd_has_places(o, own->numbers)) return nnd_fail(o->message, "a view is moved by what is no whole number");
+  return 1;
+}
+
 /* A walk over the axes from the second on, but that which is turned. */
 struct nnd_view_walk {
   nnd_size index[NND_VIEW_AXES], from, to;
 };
 
 static struct nnd_view_walk nnd_view_begin(const struct nnd_view_fields *t, nnd_size number) {
-  struct nnd_view_walk walk = {.from = t->offset};
+  struct nnd_view_walk walk = {{0}, 0, 0};
   for (int axis = 1; axis < t->rank; axis++) {
     if (axis == t->turned) continue;
     walk.index[axis] = number % t->axes[axis].size;
@@ -86,8 +118,7 @@ static void nnd_view_next(const struct nnd_view_fields *t, struct nnd_view_walk 
 }
 
 /* Rows along the last axis: those along the second one at once. */
-static void nnd_run_view_rows(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_view_fields *t = fields;
+static void nnd_view_rows(const struct nnd_view_fields *t, const char *in, char *out, struct nnd_part part) {
   const struct nnd_view_axis row = t->axes[0];
   const struct nnd_view_axis next = t->rank > 1 ? t->axes[1] : (struct nnd_view_axis){1, 0, 0};
   nnd_size first, last;
@@ -95,8 +126,8 @@ static void nnd_run_view_rows(const void *fields, void *const *at, struct nnd_pa
   struct nnd_view_walk walk = nnd_view_begin(t, first);
   while (first < last) {
     const nnd_size count = nnd_min(last - first, next.size - walk.index[1]);
-    const char *from = (const char *)at[1] + walk.from;
-    char *to = (char *)at[0] + walk.to;
+    const char *from = in + walk.from;
+    char *to = out + walk.to;
     if (row.step == t->width)
       nnd_copy_rows(to, next.out, from, next.step, row.size * t->width, count);
     else
@@ -118,8 +149,7 @@ static nnd_size nnd_view_piece(nnd_size size, nnd_size pieces, nnd_size number, 
   return first;
 }
 
-static void nnd_run_view_turned(const void *fields, void *const *at, struct nnd_part part) {
-  const struct nnd_view_fields *t = fields;
+static void nnd_view_turned(const struct nnd_view_fields *t, const char *in, char *out, struct nnd_part part) {
   const struct nnd_view_axis columns = t->axes[0], rows = t->axes[t->turned];
   const nnd_size pieces = t->row_pieces * t->column_pieces;
   nnd_size first, last;
@@ -130,8 +160,8 @@ static void nnd_run_view_turned(const void *fields, void *const *at, struct nnd_
     const nnd_size piece = unit % pieces;
     const nnd_size row = nnd_view_piece(rows.size, t->row_pieces, piece / t->column_pieces, &matrix.rows);
     const nnd_size column = nnd_view_piece(columns.size, t->column_pieces, piece % t->column_pieces, &matrix.columns);
-    const char *from = (const char *)at[1] + walk.from + row * t->width + column * columns.step;
-    char *to = (char *)at[0] + walk.to + row * rows.out + column * t->width;
+    const char *from = in + walk.from + row * t->width + column * columns.step;
+    char *to = out + walk.to + row * rows.out + column * t->width;
     switch (t->width) {
       case 1: nnd_turn_1(from, to, matrix); break;
       case 4: nnd_turn_4(from, to, matrix); break;
@@ -140,6 +170,20 @@ static void nnd_run_view_turned(const void *fields, void *const *at, struct nnd_
     }
     if (piece + 1 == pieces) nnd_view_next(t, &walk, 1);
   }
+}
+
+static void nnd_run_view(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_view_fields *t = fields;
+  const char *in = (const char *)at[1] + t->offset;
+  for (int i = 0; i < t->num_moves; i++) {
+    const struct nnd_view_move *one = &t->moves[i];
+    const int64_t said = nnd_whole_at(at[2], t->is_wide, one->number), from_end = said < 0 ? said + one->size : said;
+    in += (from_end < one->low ? one->low : from_end > one->high ? one->high : (nnd_size)from_end) * one->step;
+  }
+  if (t->turned)
+    nnd_view_turned(t, in, at[0], part);
+  else
+    nnd_view_rows(t, in, at[0], part);
 }
 
 /* Adds an axis, outside of those that are there; those that go on alike are one. */
@@ -189,6 +233,24 @@ static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
   t->units = matrices * t->row_pieces * t->column_pieces;
 }
 
+/* Takes what the numbers may move a view by. */
+static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct nnd_reach *reach) {
+  const struct nnd_view_own *own = m->step->own;
+  const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
+  t->is_wide = numbers->element == NND_INT64;
+  for (int i = 0; i < own->num_moves; i++) {
+    const struct nnd_view_move *rules = &own->moves[i];
+    const struct nnd_view_move one = {rules->number, nnd_size_of(m, rules->size), nnd_size_of(m, rules->step),
+                                      nnd_size_of(m, rules->low), nnd_size_of(m, rules->high)};
+    if (one.number >= numbers->count || one.size < 1 || one.low > one.high ||
+        !nnd_reaches(reach, one.low, one.high, one.step))
+      return nnd_fail(m->message, "a view is moved beyond its tensor");
+    t->moves[t->num_moves++] = one;
+    t->moves[i].step *= t->width;
+  }
+  return 1;
+}
+
 static int nnd_make_view(struct nnd_maker *m) {
   const struct nnd_view_own *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
@@ -196,21 +258,20 @@ static int nnd_make_view(struct nnd_maker *m) {
   if (!t) return 0;
   t->width = nnd_element_bytes[in->element];
   t->offset = nnd_size_of(m, own->offset);
-  nnd_size low = t->offset, high = t->offset, count = 1;
+  struct nnd_reach reach = {t->offset, t->offset};
+  nnd_size count = 1;
+  if (own->numbers >= 0 && !nnd_view_moves(m, t, &reach)) return 0;
   for (int axis = own->rank - 1; axis >= 0; axis--) {
     const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
-    nnd_size reach;
-    if (size < 1 || size > out->count / count || __builtin_mul_overflow(size - 1, step, &reach))
+    if (size < 1 || size > out->count / count || !nnd_reaches(&reach, 0, size - 1, step))
       return nnd_fail(m->message, "a view is larger than what is made of it");
-    if (reach < 0)
-      low += reach;
-    else
-      high += reach;
-    if (low < 0 || high >= in->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+    if (!nnd_reach_is_within(reach, in->count))
+      return nnd_fail(m->message, "a view goes beyond its tensor");
     nnd_view_add(t, size, step * t->width, count * t->width);
     count *= size;
   }
-  if (low < 0 || high >= in->count || count != out->count) return nnd_fail(m->message, "a view goes beyond its tensor");
+  if (!nnd_reach_is_within(reach, in->count) || count != out->count)
+    return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->rank) t->axes[t->rank++] = (struct nnd_view_axis){1, t->width, t->width};
   t->offset *= t->width;
   nnd_view_widen(t);
@@ -218,7 +279,8 @@ static int nnd_make_view(struct nnd_maker *m) {
   nnd_view_turn(t, lines);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
-  m->instance->run = t->turned ? nnd_run_view_turned : nnd_run_view_rows;
+  nnd_give_tensor(m, own->numbers);
+  m->instance->run = nnd_run_view;
   snprintf(m->instance->shown, sizeof m->instance->shown,
            t->turned ? "matrices of %lld x %lld turned" : "%lld rows of %lld",
            (long long)(t->turned ? t->axes[t->turned].size : lines), (long long)t->axes[0].size);
@@ -226,3 +288,4 @@ static int nnd_make_view(struct nnd_maker *m) {
 }
 
 const struct nnd_op nnd_op_view_copy = {"view_copy", nnd_open_view, nnd_make_view};
+const struct nnd_op nnd_op_view_at = {"view_at", nnd_open_view_at, nnd_make_view};
