@@ -191,6 +191,21 @@ def test_products_of_sizes_that_are_not_fixed(level: str, text: str, compute: Ca
         np.testing.assert_allclose(run(artifact, given, level)["y"], wanted, rtol=1e-5, atol=2e-5)
 
 
+@each_float_level
+def test_sums_of_nothing_are_zero(level: str) -> None:
+    """Rows without elements by columns without elements, and what is added to them."""
+    text = """g (float[n,h,t] a, float[n,t,w] b, float[w] c) => (float[n,h,w] y, float[n,h,w] z) { y = MatMul(a, b)
+        m = MatMul(a, b) s = Add(m, c) z = Relu(s) }"""
+    artifact = built(dynamic(text, {}))
+    for n, h, t, w in ((1, 1, 0, 1), (2, 5, 0, 33), (3, 40, 0, 5), (2, 5, 7, 0), (0, 5, 7, 3), (2, 5, 7, 3)):
+        given = {"a": reals(n, h, t), "b": reals(n, t, w, seed=1), "c": reals(w, seed=2)}
+        found = run(artifact, given, level, threads=2)
+        np.testing.assert_allclose(found["y"], given["a"] @ given["b"], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            found["z"], np.maximum(given["a"] @ given["b"] + given["c"], 0), rtol=1e-5, atol=1e-5
+        )
+
+
 def test_rows_and_columns_of_other_lengths_are_refused() -> None:
     model = model_of("g (float[3,4] a, float[n,5] b) => (float[3,5] y) { y = MatMul(a, b) }")
     model.graph.inputs[1].shape = ir.Shape([3, 5])

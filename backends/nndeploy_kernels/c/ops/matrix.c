@@ -92,6 +92,7 @@ static int nnd_is_plain(const struct nnd_opener *o, int tensor) {
 static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
   struct nnd_product_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
+  o->step->takes_empty = 1;
   own->a = nnd_read_tensor(o);
   own->b = is_packed ? -1 : nnd_read_tensor(o);
   const struct nnd_weight_data *weights = is_packed ? nnd_read_weight(o) : NULL;
@@ -187,16 +188,16 @@ static int nnd_fills(const struct nnd_product_fields *t, nnd_size count) {
   return filled == count;
 }
 
-/* The batch axes; 0 where an operand has no such elements. */
-static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_size last_of_a, nnd_size last_of_b) {
+/* The batch axes; 0 where an operand, of `a` and `b` elements, has no such ones. */
+static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_size last_of_a, nnd_size last_of_b,
+                         nnd_size a, nnd_size b, int is_empty) {
   const struct nnd_product_own *own = m->step->own;
-  const nnd_size a = nnd_shape_of(m, own->a)->count, out = nnd_shape_of(m, own->out)->count;
-  const nnd_size matrix = own->inputs * own->outputs;
-  const nnd_size b = own->b < 0 ? own->matrices * matrix : nnd_shape_of(m, own->b)->count;
+  const nnd_size out = nnd_shape_of(m, own->out)->count, matrix = own->inputs * own->outputs;
   t->products = 1;
   for (int axis = 0; axis < own->num_axes; axis++) {
     struct nnd_product_axis one = {nnd_size_of(m, own->axes[axis].size), nnd_size_of(m, own->axes[axis].a),
                                    nnd_size_of(m, own->axes[axis].b), nnd_size_of(m, own->axes[axis].out)};
+    if (is_empty) one.a = one.b = 0;
     if (!nnd_reach(&last_of_a, one.size, one.a, 0, a) || !nnd_reach(&last_of_b, one.size, one.b, 0, b) ||
         one.size > out / t->products)
       return 0;
@@ -235,7 +236,9 @@ static int nnd_make_product(struct nnd_maker *m) {
   if (!t) return 0;
   const int is_packed = own->b < 0;
   const nnd_size inner = nnd_size_of(m, own->inner), columns = nnd_size_of(m, own->columns);
-  const nnd_size a = nnd_shape_of(m, own->a)->count, out = nnd_shape_of(m, own->out)->count;
+  const nnd_size out = nnd_shape_of(m, own->out)->count;
+  nnd_size a = nnd_shape_of(m, own->a)->count;
+  nnd_size b = is_packed ? own->matrices * own->inputs * own->outputs : nnd_shape_of(m, own->b)->count;
   t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows),
                            .inner = inner,
                            .columns = columns,
@@ -250,22 +253,31 @@ static int nnd_make_product(struct nnd_maker *m) {
       (own->numbers && own->num_numbers != columns) ||
       (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out))
     return nnd_fail(m->message, "the operands of a product do not fit together");
+  const int is_empty = inner == 0 && !is_packed; /* sums of nothing are products of one zero, in every place */
+  if (is_empty) {
+    a = b = t->g.inner = t->g.a_step = t->g.b_step = 1;
+    t->g.a_row = t->g.b_column = t->a_offset = t->b_offset = 0;
+  }
   nnd_size of_a = t->a_offset, of_b = t->b_offset;
   int fits = of_a >= 0 && of_b >= 0 && columns >= 1 && columns <= out &&
-             nnd_reach(&of_a, t->g.rows, t->g.a_row, 1, a) && nnd_reach(&of_a, inner, t->g.a_step, 1, a);
+             nnd_reach(&of_a, t->g.rows, t->g.a_row, !is_empty, a) && nnd_reach(&of_a, t->g.inner, t->g.a_step, 1, a);
   if (is_packed)
     fits = fits && inner == own->inputs && columns == own->outputs;
   else
-    fits = fits && nnd_reach(&of_b, inner, t->g.b_step, 1, nnd_shape_of(m, own->b)->count) &&
-           nnd_reach(&of_b, columns, t->g.b_column, 1, nnd_shape_of(m, own->b)->count);
-  if (!fits || !nnd_make_axes(m, t, of_a, of_b) || !nnd_fills(t, out))
+    fits = fits && nnd_reach(&of_b, t->g.inner, t->g.b_step, 1, b) &&
+           nnd_reach(&of_b, columns, t->g.b_column, !is_empty, b);
+  if (!fits || !nnd_make_axes(m, t, of_a, of_b, a, b, is_empty) || !nnd_fills(t, out))
     return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   nnd_join_rows(t);
   m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
   nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->a);
-  if (is_packed)
-    nnd_give(m, own->packed);
+  static const float zero = 0.0f;
+  if (is_empty)
+    nnd_give(m, &zero);
+  else
+    nnd_give_tensor(m, own->a);
+  if (is_packed || is_empty)
+    nnd_give(m, is_empty ? &zero : own->packed);
   else
     nnd_give_tensor(m, own->b);
   nnd_give(m, own->bias);
