@@ -42,26 +42,45 @@ NND_INLINE void nnd_transpose(vf *rows) {
     rows[12 + j] = NND_ODD_QUARTERS(odd, odd_below);
   }
 }
-#else /* interleaving vector i with vector i + half, log2(lanes) times */
-#if NND_LANES == 8
-#define NND_INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define NND_INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#else
-#define NND_INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define NND_INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
-#endif
+#elif NND_LANES == 8 /* by shuffles inside halves, then of halves */
+#define NND_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define NND_LOW(a, b) NND_PICK(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define NND_HIGH(a, b) NND_PICK(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define NND_LOW_PAIRS(a, b) NND_PICK(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define NND_HIGH_PAIRS(a, b) NND_PICK(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
 
 NND_INLINE void nnd_transpose(vf *rows) {
+  vf a[8], b[8];
   NND_UNROLL
-  for (int step = 1; step < NND_LANES; step *= 2) {
-    vf next[NND_LANES];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = NND_LOW(rows[i], rows[i + 1]);
+    a[i + 1] = NND_HIGH(rows[i], rows[i + 1]);
+  }
+  NND_UNROLL
+  for (int i = 0; i < 8; i += 4) { /* half k of b[i + j]: column 4 * k + j of rows i to i + 3 */
+    b[i] = NND_LOW_PAIRS(a[i], a[i + 2]);
+    b[i + 1] = NND_HIGH_PAIRS(a[i], a[i + 2]);
+    b[i + 2] = NND_LOW_PAIRS(a[i + 1], a[i + 3]);
+    b[i + 3] = NND_HIGH_PAIRS(a[i + 1], a[i + 3]);
+  }
+  NND_UNROLL
+  for (int j = 0; j < 4; j++) {
+    rows[j] = NND_PICK(b[j], b[4 + j], 0, 1, 2, 3, 8, 9, 10, 11);
+    rows[4 + j] = NND_PICK(b[j], b[4 + j], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+#else /* interleaving vector i with vector i + 2, twice */
+NND_INLINE void nnd_transpose(vf *rows) {
+  NND_UNROLL
+  for (int step = 1; step < 4; step *= 2) {
+    vf next[4];
     NND_UNROLL
-    for (int i = 0; i < NND_LANES / 2; i++) {
-      next[2 * i] = NND_INTERLEAVE_LOW(rows[i], rows[i + NND_LANES / 2]);
-      next[2 * i + 1] = NND_INTERLEAVE_HIGH(rows[i], rows[i + NND_LANES / 2]);
+    for (int i = 0; i < 2; i++) {
+      next[2 * i] = __builtin_shufflevector(rows[i], rows[i + 2], 0, 4, 1, 5);
+      next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + 2], 2, 6, 3, 7);
     }
     NND_UNROLL
-    for (int i = 0; i < NND_LANES; i++) rows[i] = next[i];
+    for (int i = 0; i < 4; i++) rows[i] = next[i];
   }
 }
 #endif

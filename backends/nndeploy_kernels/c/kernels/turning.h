@@ -9,7 +9,6 @@
 #define NND_TURNING_H
 
 #include "kernels/layout.h"
-#include "kernels/rows.h"
 
 typedef int32_t nnd_bytes_4 __attribute__((aligned(1)));
 typedef int64_t nnd_bytes_8 __attribute__((aligned(1)));
@@ -21,9 +20,10 @@ struct nnd_matrix {
   nnd_size rows, columns, in_step, out_step;
 };
 
-#define NND_TURN_TILE_SIDE 16
+#define NND_TURN_SIDE 16  /* elements of a tile */
+#define NND_TURN_BYTES 64 /* of a tile of bytes */
 
-/* Up to NND_TURN_TILE_SIDE elements by as many, one by one. */
+/* A tile, one element after the other. */
 #define NND_TURN_TILE(name, type)                                                                                      \
   NND_INLINE void name##_of(const char *from, nnd_size in_step, char *to, nnd_size out_step, nnd_size rows,            \
                             nnd_size columns) {                                                                        \
@@ -32,8 +32,8 @@ struct nnd_matrix {
         ((type *)(to + row * out_step))[column] = ((const type *)(from + column * in_step))[row];                      \
   }                                                                                                                    \
   static void name(const char *from, nnd_size in_step, char *to, nnd_size out_step, nnd_size rows, nnd_size columns) { \
-    if (columns == NND_TURN_TILE_SIDE)                                                                                 \
-      name##_of(from, in_step, to, out_step, rows, NND_TURN_TILE_SIDE);                                                \
+    if (columns == NND_TURN_SIDE)                                                                                      \
+      name##_of(from, in_step, to, out_step, rows, NND_TURN_SIDE);                                                     \
     else                                                                                                               \
       name##_of(from, in_step, to, out_step, rows, columns);                                                           \
   }
@@ -75,21 +75,24 @@ static void nnd_turn_tile_4(const char *from, nnd_size in_step, char *to, nnd_si
       for (nnd_size i = 0; i < few; i++) ((type *)(to + i * out_step))[column] = in[column * few + i];                 \
   }
 
-/* Turns a matrix tile by tile. Where it spans many pages, tiles are collected, and written as long rows: else a line of
- * every one of these would be fetched, written and lost again. */
-#define NND_TURN_SIDE 64          /* elements of what is collected */
-#define NND_TURN_SPAN (256 << 10) /* bytes */
-#define NND_TURN(name, type, tile, side)                                                                               \
+/* A tile's part of a side. */
+struct nnd_span {
+  nnd_size first, count;
+};
+
+/* The part of `all` elements from `first` on, at most `most`: whole vectors of `lanes`, where need be with some elements
+ * of the part before once more. */
+NND_INLINE struct nnd_span nnd_turned_span(nnd_size all, nnd_size first, nnd_size most, nnd_size lanes) {
+  const nnd_size count = nnd_min(most, all - first), whole = nnd_ceil_div(count, lanes) * lanes;
+  if (whole > all) return (struct nnd_span){first, count};
+  return (struct nnd_span){nnd_min(first, all - whole), whole};
+}
+
+/* Turns a matrix. */
+#define NND_TURN(name, type, tile, side, lanes)                                                                        \
   NND_TURN_FEW(name, type)                                                                                             \
-  static void name##_tiles(const char *from, char *to, struct nnd_matrix m) {                                          \
-    for (nnd_size column = 0; column < m.columns; column += side)                                                      \
-      for (nnd_size row = 0; row < m.rows; row += side)                                                                \
-        tile(from + column * m.in_step + row * (nnd_size)sizeof(type), m.in_step,                                      \
-             to + row * m.out_step + column * (nnd_size)sizeof(type), m.out_step, nnd_min(side, m.rows - row),         \
-             nnd_min(side, m.columns - column));                                                                       \
-  }                                                                                                                    \
   static void name(const char *from, char *to, struct nnd_matrix m) {                                                  \
-    const nnd_size width = (nnd_size)sizeof(type), most = NND_TURN_SIDE;                                               \
+    const nnd_size width = (nnd_size)sizeof(type);                                                                     \
     switch (m.out_step == m.columns * width ? m.columns : 0) {                                                         \
       case 2: name##_columns(from, to, m.rows, m.in_step, 2); return;                                                  \
       case 3: name##_columns(from, to, m.rows, m.in_step, 3); return;                                                  \
@@ -102,24 +105,18 @@ static void nnd_turn_tile_4(const char *from, nnd_size in_step, char *to, nnd_si
       case 4: name##_rows(from, to, m.columns, m.out_step, 4); return;                                                 \
       default: break;                                                                                                  \
     }                                                                                                                  \
-    if (m.rows * m.out_step < NND_TURN_SPAN) {                                                                         \
-      name##_tiles(from, to, m);                                                                                       \
-      return;                                                                                                          \
-    }                                                                                                                  \
-    char collected[NND_TURN_SIDE * NND_TURN_SIDE * sizeof(type)] __attribute__((aligned(64)));                         \
-    for (nnd_size column = 0; column < m.columns; column += most)                                                      \
-      for (nnd_size row = 0; row < m.rows; row += most) {                                                              \
-        const nnd_size rows = nnd_min(most, m.rows - row), columns = nnd_min(most, m.columns - column);                \
-        name##_tiles(from + column * m.in_step + row * width, collected,                                               \
-                     (struct nnd_matrix){rows, columns, m.in_step, most * width});                                     \
-        nnd_copy_rows(to + row * m.out_step + column * width, m.out_step, collected, most * width, columns * width,    \
-                      rows);                                                                                           \
+    for (nnd_size column = 0; column < m.columns; column += side)                                                      \
+      for (nnd_size row = 0; row < m.rows; row += side) {                                                              \
+        const struct nnd_span rows = nnd_turned_span(m.rows, row, side, lanes);                                        \
+        const struct nnd_span columns = nnd_turned_span(m.columns, column, side, lanes);                               \
+        tile(from + columns.first * m.in_step + rows.first * width, m.in_step,                                         \
+             to + rows.first * m.out_step + columns.first * width, m.out_step, rows.count, columns.count);             \
       }                                                                                                                \
   }
-NND_TURN(nnd_turn_1, int8_t, nnd_turn_tile_1, 64)
-NND_TURN(nnd_turn_4, nnd_bytes_4, nnd_turn_tile_4, 16)
-NND_TURN(nnd_turn_8, nnd_bytes_8, nnd_turn_tile_8, 16)
-NND_TURN(nnd_turn_16, nnd_bytes_16, nnd_turn_tile_16, 16)
+NND_TURN(nnd_turn_1, int8_t, nnd_turn_tile_1, NND_TURN_BYTES, 1)
+NND_TURN(nnd_turn_4, nnd_bytes_4, nnd_turn_tile_4, NND_TURN_SIDE, NND_LANES)
+NND_TURN(nnd_turn_8, nnd_bytes_8, nnd_turn_tile_8, NND_TURN_SIDE, 1)
+NND_TURN(nnd_turn_16, nnd_bytes_16, nnd_turn_tile_16, NND_TURN_SIDE, 1)
 
 /* Copies `rows` lines of `count` elements, `step` bytes apart, to where they follow each other. */
 #define NND_COPY_LINE(name, type)                                                                                      \

@@ -15,6 +15,7 @@
  */
 #include <stdio.h>
 
+#include "kernels/rows.h"
 #include "kernels/turning.h"
 #include "ops/indices.h"
 #include "ops/reach.h"
@@ -22,6 +23,7 @@
 #define NND_VIEW_AXES 16
 #define NND_VIEW_ROWS 256         /* of a piece of a matrix */
 #define NND_VIEW_COLUMNS 1024     /* of a piece of a matrix */
+#define NND_VIEW_SIDE 64          /* of the smallest pieces */
 #define NND_VIEW_UNITS 16         /* pieces that there are at least, where they do not become tiny */
 #define NND_VIEW_LEAST 256        /* elements of a matrix that is worth turning */
 #define NND_VIEW_FEW 4            /* elements of a side: whole vectors are interleaved */
@@ -226,9 +228,9 @@ static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
   if (!t->turned) return;
   const nnd_size rows = t->axes[t->turned].size, matrices = lines / rows;
   const nnd_size wanted = nnd_ceil_div(NND_VIEW_UNITS, matrices);
-  t->row_pieces = nnd_max(1, nnd_max(rows / NND_VIEW_ROWS, nnd_min(wanted, rows / NND_TURN_SIDE)));
+  t->row_pieces = nnd_max(1, nnd_max(rows / NND_VIEW_ROWS, nnd_min(wanted, rows / NND_VIEW_SIDE)));
   t->column_pieces = nnd_max(columns.size / NND_VIEW_COLUMNS,
-                             nnd_min(nnd_ceil_div(wanted, t->row_pieces), columns.size / NND_TURN_SIDE));
+                             nnd_min(nnd_ceil_div(wanted, t->row_pieces), columns.size / NND_VIEW_SIDE));
   t->column_pieces = nnd_max(1, t->column_pieces);
   t->units = matrices * t->row_pieces * t->column_pieces;
 }
@@ -265,8 +267,7 @@ static int nnd_make_view(struct nnd_maker *m) {
     const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
     if (size < 1 || size > out->count / count || !nnd_reaches(&reach, 0, size - 1, step))
       return nnd_fail(m->message, "a view is larger than what is made of it");
-    if (!nnd_reach_is_within(reach, in->count))
-      return nnd_fail(m->message, "a view goes beyond its tensor");
+    if (!nnd_reach_is_within(reach, in->count)) return nnd_fail(m->message, "a view goes beyond its tensor");
     nnd_view_add(t, size, step * t->width, count * t->width);
     count *= size;
   }
