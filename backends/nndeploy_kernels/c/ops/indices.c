@@ -58,16 +58,19 @@ NND_INLINE void nnd_gather_slices(const struct nnd_gather_fields *t, void *const
                                   nnd_size slice, int is_wide) {
   nnd_size first, last;
   nnd_share(t->outer * t->count, part, &first, &last);
-  nnd_size number = first % t->count;
+  const nnd_size size = t->size, count = t->count; /* what is written may lie anywhere, for all that a compiler knows */
+  const int missing = t->common.missing;
+  const void *numbers = at[2];
+  nnd_size number = first % count;
   const char *from = (const char *)at[1] + first / t->count * t->size * slice;
   char *to = (char *)at[0] + first * slice;
   for (nnd_size unit = first; unit < last; unit++, to += slice) {
-    const nnd_size place = nnd_place_at(at[2], is_wide, number, t->size);
+    const nnd_size place = nnd_place_at(numbers, is_wide, number, size);
     if (place >= 0)
       memcpy(to, from + place * slice, (size_t)slice);
     else
-      memset(to, t->common.missing, (size_t)slice);
-    if (++number == t->count) number = 0, from += t->size * slice;
+      memset(to, missing, (size_t)slice);
+    if (++number == count) number = 0, from += size * slice;
   }
 }
 
@@ -109,6 +112,8 @@ struct nnd_gather_elements_fields {
 NND_INLINE void nnd_gather_rows_of_elements(const struct nnd_gather_elements_fields *t, void *const *at,
                                             struct nnd_part part, nnd_size width, int is_wide) {
   const struct nnd_elements_axis row = t->axes[0];
+  const nnd_size size = t->size, step = t->step; /* what is written may lie anywhere, for all that a compiler knows */
+  const int missing = t->common.missing;
   nnd_size first, last;
   nnd_share(t->rows, part, &first, &last);
   for (nnd_size number = first; number < last; number++) {
@@ -118,13 +123,14 @@ NND_INLINE void nnd_gather_rows_of_elements(const struct nnd_gather_elements_fie
       rest /= t->axes[axis].count;
     }
     const char *from = (const char *)at[1] + base * width;
+    const void *numbers = at[2];
     char *to = (char *)at[0] + number * row.count * width;
     for (nnd_size i = 0; i < row.count; i++, to += width) {
-      const nnd_size place = nnd_place_at(at[2], is_wide, number * row.count + i, t->size);
+      const nnd_size place = nnd_place_at(numbers, is_wide, number * row.count + i, size);
       if (place >= 0)
-        memcpy(to, from + (i * row.step + place * t->step) * width, (size_t)width);
+        memcpy(to, from + (i * row.step + place * step) * width, (size_t)width);
       else
-        memset(to, t->common.missing, (size_t)width);
+        memset(to, missing, (size_t)width);
     }
   }
 }

@@ -16,8 +16,8 @@ NND_INLINE int64_t nnd_whole_at(const void *numbers, int is_wide, nnd_size i) {
  * where it is none. */
 NND_INLINE nnd_size nnd_place_at(const void *numbers, int is_wide, nnd_size i, nnd_size size) {
   const int64_t number = nnd_whole_at(numbers, is_wide, i);
-  const int64_t place = number < 0 ? number + size : number;
-  return place < 0 || place >= size ? -1 : (nnd_size)place;
+  const int64_t place = number + (number >> 63 & size);
+  return (uint64_t)place < (uint64_t)size ? (nnd_size)place : -1;
 }
 
 /* The number of the slice at a tuple of `depth` places along axes of these sizes, -1 where one of them is none. */
