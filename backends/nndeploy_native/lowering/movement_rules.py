@@ -87,11 +87,15 @@ def split(node: ir.Node, context: Context) -> None:
 def gather(node: ir.Node, context: Context) -> None:
     """Lowers Gather, GatherElements and GatherND; elements are followed where places and shapes are constants."""
     indices = context.constant(operand(node, 1))
-    if indices is None or not context.is_followed(node):
+    if indices is not None and context.is_followed(node):
+        moved = context.moved(operand(node, 0))
+        try:
+            places = _picked(node, moved.places, indices)
+        except IndexError as err:
+            raise BuildRefusedError(f"an index that is no place: {err}") from err
+        context.define_moved(node.outputs[0], moved.base, places)
+    elif indices is None or node.op_type != "Gather" or not strided_rules.gather(node, context, indices):
         indexed_rules.pick(node, context)
-        return
-    moved = context.moved(operand(node, 0))
-    context.define_moved(node.outputs[0], moved.base, _picked(node, moved.places, indices))
 
 
 def _picked(node: ir.Node, places: Array, indices: Array) -> Array:

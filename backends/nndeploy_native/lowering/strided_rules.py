@@ -7,6 +7,7 @@ Source: as there.
 
 from typing import NamedTuple
 
+import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
@@ -17,7 +18,7 @@ from nndeploy.graph.size_rules import slice_ends
 from nndeploy.values.size import Dim, ceil_div, fixed, may_be_equal, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import Move, StridedCopy, View, ViewAt
-from nndeploy_native.tensors import Layout
+from nndeploy_native.tensors import Array, Layout
 
 
 def reshape(node: ir.Node, context: Context) -> None:
@@ -108,6 +109,20 @@ def split_sizes(node: ir.Node, context: Context) -> list[Dim]:
     sizes = given if given is not None else [*[each] * (count - 1), whole[axis] - each * (count - 1)]
     named = zip(node.outputs, sizes, strict=True)
     return [context.sizes_of(value)[axis] if value.name else size for value, size in named]
+
+
+def gather(node: ir.Node, context: Context, indices: Array) -> bool:
+    """Takes places of an axis that are at even steps; returns whether they are, of one axis or of none."""
+    axis, steps = int_attribute(node, "axis", 0), np.diff(indices.reshape(-1))
+    is_from_end = indices < 0
+    if indices.ndim > 1 or not indices.size or np.any(steps != steps[:1]) or is_from_end.any() != is_from_end.all():
+        return False
+    view = context.view(node.inputs[0])
+    axis %= len(view.sizes)
+    first = view.sizes[axis] * int(is_from_end.any()) + int(indices.flat[0])
+    taken = view.taken(axis, first, indices.size, int(steps[0]) if steps.size else 1)
+    context.define_view(node.outputs[0], taken if indices.ndim else taken.without(axis))
+    return True
 
 
 def expand(node: ir.Node, context: Context) -> None:

@@ -105,6 +105,11 @@ class View:
         sizes[axis], strides[axis] = count, strides[axis] * step
         return View(self.base, offset, tuple(sizes), tuple(strides))
 
+    def without(self, axis: int) -> "View":
+        """Returns the view without an axis of one element."""
+        sizes, strides = ((*of[:axis], *of[axis + 1 :]) for of in (self.sizes, self.strides))
+        return replace(self, sizes=sizes, strides=strides)
+
     def expanded(self, sizes: Shape) -> "View":
         """Returns the view broadcast to a shape."""
         front = len(sizes) - len(self.sizes)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 from native_models import Array, built, dynamic, each_float_level, model_of, run
 from network_reference import GatherElements, Pad
+from nndeploy_native.lowering.table import refusal_of
 from onnx.reference import ReferenceEvaluator
 
 from nndeploy.values.types import DimRange
@@ -71,6 +72,13 @@ def _compare(model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, A
         (
             """g (float[n,7,w] x) => (float[p,q,r,s] y) <int64[2,2] i = {0, -1, 3, 6}> {
             t = Transpose<perm=[0,2,1]>(x) y = Gather<axis=2>(t, i) }""",
+            None,
+        ),
+        (
+            """g (float[n,h,5] x) => (float[p,q] y, float[p,q] z, float[p,q,r] a, float[p,q,r] b, float[p,q,r] c)
+            <int64 k = {-1}, int64 m = {2}, int64[2] s = {4, 1}, int64[3] t = {-3, -2, -1}, int64[2] u = {1, -1}> {
+            y = Gather<axis=1>(x, k) z = Gather<axis=2>(x, m) a = Gather<axis=-1>(x, s) d = Gather<axis=2>(x, t)
+            b = Neg(d) c = Gather<axis=2>(x, u) }""",
             None,
         ),
         ("g (float[n,7,w] x, int64[n,h,w] i) => (float[p,q,r] y) { y = GatherElements<axis=1>(x, i) }", below(7)),
@@ -305,3 +313,19 @@ def test_pixels_stand_behind_their_channel(level: str) -> None:
         model = model_of(_with_sizes(text, {"n": 2, "h": 6, "w": 10}) if shape == wanted.shape else text)
         model.graph.outputs[0].shape = ir.Shape(shape)
         np.testing.assert_array_equal(run(built(model, ranges), {"x": x}, level)["y"], wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("g (float[3,4] x) => (float[3] y) <int64 i = {4}> { y = Gather<axis=1>(x, i) }", "an index that is no place"),
+        ("g (float[3,4] x, int64[2] a) => (float[2,2] y) <int64[2] s = {0, 0}> { y = Slice(x, s, a, a) }", "axes"),
+        (
+            'g (bool[3] x, int64[3] i, bool[3] u) => (bool[3] y) { y = ScatterElements<reduction="max">(x, i, u) }',
+            "a reduction of bools",
+        ),
+    ],
+)
+def test_what_is_not_moved_is_refused_with_the_reason(text: str, why: str) -> None:
+    model = model_of(text)
+    assert why in refusal_of(next(iter(model.graph)), model, {})
