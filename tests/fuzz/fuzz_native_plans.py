@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles of `native` that say something else, with hashes made right: fuzz_native_plans.py BUNDLE FIRST COUNT.
 
-Each mutant must be refused by one line of exit code 65, or give the numbers of the bundle that it was made from; those
-of a plan or of weights that were changed may be others, of the shapes that the bundle says. The process that runs this
-may crash: the line that it wrote last says which mutant did it. Exit code 1 where one was wrong.
+Each mutant must be refused by one line, of exit code 65, or of 69 where it says that it is of another version; or it
+must give the numbers of the bundle that it was made from. Those of a changed plan or changed weights may be others,
+of the shapes that the bundle says. The process that runs this may crash: the line that it wrote last says which mutant
+did it. Exit code 1 where one was wrong.
 """
 
 import copy
@@ -215,7 +216,7 @@ def main() -> None:
                     found = program.run(inputs)
             except NndeployError as err:
                 refused += 1
-                if err.exit_code != 65 or "\n" in str(err):
+                if err.exit_code not in (65, 69) or "\n" in str(err):
                     wrong += 1
                     print(f"WRONG {seed}: exit code {err.exit_code}: {err}", flush=True)
                 continue

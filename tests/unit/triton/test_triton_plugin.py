@@ -132,7 +132,7 @@ TAKEN = Support(True)
         ("g (float[4] x, int64[1] r) => (float[8] y) { y = Tile (x, r) }", "the repeats of Tile are not constant"),
         ("g (float[4] x, int64[2] p) => (float[6] y) { y = Pad (x, p) }", "the padding of Pad is not constant"),
         (
-            "g (float[1,1,4,4] x, float[4] r, float[4] s) => (float[1,1,8,8] y) {"
+            "g (float[1,1,4,4] x, float[4] r) => (float[1,1,8,8] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> {"
             ' y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, s) }',
             "a Resize with coordinates 'tf_crop_and_resize'",
         ),
