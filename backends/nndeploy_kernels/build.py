@@ -21,7 +21,7 @@ from nndeploy_kernels.levels import LEVELS, Level
 SOURCES = Path(__file__).with_name("c")
 LIBRARIES = Path(__file__).with_name("lib")
 TILES = "kernels/tile.c"
-WAYS = 7
+WAYS = 6
 """How often `TILES` is compiled, once for each way from pixel to pixel."""
 FLAGS = (
     "-O3", "-std=gnu11", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",

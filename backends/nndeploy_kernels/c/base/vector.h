@@ -50,6 +50,9 @@ typedef ptrdiff_t nnd_size;
 #else
 #define NND_OPAQUE(x)
 #endif
+/* The compiler takes a pointer for a number that it cannot split. Where an address is the sum of two registers, cores of
+ * Intel take an instruction that loads and multiplies apart: 16 x 16 channels of 3 x 3 take 0.92 of the time without. */
+#define NND_ONE_REGISTER(pointer) __asm__("" : "+r"(pointer))
 #define NND_NO_UNROLL _Pragma("GCC unroll 1")
 #define NND_LINE_BYTES 64 /* of a cache */
 

@@ -3,8 +3,8 @@
  * Dense k x k convolution, from NCHW (the first of a network: no conversion before it) or NCHWc, to NCHWc.
  *
  * The micro-kernel is that of all products, pixels of one output row x vectors of output channels. Rows of the kernel
- * outside the image are left out by the bounds of a loop; where columns of it may lie outside, the rows that are read
- * are copied to where zeros stand beside them.
+ * outside the image are left out by the bounds of a loop; the first and the last pixels of a row may read zeros beside
+ * it. Where more of them would, the rows that are read are copied to where zeros stand beside them.
  */
 #ifndef NND_CONVOLUTION_H
 #define NND_CONVOLUTION_H
@@ -17,6 +17,8 @@ struct nnd_convolution {
   nnd_size out_plane; /* elements from one channel block to the next */
   int stream;
   struct nnd_end end;
+  int is_planar, copies_rows;
+  const nnd_size *offsets; /* planar: where each channel of each tap lies (nnd_planar_offsets()) */
 };
 
 struct nnd_convolution_data {
@@ -27,15 +29,24 @@ struct nnd_convolution_data {
   nnd_elem *out;
 };
 
-/* Elements of the weights of a panel of `vectors` for each tap. */
-NND_INLINE nnd_size nnd_tap_weights(const struct nnd_convolution *s, int planar, int vectors) {
-  return (planar ? s->in_channels : nnd_grouped_channels(s->in_channels)) * vectors * NND_LANES;
+/* The planes of the input, of channels or of channel blocks, and the bytes of a pixel of one. */
+NND_INLINE nnd_size nnd_planes(const struct nnd_convolution *s) {
+  return s->is_planar ? s->in_channels : nnd_blocks(s->in_channels);
+}
+NND_INLINE nnd_size nnd_plane_pixel(const struct nnd_convolution *s) {
+  return s->is_planar ? (nnd_size)sizeof(float) : NND_LANES * (nnd_size)sizeof(nnd_elem);
 }
 
-/* Columns [begin, begin + count) of rows that are copied, `pitch` pixels each, to `left`; up to `capacity` rows of each
- * channel, or channel block, one after the other. */
+/* Elements of the weights of a vector for each tap. */
+NND_INLINE nnd_size nnd_tap_weights(const struct nnd_convolution *s) {
+  return (s->is_planar ? s->in_channels : nnd_grouped_channels(s->in_channels)) * NND_LANES;
+}
+
+/* Rows are copied to `left` of those of `pitch` pixels; up to `capacity` rows of each channel, or channel block, one
+ * after the other. Of planes that are read at strides of three and more, what output pixels read side by side lies side
+ * by side: in `phases` parts, column x as number x / phases of part x % phases. */
 struct nnd_copied_rows {
-  nnd_size begin, count, left, pitch, capacity;
+  nnd_size left, pitch, capacity, phases;
 };
 
 #define NND_COPIED_WINDOWS                                                                                             \
@@ -50,22 +61,23 @@ NND_INLINE nnd_size nnd_reach(struct nnd_axis x, nnd_size columns) {
   return (columns - 1) * x.stride + (x.kernel - 1) * x.dilation + 1;
 }
 
-/* Whole rows. */
-NND_INLINE struct nnd_copied_rows nnd_copied_rows(struct nnd_axis y, struct nnd_axis x) {
-  return (struct nnd_copied_rows){0, x.size, x.pad, nnd_max(x.pad + x.size, nnd_reach(x, x.out_size)),
-                                  nnd_copied_capacity(y)};
+NND_INLINE struct nnd_copied_rows nnd_copied_rows(struct nnd_axis y, struct nnd_axis x, int is_planar) {
+  const nnd_size phases = is_planar && x.stride > 2 ? x.stride : 1;
+  const nnd_size of_phase = nnd_ceil_div(nnd_max(x.pad + x.size, nnd_reach(x, x.out_size)), phases);
+  return (struct nnd_copied_rows){x.pad, of_phase * phases, nnd_copied_capacity(y), phases};
 }
 
-/* What the first, or the last, `edge` output columns read. */
-NND_INLINE struct nnd_copied_rows nnd_copied_edge(struct nnd_axis y, struct nnd_axis x, nnd_size edge, int is_right) {
-  const nnd_size pitch = nnd_reach(x, edge), begin = is_right ? (x.out_size - edge) * x.stride - x.pad : 0;
-  const nnd_size left = is_right ? 0 : x.pad;
-  return (struct nnd_copied_rows){begin, nnd_max(0, nnd_min(x.size - begin, pitch - left)), left, pitch,
-                                  nnd_copied_capacity(y)};
+/* Where padded column `column` of copied rows lies. */
+NND_INLINE nnd_size nnd_copied_column(struct nnd_copied_rows rows, nnd_size column) {
+  return rows.phases == 1 ? column : column % rows.phases * (rows.pitch / rows.phases) + column / rows.phases;
 }
 
-/* Whether windows may read columns beside the image. */
-NND_INLINE int nnd_reads_beside(struct nnd_axis x) { return x.pad > 0 || nnd_reach(x, x.out_size) - x.pad > x.size; }
+/* Whether rows must be copied: more than one pixel at an end of a row reads beside it, or planes are read at strides
+ * that no micro-kernel has. */
+NND_INLINE int nnd_needs_copies(struct nnd_axis x, int is_planar) {
+  const nnd_size behind = nnd_reach(x, x.out_size) - x.pad - x.size;
+  return nnd_max(x.pad, behind) > x.stride || (is_planar && x.stride > 2);
+}
 
 /* What a worker's copies hold: rows [low, high) of image `image`, from the front on. */
 struct nnd_copies {
@@ -77,6 +89,15 @@ struct nnd_copies {
 /* The bytes of copies of `planes` channels or channel blocks, a pixel of which takes `pixel_bytes`. */
 NND_INLINE nnd_size nnd_copied_bytes(struct nnd_copied_rows rows, nnd_size planes, nnd_size pixel_bytes) {
   return planes * rows.capacity * rows.pitch * pixel_bytes;
+}
+
+/* Copies a row of floats to its phases, whose places begin at `to`. */
+NND_INLINE void nnd_copy_phases(struct nnd_copied_rows rows, nnd_size size, const float *from, float *to) {
+  const nnd_size phases = rows.phases;
+  for (nnd_size phase = 0; phase < nnd_min(phases, size); phase++) {
+    const nnd_size place = nnd_copied_column(rows, rows.left + phase), count = nnd_ceil_div(size - phase, phases);
+    for (nnd_size i = 0; i < count; i++) to[place + i] = from[phase + i * phases];
+  }
 }
 
 /* Makes the copies hold rows [begin, end) of an image whose planes begin at `in`; zeros stand beside them from
@@ -94,152 +115,131 @@ NND_INLINE void nnd_copy_window(struct nnd_copies *c, struct nnd_axis y, struct 
   }
   for (nnd_size plane = 0; plane < planes; plane++)
     for (nnd_size row = c->high; row < end; row++)
-      memcpy(c->to + plane * of_plane + (row - c->low) * of_row + rows.left * pixel_bytes,
-             (const char *)in + ((plane * y.size + row) * x.size + rows.begin) * pixel_bytes,
-             (size_t)(rows.count * pixel_bytes));
+      if (rows.phases > 1)
+        nnd_copy_phases(rows, x.size, (const float *)in + (plane * y.size + row) * x.size,
+                        (float *)(c->to + plane * of_plane + (row - c->low) * of_row));
+      else
+        memcpy(c->to + plane * of_plane + (row - c->low) * of_row + rows.left * pixel_bytes,
+               (const char *)in + (plane * y.size + row) * x.size * pixel_bytes, (size_t)(x.size * pixel_bytes));
   c->high = nnd_max(c->high, end);
 }
 
 /* What the rows of a panel have in common. */
 struct nnd_panel_job {
   struct nnd_tile_job job;
-  nnd_size panel; /* -1: none */
-  const nnd_weight *weights;
+  nnd_size panel;       /* -1: none */
+  nnd_size row_weights; /* bytes from row to row of the kernel */
   int way, vectors, half;
 };
 
-NND_INLINE int nnd_convolution_way(struct nnd_axis x) {
+NND_INLINE int nnd_blocked_way(struct nnd_axis x) {
   return x.stride == 1 ? NND_NEXT : x.stride == 2 ? NND_SECOND : NND_ANYWHERE;
+}
+
+NND_INLINE int nnd_convolution_way(const struct nnd_convolution *s) {
+  if (!s->is_planar) return nnd_blocked_way(s->x);
+  return s->x.stride == 2 ? NND_PLANES_2 : NND_PLANES; /* copies for larger strides lie side by side */
+}
+
+NND_INLINE int nnd_convolution_half(const struct nnd_convolution *s) {
+  return !s->is_planar && nnd_has_half(s->out_channels);
 }
 
 NND_INLINE struct nnd_panel_job nnd_convolution_job(const struct nnd_convolution *s, nnd_size panel,
                                                     const struct nnd_convolution_data *d) {
   const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
   const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
-  const nnd_size of_tap = nnd_tap_weights(s, 0, vectors), taps = s->y.kernel * s->x.kernel;
-  const struct nnd_tile_job job = {.channels = s->in_channels,
-                                   .columns = s->x.kernel,
-                                   .column_step = s->x.dilation * NND_LANES,
-                                   .row_weights = s->x.kernel * of_tap,
-                                   .tap_weights = of_tap,
-                                   .bias = d->bias + block * NND_LANES,
-                                   .numbers = s->end.number ? d->numbers + block * NND_LANES : 0,
-                                   .out_plane = s->out_plane,
-                                   .end = &s->end,
-                                   .sum = NND_WHOLE,
-                                   .stream = s->stream,
-                                   .pixel_step = s->x.stride};
-  const nnd_weight *weights =
-      (const nnd_weight *)d->weights + block * NND_LANES * taps * nnd_grouped_channels(s->in_channels);
-  return (struct nnd_panel_job){
-      job, panel, weights, nnd_convolution_way(s->x), vectors, panel == full && nnd_has_half(s->out_channels)};
-}
-
-/* Puts a job at output column `column` of row `row`, whose input is read from copies, or where there are none as it
- * is. */
-NND_INLINE void nnd_place_job(const struct nnd_convolution *s, struct nnd_panel_job *p, nnd_size row, nnd_size column,
-                              const struct nnd_copies *copies, const struct nnd_convolution_data *d) {
-  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
-  const nnd_size first = top + begin * s->y.dilation, pitch = copies ? copies->rows.pitch : s->x.size;
-  const nnd_size x = column * s->x.stride - s->x.pad + (copies ? copies->rows.left - copies->rows.begin : 0);
-  const nnd_size at = p->panel * NND_PANEL * s->out_plane + column * NND_LANES;
-  const nnd_elem *in = copies ? (const nnd_elem *)copies->to : d->in;
-  p->job.rows = nnd_max(0, end - begin);
-  p->job.weights = p->weights + begin * p->job.row_weights;
-  p->job.in_plane = (copies ? copies->rows.capacity : s->y.size) * pitch * NND_LANES;
-  p->job.row_step = s->y.dilation * pitch * NND_LANES;
-  p->job.in = in + ((first - (copies ? copies->low : 0)) * pitch + x) * NND_LANES;
-  p->job.out = d->out + at;
-  p->job.residual = s->end.residual ? d->residual + at : NULL;
-}
-
-/* Output row `row`, columns [from, to) of it; `copies`: null where `d->in` is read as it is. */
-NND_INLINE void nnd_convolution_row(const struct nnd_convolution *s, struct nnd_panel_job *p, nnd_size row,
-                                    nnd_size from, nnd_size to, const struct nnd_copies *copies,
-                                    const struct nnd_convolution_data *d) {
-  const int half = p->half && (p->vectors > 1 || to - from >= NND_FEW_FOR_HALVES);
-  nnd_place_job(s, p, row, from, copies, d);
-  nnd_run_cut(nnd_cut_of(p->way, p->vectors, half, to - from, 0), p->way, p->vectors, half, &p->job);
-}
-
-/* The tiles of a long row: `large` of `each` + 1 pixels, then those of `each`, the last of which may overlap. */
-NND_INLINE struct nnd_cut nnd_long_cut(const struct nnd_convolution *s, int vectors, int half) {
-  const int way = nnd_convolution_way(s->x);
-  struct nnd_cut cut = nnd_cut_of(way, vectors, half, s->x.out_size, 0);
-  if (cut.large >= 0) return cut;
-  cut.each = nnd_even_tile(way, vectors, half, s->x.out_size);
-  return (struct nnd_cut){s->x.out_size, nnd_ceil_div(s->x.out_size, cut.each), 0, cut.each, 0};
-}
-
-#define NND_LONG_ROW 4 /* tiles */
-
-/* The output columns for which a long row reads copies at either end; 0 where the row is short, or tiles between would
- * read beside the image. */
-NND_INLINE nnd_size nnd_edge_of(const struct nnd_convolution *s) {
-  const nnd_size blocks = nnd_blocks(s->out_channels), behind = nnd_reach(s->x, s->x.out_size) - s->x.pad - s->x.size;
-  nnd_size edge = 0;
-  for (int last = nnd_full_panels(blocks) == 0; last < 2; last++) {
-    const struct nnd_cut cut =
-        nnd_long_cut(s, last ? nnd_last_panel(blocks) : NND_PANEL, last && nnd_has_half(s->out_channels));
-    if (cut.count < NND_LONG_ROW || cut.each * s->x.stride < nnd_max(s->x.pad, behind)) return 0;
-    edge = nnd_max(edge, cut.each + (cut.large > 0));
-  }
-  return edge;
-}
-
-/* A whole long row: its first and its last tile from copies, those between from the image. */
-NND_INLINE void nnd_long_row(const struct nnd_convolution *s, struct nnd_panel_job *p, nnd_size row,
-                             const struct nnd_copies *left, const struct nnd_copies *right,
-                             const struct nnd_convolution_data *d) {
-  const struct nnd_cut cut = nnd_long_cut(s, p->vectors, p->half);
-  const nnd_tile_kernel *kernels = nnd_tiles[p->way][p->vectors - 1][p->half];
-  const int first = cut.each + (cut.large > 0), last = cut.each + (cut.large == cut.count);
-  const nnd_size large = nnd_max(0, cut.large - 1 - (cut.large == cut.count)), small = cut.count - 2 - large;
-  nnd_place_job(s, p, row, 0, left, d);
-  nnd_run_tiles(kernels, p->way, 1, first, &p->job);
-  nnd_place_job(s, p, row, first, NULL, d);
-  nnd_run_tiles(kernels, p->way, large, cut.each + 1, &p->job);
-  nnd_run_tiles(kernels, p->way, small, cut.each, &p->job);
-  nnd_place_job(s, p, row, s->x.out_size - last, right, d);
-  nnd_run_tiles(kernels, p->way, 1, last, &p->job);
-}
-
-/* Fills where each channel of each tap of copied planes lies: [kernel row][kernel column][channel]. */
-NND_INLINE void nnd_planar_offsets(const struct nnd_convolution *s, nnd_size *offsets) {
-  const struct nnd_copied_rows copied = nnd_copied_rows(s->y, s->x);
-  for (nnd_size ky = 0; ky < s->y.kernel; ky++)
-    for (nnd_size kx = 0; kx < s->x.kernel; kx++)
-      for (nnd_size i = 0; i < s->in_channels; i++)
-        *offsets++ = (i * copied.capacity + ky * s->y.dilation) * copied.pitch + kx * s->x.dilation;
-}
-
-/* Panel `panel` of output row `row` from copied rows of planes. */
-NND_INLINE void nnd_planar_row(const struct nnd_convolution *s, const nnd_size *offsets, nnd_size panel, nnd_size row,
-                               const struct nnd_copies *copies, struct nnd_convolution_data d) {
-  const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
-  const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
-  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
-  const struct nnd_copied_rows copied = copies->rows;
-  const nnd_size of_tap = nnd_tap_weights(s, 1, vectors), taps = s->y.kernel * s->x.kernel;
-  const int way = s->x.stride == 1 ? NND_PLANES : s->x.stride == 2 ? NND_PLANES_2 : NND_PLANES_ANY;
-  struct nnd_tile_job job = {
+  const nnd_size of_tap = nnd_tap_weights(s), each = s->is_planar ? sizeof(float) : sizeof(nnd_weight);
+  const struct nnd_tile_job job = {
       .channels = s->in_channels,
-      .rows = nnd_max(0, end - begin),
       .columns = s->x.kernel,
-      .offsets = offsets,
-      .weights = (const float *)d.weights + block * NND_LANES * taps * s->in_channels + begin * s->x.kernel * of_tap,
-      .bias = d.bias + block * NND_LANES,
-      .numbers = s->end.number ? d.numbers + block * NND_LANES : 0,
+      .column_step = s->x.dilation * NND_LANES,
+      .weights = (const char *)d->weights + block * s->y.kernel * s->x.kernel * of_tap * each,
+      .row_weights = s->x.kernel * of_tap * vectors,
+      .tap_weights = of_tap * vectors,
+      .bias = d->bias + block * NND_LANES,
+      .numbers = s->end.number ? d->numbers + block * NND_LANES : 0,
       .out_plane = s->out_plane,
       .end = &s->end,
       .sum = NND_WHOLE,
       .stream = s->stream,
       .pixel_step = s->x.stride};
-  const float *in = (const float *)copies->to + (top + begin * s->y.dilation - copies->low) * copied.pitch;
-  job.in = in;
-  job.out = d.out + block * s->out_plane;
-  job.residual = s->end.residual ? d.residual + block * s->out_plane : NULL;
-  nnd_run_cut(nnd_cut_of(way, vectors, 0, s->x.out_size, 0), way, vectors, 0, &job);
+  return (struct nnd_panel_job){
+      job, panel, job.row_weights * each, nnd_convolution_way(s), vectors, panel == full && nnd_convolution_half(s)};
+}
+
+#define NND_FETCH_AHEAD 1 /* output rows */
+
+/* The job at output column `column` of row `row`, whose input is read from copies, or where there are none as it is. */
+NND_INLINE struct nnd_tile_job nnd_placed_job(const struct nnd_convolution *s, const struct nnd_panel_job *p,
+                                              nnd_size row, nnd_size column, const struct nnd_copies *copies,
+                                              const struct nnd_convolution_data *d) {
+  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
+  const nnd_size first = top + begin * s->y.dilation, pitch = copies ? copies->rows.pitch : s->x.size;
+  const nnd_size left =
+      column * s->x.stride - s->x.pad; /* what lies before a phase of copies is a whole number of pixels */
+  const nnd_size x = copies ? (left + copies->rows.left) / copies->rows.phases : left;
+  const nnd_size at = p->panel * NND_PANEL * s->out_plane + column * NND_LANES;
+  const char *in = copies ? copies->to : d->in;
+  struct nnd_tile_job job = p->job;
+  job.rows = nnd_max(0, end - begin);
+  job.weights = (const char *)job.weights + begin * p->row_weights;
+  job.in_plane = (copies ? copies->rows.capacity : s->y.size) * pitch * NND_LANES;
+  job.row_step = s->y.dilation * pitch * NND_LANES;
+  job.offsets = s->offsets;
+  job.column = x, job.dilation = s->x.dilation, job.width = copies ? 0 : pitch;
+  job.in = in + ((first - (copies ? copies->low : 0)) * pitch + x) * nnd_plane_pixel(s);
+  job.out = d->out + at;
+  job.residual = s->end.residual ? d->residual + at : NULL;
+  if (s->is_planar && !copies && end - begin == s->y.kernel && p->panel == 0) {
+    job.fetch_rows = nnd_min(s->y.stride, s->y.kernel);
+    job.fetch_ahead = NND_FETCH_AHEAD * s->y.stride * s->x.size;
+  }
+  return job;
+}
+
+/* Columns [from, to) of output row `row`; `copies`: null where `d->in` is read as it is. */
+NND_INLINE void nnd_convolution_row(const struct nnd_convolution *s, const struct nnd_panel_job *p, nnd_size row,
+                                    nnd_size from, nnd_size to, const struct nnd_copies *copies,
+                                    const struct nnd_convolution_data *d) {
+  const int half = p->half && (p->vectors > 1 || to - from >= NND_FEW_FOR_HALVES);
+  struct nnd_tile_job job = nnd_placed_job(s, p, row, from, copies, d);
+  nnd_run_cut(nnd_cut_of(p->way, p->vectors, half, to - from, 0), p->way, p->vectors, half, &job);
+}
+
+/* The bytes of a worker's copies. */
+NND_INLINE nnd_size nnd_copies_bytes(const struct nnd_convolution *s) {
+  if (!s->copies_rows) return 0;
+  return nnd_copied_bytes(nnd_copied_rows(s->y, s->x, s->is_planar), nnd_planes(s), nnd_plane_pixel(s));
+}
+
+/* Returns copies at `scratch` that hold no rows. */
+NND_INLINE struct nnd_copies nnd_begin_copies(const struct nnd_convolution *s, char *scratch) {
+  memset(scratch, 0, (size_t)nnd_copies_bytes(s));
+  return (struct nnd_copies){scratch, nnd_copied_rows(s->y, s->x, s->is_planar), -1, 0, 0};
+}
+
+/* From where output row `row` of image `image`, whose planes begin at `in`, is made: copies that hold what it reads, or
+ * null. */
+NND_INLINE const struct nnd_copies *nnd_row_copies(const struct nnd_convolution *s, struct nnd_copies *copies,
+                                                   nnd_size image, nnd_size row, const void *in) {
+  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
+  if (!s->copies_rows) return NULL;
+  if (end > begin)
+    nnd_copy_window(copies, s->y, s->x, nnd_planes(s), nnd_plane_pixel(s), image, top + begin * s->y.dilation,
+                    top + (end - 1) * s->y.dilation + 1, in);
+  return copies;
+}
+
+/* Fills where each channel of each tap of planes, or of their copies, lies: [kernel row][kernel column][channel]. */
+NND_INLINE void nnd_planar_offsets(const struct nnd_convolution *s, nnd_size *offsets) {
+  const struct nnd_copied_rows copied = nnd_copied_rows(s->y, s->x, 1);
+  const nnd_size rows = s->copies_rows ? copied.capacity : s->y.size, pitch = s->copies_rows ? copied.pitch : s->x.size;
+  for (nnd_size ky = 0; ky < s->y.kernel; ky++)
+    for (nnd_size kx = 0; kx < s->x.kernel; kx++)
+      for (nnd_size i = 0; i < s->in_channels; i++)
+        *offsets++ = (i * rows + ky * s->y.dilation) * pitch +
+                     (s->copies_rows ? nnd_copied_column(copied, kx * s->x.dilation) : kx * s->x.dilation);
 }
 
 #endif

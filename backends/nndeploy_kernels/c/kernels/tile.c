@@ -93,17 +93,39 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
 /* Few sums are kept twice, for even and for odd channels: an addition waits for the one before. */
 NND_INLINE int nnd_tile_is_small(struct nnd_tile t) { return !t.half && t.pixels * t.vectors <= 8 && NND_GROUP == 1; }
 
+static const _Alignas(vf) nnd_elem nnd_zeros[NND_LANES];
+
+/* From where a tap's pixels are read that may lie beside the input: the tile's first and its last one. */
+struct nnd_edges {
+  const nnd_elem *first, *last;
+};
+
+/* Whether pixel `pixel` of a tile reads beside the input, where the tap of the first one is at `column`. */
+NND_INLINE int nnd_is_beside(int way, const struct nnd_tile_job *j, nnd_size column, nnd_size pixel) {
+  return j->width > 0 && (size_t)(column + pixel * nnd_pixel_step(way, j)) >= (size_t)j->width;
+}
+
+NND_INLINE struct nnd_edges nnd_edges_of(int way, struct nnd_tile t, const struct nnd_tile_job *j, nnd_size column,
+                                         const nnd_elem *in) {
+  const int last = t.pixels - 1;
+  const nnd_elem *at_last = in + last * nnd_pixel_step(way, j) * NND_LANES;
+  return (struct nnd_edges){nnd_is_beside(way, j, column, 0) ? nnd_zeros : in,
+                            nnd_is_beside(way, j, column, last) ? nnd_zeros : at_last};
+}
+
 /* Multiply-adds of `count` input channels (of one block) into the sums; those of odd channels into `odd` where there
- * are few. */
+ * are few. With `has_edges` the pixels at the ends are read from `edges`. */
 NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nnd_size count, const nnd_elem *in,
-                               const nnd_elem *const *at, const nnd_weight *weights) {
+                               nnd_size pixel_step, int has_edges, struct nnd_edges edges, const nnd_weight *weights) {
   const vi upper = t.half ? nnd_upper_lanes() : (vi){0};
-  const int step = (way == NND_SECOND ? 2 : 1) * NND_LANES;
+  const nnd_size step = (way == NND_ANYWHERE ? pixel_step : way == NND_SECOND ? 2 : 1) * NND_LANES;
+#define NND_AT(p)                                                                                                      \
+  (has_edges && (p) == 0 ? edges.first : has_edges && (p) == t.pixels - 1 ? edges.last : in + (p) * step)
 #if defined(__aarch64__) /* multiplies by one lane of a vector: the pixels are loaded once for four channels */
   if (count == NND_LANES && !t.half && way != NND_ANYWHERE) {
     vf x[NND_ACCUMULATORS];
     NND_UNROLL
-    for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(in + p * step);
+    for (int p = 0; p < t.pixels; p++) x[p] = nnd_load(NND_AT(p));
     NND_UNROLL
     for (int i = 0; i < NND_LANES; i++) {
       NND_UNROLL
@@ -116,47 +138,88 @@ NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nn
     return;
   }
 #endif
-#define NND_X(p) nnd_broadcast((way == NND_ANYWHERE ? at[p] : in + (p) * step) + i, i + 1 < count)
+#define NND_X(p) nnd_broadcast(NND_AT(p), i + 1 < count)
+#define NND_NEXT_CHANNELS(to)                                                                                          \
+  {                                                                                                                    \
+    nnd_weights w[4];                                                                                                  \
+    NND_ONE_REGISTER(in);                                                                                              \
+    NND_ONE_REGISTER(weights);                                                                                         \
+    NND_UNROLL                                                                                                         \
+    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + v * NND_GROUP * NND_LANES);                  \
+    NND_MULTIPLY_TILE(t, to, w, upper, NND_X)                                                                          \
+    i += NND_GROUP, in += NND_GROUP, weights += NND_GROUP * t.vectors * NND_LANES;                                     \
+    edges.first += NND_GROUP, edges.last += NND_GROUP;                                                                 \
+    if (has_edges) NND_ONE_REGISTER(edges.first);                                                                      \
+    if (has_edges && t.pixels > 1) NND_ONE_REGISTER(edges.last);                                                       \
+  }
   nnd_size i = 0;
   if (nnd_tile_is_small(t)) NND_NO_UNROLL
-  for (; i + 1 < count; i++) {
-    nnd_weights w[4];
-    NND_UNROLL
-    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
-    NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
-    i++;
-    NND_UNROLL
-    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v) * NND_LANES);
-    NND_MULTIPLY_TILE(t, odd, w, upper, NND_X)
+  while (i + 1 < count) {
+    NND_NEXT_CHANNELS(sums)
+    NND_NEXT_CHANNELS(odd)
   }
   NND_NO_UNROLL
-  for (; i < count; i += NND_GROUP) {
-    nnd_weights w[4];
-    NND_UNROLL
-    for (int v = 0; v < t.vectors; v++) w[v] = nnd_load_weights(weights + (i * t.vectors + v * NND_GROUP) * NND_LANES);
-    NND_MULTIPLY_TILE(t, sums, w, upper, NND_X)
-  }
+  while (i < count) NND_NEXT_CHANNELS(sums)
+#undef NND_NEXT_CHANNELS
 #undef NND_X
+#undef NND_AT
 }
 
-/* All taps and channels of planes, in floats. */
-NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j,
-                                const float *begin) {
-  const nnd_size step = way == NND_PLANES ? 1 : way == NND_PLANES_2 ? 2 : j->pixel_step;
-  const nnd_size count = j->rows * j->columns * j->channels, *offsets = j->offsets;
-  const float *weights = j->weights;
+/* Fetches `width` floats of each channel where the last rows of taps would be, seen from `from`: a tile reads few floats
+ * of many rows, which the processor does not foresee. */
+NND_INLINE void nnd_fetch_planes(nnd_size width, const struct nnd_tile_job *j, const float *from) {
+  for (nnd_size row = j->rows - j->fetch_rows; row < j->rows; row++)
+    for (nnd_size i = 0; i < j->channels; i++) {
+      const char *line = (const char *)(from + j->offsets[row * j->columns * j->channels + i]);
+      for (nnd_size at = 0; at < width * (nnd_size)sizeof(float); at += NND_LINE_BYTES)
+        __builtin_prefetch(line + at, 0, 3);
+    }
+}
+
+/* `count` channels of a tap of planes, in floats; pixels before `first` and from `end` on read nothing. */
+NND_INLINE void nnd_tile_plane_tap(int way, struct nnd_tile t, int first, int end, vf *sums,
+                                   const struct nnd_tile_job *j, nnd_size count, const nnd_size *offsets,
+                                   const float *begin, const float *weights) {
+  const nnd_size step = nnd_pixel_step(way, j);
   NND_NO_UNROLL
   for (nnd_size i = 0; i < count; i++, weights += t.vectors * NND_LANES) {
     const float *in = begin + offsets[i];
+    NND_ONE_REGISTER(in);
     vf w[4];
     NND_UNROLL
     for (int v = 0; v < t.vectors; v++) w[v] = nnd_load(weights + v * NND_LANES);
     NND_UNROLL
-    for (int p = 0; p < t.pixels; p++) {
+    for (int p = first; p < end; p++) {
       const float x = in[p * step];
       NND_UNROLL
       for (int v = 0; v < t.vectors; v++) sums[p * t.vectors + v] += w[v] * x;
     }
+  }
+}
+
+/* All taps and channels of planes; the first pixel's first tap is at `column` of the input. */
+NND_INLINE void nnd_tile_planes(int way, struct nnd_tile t, vf *sums, const struct nnd_tile_job *j, const float *begin,
+                                nnd_size column) {
+  const nnd_size step = nnd_pixel_step(way, j), rows = j->rows, columns = j->columns, channels = j->channels;
+  const nnd_size last = column + (t.pixels - 1) * step + (columns - 1) * j->dilation, *offsets = j->offsets;
+  const float *weights = j->weights;
+  if (j->width == 0 || (column >= 0 && last < j->width)) {
+    nnd_tile_plane_tap(way, t, 0, t.pixels, sums, j, rows * columns * channels, offsets, begin, weights);
+    return;
+  }
+  nnd_size at = column;
+  for (nnd_size kx = 0; kx < rows * columns; kx++) {
+    const int first = nnd_is_beside(way, j, at, 0), end = nnd_is_beside(way, j, at, t.pixels - 1);
+    if (!first && !end)
+      nnd_tile_plane_tap(way, t, 0, t.pixels, sums, j, channels, offsets, begin, weights);
+    else if (!first)
+      nnd_tile_plane_tap(way, t, 0, t.pixels - 1, sums, j, channels, offsets, begin, weights);
+    else if (!end)
+      nnd_tile_plane_tap(way, t, 1, t.pixels, sums, j, channels, offsets, begin, weights);
+    else
+      nnd_tile_plane_tap(way, t, 1, t.pixels - 1, sums, j, channels, offsets, begin, weights);
+    offsets += channels, weights += channels * t.vectors * NND_LANES;
+    at = kx % columns + 1 == columns ? column : at + j->dilation;
   }
 }
 
@@ -173,8 +236,8 @@ NND_INLINE void nnd_tile_channels(int way, struct nnd_tile t, vf *sums, vf *odd,
   const nnd_size of_block = NND_LANES * t.vectors * NND_LANES;
   NND_NO_UNROLL
   for (; channels >= NND_LANES; channels -= NND_LANES, in += in_plane, weights += of_block)
-    nnd_tile_block(way, t, sums, odd, NND_LANES, in, 0, weights);
-  if (channels > 0) nnd_tile_block(way, t, sums, odd, channels, in, 0, weights);
+    nnd_tile_block(way, t, sums, odd, NND_LANES, in, 1, 0, (struct nnd_edges){0}, weights);
+  if (channels > 0) nnd_tile_block(way, t, sums, odd, channels, in, 1, 0, (struct nnd_edges){0}, weights);
 }
 
 /* All channels of one tap, where some are prefetched: of tile `tile`. */
@@ -186,7 +249,7 @@ NND_INLINE void nnd_tile_fetching(struct nnd_tile t, vf *sums, vf *odd, const st
   for (nnd_size block = 0; left > 0; block++, left -= NND_LANES) {
     nnd_prefetch_block(&j->next_weights, block, tile);
     nnd_prefetch_block(&j->next_input, block, tile);
-    nnd_tile_block(NND_NEXT, t, sums, odd, nnd_min(left, NND_LANES), in, 0, weights);
+    nnd_tile_block(NND_NEXT, t, sums, odd, nnd_min(left, NND_LANES), in, 1, 0, (struct nnd_edges){0}, weights);
     in += j->in_plane;
     weights += NND_LANES * t.vectors * NND_LANES;
   }
@@ -206,6 +269,7 @@ NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, con
   }
   const nnd_elem *of_row = begin;
   const nnd_weight *row_weights = j->weights;
+  const nnd_size first = j->column + tile * t.pixels * nnd_pixel_step(way, j);
   NND_NO_UNROLL
   for (nnd_size row = j->rows; row > 0; row--, of_row += j->row_step, row_weights += j->row_weights) {
     const nnd_elem *in = of_row;
@@ -215,12 +279,11 @@ NND_INLINE void nnd_tile_taps(int way, struct nnd_tile t, vf *sums, vf *odd, con
       const nnd_size count = nnd_min(left, NND_LANES), column_step = j->column_step, tap_weights = j->tap_weights;
       const nnd_elem *from = in;
       const nnd_weight *of_tap = weights;
+      nnd_size at = first;
       NND_NO_UNROLL
-      for (nnd_size column = j->columns; column > 0; column--, from += column_step, of_tap += tap_weights) {
-        const nnd_elem *at[NND_MOST_PIXELS];
-        if (way == NND_ANYWHERE) NND_UNROLL
-        for (int p = 0; p < t.pixels; p++) at[p] = from + p * j->pixel_step * NND_LANES;
-        nnd_tile_block(way, t, sums, odd, count, from, at, of_tap);
+      for (nnd_size column = j->columns; column > 0; column--) {
+        nnd_tile_block(way, t, sums, odd, count, from, j->pixel_step, 1, nnd_edges_of(way, t, j, at, from), of_tap);
+        from += column_step, of_tap += tap_weights, at += j->dilation;
       }
     }
   }
@@ -269,7 +332,7 @@ NND_INLINE void nnd_store_tile(int way, struct nnd_tile t, const vf *sums, const
 }
 
 NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_job *j) {
-  const nnd_size of_tile = t.pixels * nnd_pixel_bytes(way, j->pixel_step);
+  const nnd_size of_tile = t.pixels * nnd_pixel_bytes(way, j);
   for (nnd_size tile = 0; tile < j->count; tile++) {
     vf sums[NND_ACCUMULATORS], odd[NND_ACCUMULATORS];
     nnd_elem *out = j->out + tile * t.pixels * nnd_out_pixel(way, j);
@@ -277,9 +340,11 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
         j->residual ? j->residual + tile * t.pixels * NND_LANES : j->out; /* read where it is one */
     const char *in = (const char *)j->in + tile * of_tile;
     nnd_first_sums(way, t, sums, j, out);
-    if (way >= NND_PLANES)
-      nnd_tile_planes(way, t, sums, j, (const float *)in);
-    else {
+    if (way >= NND_PLANES) {
+      const nnd_size step = nnd_pixel_step(way, j), column = j->column + tile * t.pixels * step;
+      if (j->fetch_rows > 0) nnd_fetch_planes(t.pixels * step, j, (const float *)in + j->fetch_ahead);
+      nnd_tile_planes(way, t, sums, j, (const float *)in, column);
+    } else {
       const int sets = nnd_tile_is_small(t) ? t.pixels * t.vectors : 0;
       NND_UNROLL
       for (int i = 0; i < sets; i++) odd[i] = nnd_splat(0.0f);
@@ -295,41 +360,46 @@ NND_INLINE void nnd_tile_run(int way, struct nnd_tile t, const struct nnd_tile_j
 #if NND_LANES == 16
 #define NND_TILE_LIST(X)                                                                                               \
   X(1, 1, 0)                                                                                                           \
-  X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0)      \
-      X(12, 1, 0) X(13, 1, 0) X(14, 1, 0) X(15, 1, 0) X(16, 1, 0) X(17, 1, 0) X(18, 1, 0) X(19, 1, 0) X(20, 1, 0)      \
-          X(21, 1, 0) X(22, 1, 0) X(23, 1, 0) X(24, 1, 0) X(25, 1, 0) X(26, 1, 0) X(27, 1, 0) X(28, 1, 0) X(1, 2, 0)   \
-              X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0)      \
-                  X(11, 2, 0) X(12, 2, 0) X(13, 2, 0) X(14, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)          \
-                      X(5, 3, 0) X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
+  X(2, 1, 0)                                                                                                           \
+  X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0) X(12, 1, 0)     \
+      X(13, 1, 0) X(14, 1, 0) X(15, 1, 0) X(16, 1, 0) X(17, 1, 0) X(18, 1, 0) X(19, 1, 0) X(20, 1, 0) X(21, 1, 0)      \
+          X(22, 1, 0) X(23, 1, 0) X(24, 1, 0) X(25, 1, 0) X(26, 1, 0) X(27, 1, 0) X(28, 1, 0) X(1, 2, 0) X(2, 2, 0)    \
+              X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(7, 2, 0) X(8, 2, 0) X(9, 2, 0) X(10, 2, 0) X(11, 2, 0)     \
+                  X(12, 2, 0) X(13, 2, 0) X(14, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0)           \
+                      X(6, 3, 0) X(7, 3, 0) X(8, 3, 0) X(9, 3, 0)
 #define NND_HALF_LIST(X)                                                                                               \
   X(1, 1, 1)                                                                                                           \
-  X(2, 1, 1) X(4, 1, 1) X(6, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(28, 1, 1) X(32, 1, 1)  \
-      X(36, 1, 1) X(40, 1, 1) X(44, 1, 1) X(48, 1, 1) X(54, 1, 1) X(1, 2, 1) X(2, 2, 1) X(3, 2, 1) X(4, 2, 1)          \
-          X(5, 2, 1) X(6, 2, 1) X(7, 2, 1) X(8, 2, 1) X(9, 2, 1) X(10, 2, 1) X(11, 2, 1) X(12, 2, 1) X(13, 2, 1)       \
-              X(14, 2, 1) X(15, 2, 1) X(16, 2, 1) X(17, 2, 1) X(18, 2, 1) X(1, 3, 1) X(2, 3, 1) X(3, 3, 1) X(4, 3, 1)  \
-                  X(5, 3, 1) X(6, 3, 1) X(7, 3, 1) X(8, 3, 1) X(9, 3, 1) X(10, 3, 1)
+  X(2, 1, 1)                                                                                                           \
+  X(4, 1, 1) X(6, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(20, 1, 1) X(24, 1, 1) X(28, 1, 1) X(32, 1, 1) X(36, 1, 1) \
+      X(40, 1, 1) X(44, 1, 1) X(48, 1, 1) X(54, 1, 1) X(1, 2, 1) X(2, 2, 1) X(3, 2, 1) X(4, 2, 1) X(5, 2, 1)           \
+          X(6, 2, 1) X(7, 2, 1) X(8, 2, 1) X(9, 2, 1) X(10, 2, 1) X(11, 2, 1) X(12, 2, 1) X(13, 2, 1) X(14, 2, 1)      \
+              X(15, 2, 1) X(16, 2, 1) X(17, 2, 1) X(18, 2, 1) X(1, 3, 1) X(2, 3, 1) X(3, 3, 1) X(4, 3, 1) X(5, 3, 1)   \
+                  X(6, 3, 1) X(7, 3, 1) X(8, 3, 1) X(9, 3, 1) X(10, 3, 1)
 #elif NND_LANES == 8
 #define NND_TILE_LIST(X)                                                                                               \
   X(1, 1, 0)                                                                                                           \
-  X(2, 1, 0) X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0)      \
-      X(12, 1, 0) X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0)   \
-          X(4, 3, 0)
+  X(2, 1, 0)                                                                                                           \
+  X(3, 1, 0) X(4, 1, 0) X(5, 1, 0) X(6, 1, 0) X(7, 1, 0) X(8, 1, 0) X(9, 1, 0) X(10, 1, 0) X(11, 1, 0) X(12, 1, 0)     \
+      X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
 #define NND_HALF_LIST(X)                                                                                               \
   X(1, 1, 1)                                                                                                           \
-  X(4, 1, 1) X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(22, 1, 1) X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1) X(1, 3, 1)     \
-      X(2, 3, 1) X(4, 3, 1)
+  X(4, 1, 1)                                                                                                           \
+  X(8, 1, 1) X(12, 1, 1) X(16, 1, 1) X(22, 1, 1) X(1, 2, 1) X(2, 2, 1) X(4, 2, 1) X(6, 2, 1) X(1, 3, 1) X(2, 3, 1)     \
+      X(4, 3, 1)
 #elif NND_PANEL == 2
 #define NND_TILE_LIST(X)                                                                                               \
   X(1, 1, 0)                                                                                                           \
-  X(2, 1, 0) X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(12, 1, 0) X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0)       \
-      X(6, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
+  X(2, 1, 0)                                                                                                           \
+  X(4, 1, 0) X(6, 1, 0) X(8, 1, 0) X(12, 1, 0) X(1, 2, 0) X(2, 2, 0) X(3, 2, 0) X(4, 2, 0) X(5, 2, 0) X(6, 2, 0)       \
+      X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0)
 #define NND_HALF_LIST(X)
 #else
 #define NND_TILE_LIST(X)                                                                                               \
   X(1, 1, 0)                                                                                                           \
-  X(2, 1, 0) X(4, 1, 0) X(8, 1, 0) X(12, 1, 0) X(16, 1, 0) X(20, 1, 0) X(1, 2, 0) X(2, 2, 0) X(4, 2, 0) X(6, 2, 0)     \
-      X(8, 2, 0) X(10, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(1, 4, 0) X(2, 4, 0)   \
-          X(3, 4, 0) X(4, 4, 0) X(5, 4, 0)
+  X(2, 1, 0)                                                                                                           \
+  X(4, 1, 0) X(8, 1, 0) X(12, 1, 0) X(16, 1, 0) X(20, 1, 0) X(1, 2, 0) X(2, 2, 0) X(4, 2, 0) X(6, 2, 0) X(8, 2, 0)     \
+      X(10, 2, 0) X(1, 3, 0) X(2, 3, 0) X(3, 3, 0) X(4, 3, 0) X(5, 3, 0) X(6, 3, 0) X(1, 4, 0) X(2, 4, 0) X(3, 4, 0)   \
+          X(4, 4, 0) X(5, 4, 0)
 #define NND_HALF_LIST(X)
 #endif
 

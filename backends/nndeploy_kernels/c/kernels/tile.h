@@ -19,15 +19,14 @@
 
 /* How the pixels of a tile lie, from each to the next. */
 enum nnd_way {
-  NND_NEXT,      /* NCHWc, side by side */
-  NND_SECOND,    /* NCHWc, every second one */
-  NND_ANYWHERE,  /* NCHWc, `pixel_step` apart */
-  NND_SPREAD,    /* NCHWc, side by side; of the output `out_step` pixels apart, without a residual */
-  NND_PLANES,    /* floats of NCHW, side by side */
-  NND_PLANES_2,  /* floats of NCHW, every second one */
-  NND_PLANES_ANY /* floats of NCHW, `pixel_step` apart */
+  NND_NEXT,     /* NCHWc, side by side */
+  NND_SECOND,   /* NCHWc, every second one */
+  NND_ANYWHERE, /* NCHWc, `pixel_step` apart */
+  NND_SPREAD,   /* NCHWc, side by side; of the output `out_step` pixels apart, without a residual */
+  NND_PLANES,   /* floats of NCHW, side by side */
+  NND_PLANES_2  /* floats of NCHW, every second one */
 };
-#define NND_WAYS 7
+#define NND_WAYS 6
 #define NND_MOST_VECTORS (NND_PANEL == 2 ? 3 : 4)
 
 /* Where a tile is in a sum over channels that is taken in parts. */
@@ -41,6 +40,8 @@ struct nnd_tile_job {
   nnd_size channels;                 /* to sum over */
   nnd_size rows, columns;            /* taps */
   nnd_size row_step, column_step;    /* elements of the input from one to the next */
+  nnd_size column, dilation, width;  /* of the first tap, from tap to tap, of rows, beside which the first pixel of all
+                                        and the last one may read zeros; 0: none does */
   const nnd_size *offsets;           /* of planes: where each channel of each tap lies, from `in` on */
   const void *weights;               /* of the first tap */
   nnd_size row_weights, tap_weights; /* elements from row to row of taps, and from tap to tap */
@@ -52,8 +53,9 @@ struct nnd_tile_job {
   int sum;             /* enum nnd_sum */
   int stream;          /* store past the caches */
   nnd_size out_step;   /* NND_SPREAD: pixels of the output from one to the next */
-  nnd_size pixel_step; /* NND_ANYWHERE and NND_PLANES_ANY: pixels from one to the next */
+  nnd_size pixel_step; /* NND_ANYWHERE: pixels from one to the next */
   struct nnd_prefetch next_weights, next_input;
+  nnd_size fetch_rows, fetch_ahead; /* of planes: the last rows of taps, and how many floats behind them to fetch */
 };
 
 typedef void (*nnd_tile_kernel)(const struct nnd_tile_job *job);
@@ -101,12 +103,13 @@ NND_INLINE int nnd_even_tile(int way, int vectors, int half, nnd_size pixels) {
   return each > pixels ? nnd_smaller_tile[way][vectors - 1][half][pixels] : each;
 }
 
-/* The bytes of the input from one pixel of a tile to the next. */
-NND_INLINE nnd_size nnd_pixel_bytes(int way, nnd_size pixel_step) {
-  const nnd_size step = way == NND_ANYWHERE || way == NND_PLANES_ANY ? pixel_step
-                        : way == NND_SECOND || way == NND_PLANES_2   ? 2
-                                                                     : 1;
-  return step * (nnd_size)(way >= NND_PLANES ? sizeof(float) : NND_LANES * sizeof(nnd_elem));
+/* The pixels of the input from one pixel of a tile to the next, and their bytes. */
+NND_INLINE nnd_size nnd_pixel_step(int way, const struct nnd_tile_job *job) {
+  if (way == NND_ANYWHERE) return job->pixel_step;
+  return way == NND_SECOND || way == NND_PLANES_2 ? 2 : 1;
+}
+NND_INLINE nnd_size nnd_pixel_bytes(int way, const struct nnd_tile_job *job) {
+  return nnd_pixel_step(way, job) * (nnd_size)(way >= NND_PLANES ? sizeof(float) : NND_LANES * sizeof(nnd_elem));
 }
 
 /* The elements of the output from one pixel to the next. */
@@ -116,7 +119,8 @@ NND_INLINE nnd_size nnd_out_pixel(int way, const struct nnd_tile_job *job) {
 
 /* Moves a job so many pixels and tiles further on. */
 NND_INLINE void nnd_move_job(struct nnd_tile_job *job, int way, nnd_size pixels, nnd_size tiles) {
-  job->in = (const char *)job->in + pixels * nnd_pixel_bytes(way, job->pixel_step);
+  job->in = (const char *)job->in + pixels * nnd_pixel_bytes(way, job);
+  job->column += pixels * nnd_pixel_step(way, job);
   job->out += pixels * nnd_out_pixel(way, job);
   if (job->residual) job->residual += pixels * NND_LANES;
   job->next_weights.from += tiles * job->next_weights.lines * NND_LINE_BYTES;

@@ -10,6 +10,7 @@
 #include "kernels/depthwise.h"
 #include "kernels/pointwise.h"
 #include "ops/conv_record.h"
+#include "ops/planar.h"
 #include "ops/windows.h"
 
 #define NND_LARGE_WEIGHTS ((nnd_size)2 << 20)
@@ -93,9 +94,7 @@ struct nnd_dense_fields {
   struct nnd_convolution s;
   struct nnd_grouped grouped; /* span 0: one group */
   nnd_size images, shares;    /* of each row */
-  const nnd_size *offsets;    /* of planes */
-  int is_planar, panels_outside, by_panels, copies;
-  nnd_size edge; /* output columns at either end of a long row that read copies; 0: whole rows are copied */
+  int panels_outside, by_panels;
 };
 
 /* The same as a convolution of a vector of channels, whose last ones may be none: what those hold is nobody's. */
@@ -113,9 +112,9 @@ static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_c
   struct nnd_copies moved = {0};
   if (copies) {
     moved = *copies;
-    moved.to += nnd_copied_bytes(copies->rows, t->grouped.begins[block], NND_LANES * sizeof(nnd_elem));
-  } else
-    d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
+    moved.to += nnd_copied_bytes(copies->rows, t->grouped.begins[block], nnd_plane_pixel(s));
+  }
+  d.in = (const nnd_elem *)d.in + t->grouped.begins[block] * s->y.size * s->x.size * NND_LANES;
   d.weights = (const nnd_weight *)d.weights + block * padded * taps * NND_LANES;
   d.bias += block * NND_LANES;
   if (s->end.number) d.numbers += block * NND_LANES;
@@ -129,30 +128,10 @@ static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_c
 /* What the parts of a dense convolution's work have in common. */
 struct nnd_dense_work {
   const struct nnd_dense_fields *t;
-  nnd_size planes, pixel_bytes;
   struct nnd_convolution grouped;
   struct nnd_panel_job job;
-  struct nnd_copies copies[2]; /* of whole rows, or of their left and right ends */
-  int num_copies;
+  struct nnd_copies copies;
 };
-
-static void nnd_begin_dense(struct nnd_dense_work *w, const struct nnd_dense_fields *t, char *scratch) {
-  const struct nnd_convolution *s = &t->s;
-  w->t = t;
-  w->planes = t->is_planar ? s->in_channels : nnd_blocks(s->in_channels);
-  w->pixel_bytes = t->is_planar ? sizeof(float) : NND_LANES * sizeof(nnd_elem);
-  w->grouped = nnd_grouped_block(t);
-  w->job.panel = -1;
-  w->num_copies = t->edge ? 2 : t->copies;
-  for (int k = 0; k < w->num_copies; k++) {
-    struct nnd_copies *copies = &w->copies[k];
-    const struct nnd_copied_rows rows = t->edge ? nnd_copied_edge(s->y, s->x, t->edge, k) : nnd_copied_rows(s->y, s->x);
-    const nnd_size num_bytes = nnd_copied_bytes(rows, w->planes, w->pixel_bytes);
-    *copies = (struct nnd_copies){scratch, rows, -1, 0, 0};
-    memset(scratch, 0, (size_t)num_bytes);
-    scratch += num_bytes;
-  }
-}
 
 /* Panel `panel` of columns [from, to) of output row `unit`, counted over all images. */
 static void nnd_dense_row(struct nnd_dense_work *w, nnd_size panel, nnd_size unit, nnd_size from, nnd_size to,
@@ -162,24 +141,15 @@ static void nnd_dense_row(struct nnd_dense_work *w, nnd_size panel, nnd_size uni
   const nnd_size image = unit / s->y.out_size, row = unit % s->y.out_size;
   const nnd_size offset = image * nnd_blocks(s->out_channels) * s->out_plane + row * s->x.out_size * NND_LANES;
   struct nnd_convolution_data d = {at[1], at[2], at[3], at[4], at[5], (nnd_elem *)at[0] + offset};
-  const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
   if (s->end.residual) d.residual += offset;
-  d.in = (const char *)d.in + image * w->planes * s->y.size * s->x.size * w->pixel_bytes;
-  for (int k = 0; k < w->num_copies && end > begin; k++)
-    nnd_copy_window(&w->copies[k], s->y, s->x, w->planes, w->pixel_bytes, image, top + begin * s->y.dilation,
-                    top + (end - 1) * s->y.dilation + 1, d.in);
-  const struct nnd_copies *copies = w->num_copies ? w->copies : NULL;
-  if (t->is_planar)
-    nnd_planar_row(s, t->offsets, panel, row, copies, d);
-  else if (t->grouped.span)
+  d.in = (const char *)d.in + image * nnd_planes(s) * s->y.size * s->x.size * nnd_plane_pixel(s);
+  const struct nnd_copies *copies = nnd_row_copies(s, &w->copies, image, row, d.in);
+  if (t->grouped.span) {
     nnd_grouped_row(t, &w->grouped, panel, row, from, to, copies, d);
-  else {
-    if (w->job.panel != panel) w->job = nnd_convolution_job(s, panel, &d);
-    if (t->edge)
-      nnd_long_row(s, &w->job, row, &w->copies[0], &w->copies[1], &d);
-    else
-      nnd_convolution_row(s, &w->job, row, from, to, copies, &d);
+    return;
   }
+  if (w->job.panel != panel) w->job = nnd_convolution_job(s, panel, &d);
+  nnd_convolution_row(s, &w->job, row, from, to, copies, &d);
 }
 
 static void nnd_run_dense(const void *fields, void *const *at, struct nnd_part part) {
@@ -187,12 +157,12 @@ static void nnd_run_dense(const void *fields, void *const *at, struct nnd_part p
   const struct nnd_convolution *s = &t->s;
   const nnd_size blocks = nnd_blocks(s->out_channels), width = s->x.out_size;
   const nnd_size panels = t->grouped.span ? blocks : nnd_full_panels(blocks) + 1, rows = t->images * s->y.out_size;
-  struct nnd_dense_work work = {0};
+  struct nnd_dense_work work = {.t = t, .grouped = nnd_grouped_block(t), .job.panel = -1};
   nnd_size first, last;
   nnd_share(t->by_panels ? rows * panels * t->shares : rows, part, &first, &last);
   const nnd_size count = last - first;
   if (count == 0) return;
-  nnd_begin_dense(&work, t, part.scratch);
+  work.copies = nnd_begin_copies(s, part.scratch);
   if (t->by_panels)
     for (nnd_size i = first; i < last; i++) {
       const nnd_size number = i / t->shares, share = i % t->shares;
@@ -218,30 +188,20 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
                                   .out_channels = c->out_channels,
                                   .out_plane = y->out_size * x->out_size * NND_LANES,
                                   .stream = out->num_bytes > NND_STREAM_FROM,
-                                  .end = c->end};
+                                  .end = c->end,
+                                  .is_planar = !in->is_blocked};
   t->grouped = own->grouped;
   t->images = in->sizes[0];
-  t->is_planar = !in->is_blocked;
   t->panels_outside =
       c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
-  t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->is_planar;
+  t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->s.is_planar;
   t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
-  t->copies = t->is_planar || nnd_reads_beside(*x);
-  if (t->is_planar) {
-    nnd_size *offsets = nnd_memory_take(&m->table->memory, taps * c->in_channels * (nnd_size)sizeof *offsets);
-    if (!offsets) return nnd_fail(m->message, "no memory for a convolution");
-    nnd_planar_offsets(&t->s, offsets);
-    t->offsets = offsets;
-    m->scratch_bytes = nnd_copied_bytes(nnd_copied_rows(*y, *x), c->in_channels, sizeof(float));
-  } else if (t->copies) {
-    t->edge = t->grouped.span || t->by_panels || in->num_bytes < nnd_l2(m) / 4 ? 0 : nnd_edge_of(&t->s);
-    const struct nnd_copied_rows rows = t->edge ? nnd_copied_edge(*y, *x, t->edge, 0) : nnd_copied_rows(*y, *x);
-    m->scratch_bytes =
-        (t->edge ? 2 : 1) * nnd_copied_bytes(rows, nnd_blocks(c->in_channels), NND_LANES * sizeof(nnd_elem));
-  }
+  t->s.copies_rows = nnd_needs_copies(*x, t->s.is_planar);
+  if (t->s.is_planar && !nnd_make_planar(m, &t->s)) return 0;
+  m->scratch_bytes = nnd_copies_bytes(&t->s);
   m->instance->run = nnd_run_dense;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%s",
-           t->is_planar      ? "from NCHW"
+           t->s.is_planar    ? "from NCHW"
            : t->grouped.span ? "grouped"
                              : "dense");
   return 1;

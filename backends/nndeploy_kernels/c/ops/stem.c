@@ -11,6 +11,7 @@
 #include "kernels/convolution.h"
 #include "kernels/separable.h"
 #include "ops/conv_record.h"
+#include "ops/planar.h"
 #include "ops/windows.h"
 
 struct nnd_stem_own {
@@ -36,22 +37,19 @@ struct nnd_stem_fields {
   struct nnd_convolution wide;
   struct nnd_depthwise depthwise;
   struct nnd_pointwise pointwise;
-  const nnd_size *offsets;
   nnd_size images, window_rows, ring_at, first_at;
 };
 
 /* Row `row` of the convolution of image `image`, into the ring. */
-static void nnd_stem_row(const struct nnd_stem_fields *t, nnd_size image, nnd_size row, const float *in,
-                         struct nnd_convolution_data d, struct nnd_copies *copies, nnd_elem *ring) {
+static void nnd_stem_row(const struct nnd_stem_fields *t, nnd_size image, nnd_size row, struct nnd_convolution_data d,
+                         struct nnd_copies *copies, nnd_elem *ring) {
   const struct nnd_convolution *wide = &t->wide;
-  const nnd_size top = row * wide->y.stride - wide->y.pad, begin = nnd_tap_begin(wide->y, top),
-                 end = nnd_tap_end(wide->y, top);
-  if (end > begin)
-    nnd_copy_window(copies, wide->y, wide->x, wide->in_channels, sizeof(float), image, top + begin * wide->y.dilation,
-                    top + (end - 1) * wide->y.dilation + 1, in);
+  const struct nnd_copies *from = nnd_row_copies(wide, copies, image, row, d.in);
   d.out = ring + row % t->depthwise.ring * t->depthwise.x.size * NND_LANES;
-  for (nnd_size panel = 0; panel <= nnd_full_panels(nnd_blocks(wide->out_channels)); panel++)
-    nnd_planar_row(wide, t->offsets, panel, row, copies, d);
+  for (nnd_size panel = 0; panel <= nnd_full_panels(nnd_blocks(wide->out_channels)); panel++) {
+    const struct nnd_panel_job job = nnd_convolution_job(wide, panel, &d);
+    nnd_convolution_row(wide, &job, row, 0, wide->x.out_size, from, &d);
+  }
 }
 
 static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part part) {
@@ -59,15 +57,13 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
   const struct nnd_axis y = t->depthwise.y, x = t->depthwise.x;
   const nnd_size blocks = nnd_blocks(t->wide.out_channels),
                  image_floats = t->wide.in_channels * t->wide.y.size * t->wide.x.size;
-  const struct nnd_convolution_data wide = {.weights = at[2], .bias = at[3], .numbers = at[4]};
+  struct nnd_convolution_data wide = {.weights = at[2], .bias = at[3], .numbers = at[4]};
   const struct nnd_separable_data pair = {at[5], at[6], at[7], {.out = NULL}};
-  const struct nnd_copied_rows rows_read = nnd_copied_rows(t->wide.y, t->wide.x);
-  struct nnd_copies copies = {part.scratch, rows_read, -1, 0, 0};
+  struct nnd_copies copies = nnd_begin_copies(&t->wide, part.scratch);
   nnd_elem *ring = (nnd_elem *)(part.scratch + t->ring_at), *buffer = (nnd_elem *)(part.scratch + t->first_at);
   const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows);
   nnd_size done = 0, unit, last;
   nnd_share(t->images * down, part, &unit, &last);
-  if (unit < last) memset(copies.to, 0, (size_t)nnd_copied_bytes(rows_read, t->wide.in_channels, sizeof(float)));
   for (nnd_size begin = unit; unit < last; unit++) {
     const nnd_size image = unit / down, row = unit % down * t->window_rows;
     const nnd_size rows = nnd_min(t->window_rows, y.out_size - row);
@@ -75,8 +71,8 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
     const nnd_size out =
         image * nnd_blocks(t->pointwise.out_channels) * t->pointwise.out_plane + row * x.out_size * NND_LANES;
     done = nnd_end_row(y, row + rows);
-    for (nnd_size line = from; line < done; line++)
-      nnd_stem_row(t, image, line, (const float *)at[1] + image * image_floats, wide, &copies, ring);
+    wide.in = (const float *)at[1] + image * image_floats;
+    for (nnd_size line = from; line < done; line++) nnd_stem_row(t, image, line, wide, &copies, ring);
     nnd_separable_first(&t->depthwise, rows, x.out_size, row, 0, 0, blocks, &pair, ring, buffer);
     struct nnd_pointwise second = t->pointwise;
     const struct nnd_pointwise_data p = {buffer,
@@ -112,7 +108,8 @@ static int nnd_make_stem(struct nnd_maker *m) {
                                      .in_channels = wide->in_channels,
                                      .out_channels = wide->out_channels,
                                      .out_plane = ring * x.size * NND_LANES,
-                                     .end = wide->end};
+                                     .end = wide->end,
+                                     .is_planar = 1};
   t->depthwise = (struct nnd_depthwise){y, x, first->end, ring, nnd_depthwise_for(&x)};
   t->pointwise = (struct nnd_pointwise){.in_channels = first->out_channels,
                                         .out_channels = second->out_channels,
@@ -120,15 +117,10 @@ static int nnd_make_stem(struct nnd_maker *m) {
                                         .out_plane = y.out_size * x.out_size * NND_LANES,
                                         .end = second->end,
                                         .stream = out->num_bytes > NND_STREAM_FROM};
-  nnd_size *offsets = nnd_memory_take(
-      &m->table->memory, wide->kernel[0] * wide->kernel[1] * wide->in_channels * (nnd_size)sizeof *offsets);
-  if (!offsets) return nnd_fail(m->message, "no memory for a stem");
-  nnd_planar_offsets(&t->wide, offsets);
-  t->offsets = offsets;
+  t->wide.copies_rows = nnd_needs_copies(wide_x, 1);
+  if (!nnd_make_planar(m, &t->wide)) return 0;
   t->images = in->sizes[0];
-  t->ring_at =
-      nnd_ceil_div(nnd_copied_bytes(nnd_copied_rows(wide_y, wide_x), wide->in_channels, sizeof(float)), NND_ALIGNMENT) *
-      NND_ALIGNMENT;
+  t->ring_at = nnd_ceil_div(nnd_copies_bytes(&t->wide), NND_ALIGNMENT) * NND_ALIGNMENT;
   t->first_at = t->ring_at + of_pixel * ring * x.size;
   m->scratch_bytes = t->first_at + of_pixel * t->window_rows * x.out_size;
   m->instance->run = nnd_run_stem;

@@ -69,7 +69,7 @@ static void nnd_copy_volume_rows(const struct nnd_volume_fields *t, nnd_size uni
 /* Panel `panel` of output row `unit` from its copies; of groups a block. */
 static void nnd_volume_row(const struct nnd_volume_fields *t, nnd_size panel, nnd_size unit, const nnd_elem *copies,
                            void *const *at) {
-  const int has_groups = t->grouped.span > 0, way = nnd_convolution_way(t->x);
+  const int has_groups = t->grouped.span > 0, way = nnd_blocked_way(t->x);
   const nnd_size blocks = nnd_blocks(t->out_channels), full = has_groups ? blocks : nnd_full_panels(blocks);
   const nnd_size block = has_groups ? panel : panel * NND_PANEL, row = unit % nnd_volume_rows(t);
   const int vectors = has_groups ? 1 : panel < full ? NND_PANEL : nnd_last_panel(blocks);
@@ -142,7 +142,7 @@ static int nnd_make_volume(struct nnd_maker *m) {
   t->end = c->end;
   t->stream = out->num_bytes > NND_STREAM_FROM;
   t->by_panels = t->images * out->sizes[2] < NND_FEW_ROWS;
-  t->pitch = nnd_copied_rows(t->y, t->x).pitch;
+  t->pitch = nnd_copied_rows(t->y, t->x, 0).pitch;
   t->copied_rows = nnd_min(t->z.kernel, t->z.size) * t->y.kernel; /* taps along the depth that lie inside */
   const double copied = (double)nnd_blocks(t->in_channels) * (double)t->copied_rows * (double)t->pitch;
   if (copied * NND_LANES * NND_MOST_ROWS * sizeof(nnd_elem) > (double)NND_MOST_BYTES)
