@@ -40,27 +40,25 @@ static void nnd_run_to_plain(const void *fields, void *const *at, struct nnd_par
   nnd_plain_from_blocked_step(fields, at[0], at[1], part);
 }
 
-/* Every pixel's channels, one after the other. */
+/* Every pixel's channels, one after the other. Whole vectors are stored: what is next overwrites what is too much. */
 static void nnd_run_channels_last(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_layout_step *t = fields;
   const nnd_size blocks = nnd_blocks(t->channels), plane = t->pixels * NND_LANES;
   nnd_size first, last;
   nnd_share(t->images * t->pixels, part, &first, &last);
-  float *to = (float *)at[0] + first * t->channels;
+  float *to = (float *)at[0] + first * t->channels, *end = (float *)at[0] + last * t->channels;
+  nnd_size image = first / t->pixels, pixel = first % t->pixels;
   for (nnd_size i = first; i < last; i++) {
-    const nnd_elem *from = (const nnd_elem *)at[1] + i / t->pixels * blocks * plane + i % t->pixels * NND_LANES;
+    const nnd_elem *from = (const nnd_elem *)at[1] + image * blocks * plane + pixel * NND_LANES;
     for (nnd_size channel = 0; channel < t->channels; channel += NND_LANES, from += plane) {
       const nnd_size held = nnd_min(NND_LANES, t->channels - channel);
-#ifdef NND_BF16
-      for (nnd_size lane = 0; lane < held; lane++) to[lane] = nnd_to_float(from[lane]);
-#else
-      if (held == NND_LANES)
-        nnd_store_any(to, nnd_load(from));
+      if (end - to >= NND_LANES)
+        nnd_store_any(to, nnd_read(from));
       else
-        for (nnd_size lane = 0; lane < held; lane++) to[lane] = from[lane];
-#endif
+        for (nnd_size lane = 0; lane < held; lane++) to[lane] = nnd_to_float(from[lane]);
       to += held;
     }
+    if (++pixel == t->pixels) pixel = 0, image++;
   }
 }
 
