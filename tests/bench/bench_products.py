@@ -34,7 +34,7 @@ from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "kernels"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 from kernel_library import LEVELS_HERE, library, plan_of
 
 ROWS = (1, 4, 7, 14, 64, 256, 1024)
