@@ -7,8 +7,8 @@ Without arguments: the models beside the repository (../shared/models). Time is 
 each on a model loaded anew.
 """
 
+import argparse
 import statistics
-import sys
 import time
 from pathlib import Path
 
@@ -42,7 +42,9 @@ def row(path: Path) -> str:
 
 def main() -> None:
     """Prints the table."""
-    paths = [Path(argument) for argument in sys.argv[1:]] or sorted(MODELS.glob("*.onnx"))
+    parser = argparse.ArgumentParser(description="what the passes do to models")
+    parser.add_argument("models", nargs="*", type=Path, help="none: those beside the repository")
+    paths = parser.parse_args().models or sorted(MODELS.glob("*.onnx"))
     print("| model | nodes | after | ms | what was done, how often |")
     print("| --- | ---: | ---: | ---: | --- |")
     for path in paths:
