@@ -18,7 +18,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +33,19 @@ from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-from kernel_library import LEVELS_HERE, library, plan_of
+from plan_calls import BEST_LEVEL, Call, aligned, library_of, plan_call
 
 ROWS = (1, 4, 7, 14, 64, 256, 1024)
 SIZES = ((768, 768), (768, 3072), (3072, 768), (256, 1000), (512, 512))
 MEAN, LEAST = 1.15, 0.97
 TOLERANCE = 1e-5
-ALIGNMENT = 64
-Array = np.ndarray[Any, Any]
-Call = Callable[[], Any]
 
 
 def main() -> None:
     """Prints a row a case, and the geometric mean."""
     options = _options()
     print(machine_line(), end="\n\n")
-    lib = _library(options.library) if options.library else library(options.level)
+    lib = library_of(options.level, options.library)
     random, found = np.random.default_rng(0), list[dict[str, Any]]()
     print("| what | K x N | M | ours, us | ONNX Runtime, us | ratio | GFLOP/s | GB/s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -73,21 +68,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", default=",".join(map(str, ROWS)), metavar="M,M...")
     parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--level", default=LEVELS_HERE[-1].removesuffix("-bf16"))
+    parser.add_argument("--level", default=BEST_LEVEL)
     parser.add_argument("--library", type=Path, help="a library that was built elsewhere")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
-
-
-def _library(path: Path) -> ctypes.CDLL:
-    found = ctypes.CDLL(str(path))
-    for name in ("nnd_model_open", "nnd_table_make"):
-        getattr(found, name).restype = ctypes.c_void_p
-    for name in ("nnd_table_arena_bytes", "nnd_table_scratch_bytes"):
-        getattr(found, name).restype = ctypes.c_int64
-        getattr(found, name).argtypes = (ctypes.c_void_p,)
-    found.nnd_run.argtypes = (ctypes.c_void_p,) * 3
-    return found
 
 
 def _cases(
@@ -109,9 +93,9 @@ def _cases(
     session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
     rows = []
     for m in map(int, options.rows.split(",")):
-        x = _aligned(random.standard_normal((m, k)).astype(np.float32))
-        ours, theirs = _aligned(np.zeros((m, n), np.float32)), _aligned(np.zeros((m, n), np.float32))
-        fed = [x] if kind == "connected" else [x, _aligned(weights)]
+        x = aligned(random.standard_normal((m, k)).astype(np.float32))
+        ours, theirs = aligned(np.zeros((m, n), np.float32)), aligned(np.zeros((m, n), np.float32))
+        fed = [x] if kind == "connected" else [x, aligned(weights)]
         tensors = [Tensor(name, one.shape) for name, one in zip(("x", "w"), fed, strict=False)]
         y = Tensor("y", ours.shape)
         views = [View.of(one) for one in tensors]
@@ -120,7 +104,7 @@ def _cases(
         for name, value in zip(("x", "w"), fed, strict=False):
             binding.bind_cpu_input(name, value)
         binding.bind_output("y", "cpu", 0, np.float32, ours.shape, theirs.ctypes.data)
-        calls = [_ours(lib, step, tensors, y, fed, ours), lambda bound=binding: session.run_with_iobinding(bound)]
+        calls = [plan_call(lib, [step], tensors, y, fed, ours), lambda bound=binding: session.run_with_iobinding(bound)]
         seconds, ratio = _raced(calls, options)
         error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
         if not error <= TOLERANCE:
@@ -133,56 +117,6 @@ def _cases(
         )
         rows.append(row)
     return rows
-
-
-def _aligned(array: Array) -> Array:
-    """Returns a copy that begins at a cache line."""
-    memory = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
-    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _ours(
-    lib: ctypes.CDLL, step: NativeStep, inputs: Sequence[Tensor], output: Tensor, fed: Sequence[Array], out: Array
-) -> Call:
-    """Returns one run of a plan of one step; what it needs lives as long as it does."""
-    plan, raw = plan_of([step], inputs, [output])
-    weights = _aligned(np.frombuffer(raw, np.uint8))
-    message, options = ctypes.create_string_buffer(300), (ctypes.c_int64 * 3)(_l2_bytes(), 0, 1)
-    model = lib.nnd_model_open(
-        plan, ctypes.c_int64(len(plan)), ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(weights.nbytes), options,
-        message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    shapes = [number for one in fed for number in (0, one.ndim, *one.shape)]
-    table = model and lib.nnd_table_make(
-        ctypes.c_void_p(model), (ctypes.c_int64 * 1)(), ctypes.c_int64(0), (ctypes.c_int64 * len(shapes))(*shapes),
-        ctypes.c_int64(len(shapes)), message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    if not table:
-        sys.exit(message.value.decode())
-    arena = _aligned(np.zeros(lib.nnd_table_arena_bytes(table), np.uint8))
-    scratch = _aligned(np.zeros(lib.nnd_table_scratch_bytes(table), np.uint8))
-    given = (ctypes.c_int64 * len(fed))(*(one.ctypes.data for one in fed))
-    taken = (ctypes.c_int64 * 1)(out.ctypes.data)
-    call = (ctypes.c_int64 * 6)(
-        ctypes.addressof(given), ctypes.addressof(taken), arena.ctypes.data, scratch.ctypes.data, scratch.nbytes, 0
-    )
-    at = ctypes.addressof(call)
-
-    def run(_: Any = (weights, arena, scratch, given, taken, call, fed, out)) -> None:
-        lib.nnd_run(table, at, None)
-
-    return run
-
-
-def _l2_bytes() -> int:
-    """Returns the bytes of the second cache, 0 where the system does not say."""
-    try:
-        return max(0, os.sysconf("SC_LEVEL2_CACHE_SIZE"))
-    except (ValueError, OSError):
-        return 0
 
 
 def _raced(calls: Sequence[Call], options: argparse.Namespace) -> tuple[list[float], float]:
