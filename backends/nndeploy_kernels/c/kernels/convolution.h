@@ -3,8 +3,9 @@
  * Dense k x k convolution, from NCHW (the first of a network: no conversion before it) or NCHWc, to NCHWc.
  *
  * The micro-kernel is that of all products, pixels of one output row x vectors of output channels. Rows of the kernel
- * outside the image are left out by the bounds of a loop; the first and the last pixels of a row may read zeros beside
- * it. Where more of them would, the rows that are read are copied to where zeros stand beside them.
+ * outside the image are left out by the bounds of a loop, columns of it that no pixel needs (wide dilations) too; the
+ * first and the last pixel of a row may read zeros beside it. Where more of them would, the rows that are read are
+ * copied to where zeros stand beside them.
  */
 #ifndef NND_CONVOLUTION_H
 #define NND_CONVOLUTION_H
@@ -13,6 +14,7 @@
 
 struct nnd_convolution {
   struct nnd_axis y, x;
+  nnd_size columns, first_column; /* of the weights' kernel, and the first of the `x.kernel` ones that are met */
   nnd_size in_channels, out_channels;
   nnd_size out_plane; /* elements from one channel block to the next */
   int stream;
@@ -63,8 +65,17 @@ NND_INLINE nnd_size nnd_reach(struct nnd_axis x, nnd_size columns) {
 
 NND_INLINE struct nnd_copied_rows nnd_copied_rows(struct nnd_axis y, struct nnd_axis x, int is_planar) {
   const nnd_size phases = is_planar && x.stride > 2 ? x.stride : 1;
-  const nnd_size of_phase = nnd_ceil_div(nnd_max(x.pad + x.size, nnd_reach(x, x.out_size)), phases);
-  return (struct nnd_copied_rows){x.pad, of_phase * phases, nnd_copied_capacity(y), phases};
+  const nnd_size left = nnd_max(0, x.pad), size = left + nnd_max(x.size, nnd_reach(x, x.out_size) - x.pad);
+  return (struct nnd_copied_rows){left, nnd_ceil_div(size, phases) * phases, nnd_copied_capacity(y), phases};
+}
+
+/* Leaves out the first and the last columns of the kernel where all that any pixel meets of them lies beside the image;
+ * `x.pad` is that of the columns that are left, below 0 where they begin inside. */
+NND_INLINE void nnd_leave_out_columns(struct nnd_convolution *s) {
+  struct nnd_axis *x = &s->x;
+  const nnd_size last = (x->out_size - 1) * x->stride; /* of the output, from its first column on */
+  for (; x->kernel > 1 && last - x->pad < 0; x->kernel--, x->pad -= x->dilation) s->first_column++;
+  while (x->kernel > 1 && (x->kernel - 1) * x->dilation - x->pad >= x->size) x->kernel--;
 }
 
 /* Where padded column `column` of copied rows lies. */
@@ -154,8 +165,9 @@ NND_INLINE struct nnd_panel_job nnd_convolution_job(const struct nnd_convolution
       .channels = s->in_channels,
       .columns = s->x.kernel,
       .column_step = s->x.dilation * NND_LANES,
-      .weights = (const char *)d->weights + block * s->y.kernel * s->x.kernel * of_tap * each,
-      .row_weights = s->x.kernel * of_tap * vectors,
+      .weights =
+          (const char *)d->weights + (block * s->y.kernel * s->columns + s->first_column * vectors) * of_tap * each,
+      .row_weights = s->columns * of_tap * vectors,
       .tap_weights = of_tap * vectors,
       .bias = d->bias + block * NND_LANES,
       .numbers = s->end.number ? d->numbers + block * NND_LANES : 0,

@@ -108,7 +108,7 @@ static struct nnd_convolution nnd_grouped_block(const struct nnd_dense_fields *t
 static void nnd_grouped_row(const struct nnd_dense_fields *t, const struct nnd_convolution *s, nnd_size block,
                             nnd_size row, nnd_size from, nnd_size to, const struct nnd_copies *copies,
                             struct nnd_convolution_data d) {
-  const nnd_size padded = nnd_grouped_channels(t->grouped.span), taps = s->y.kernel * s->x.kernel;
+  const nnd_size padded = nnd_grouped_channels(t->grouped.span), taps = s->y.kernel * s->columns;
   struct nnd_copies moved = {0};
   if (copies) {
     moved = *copies;
@@ -184,6 +184,7 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   const nnd_size taps = c->kernel[0] * c->kernel[1];
   t->s = (struct nnd_convolution){.y = *y,
                                   .x = *x,
+                                  .columns = x->kernel,
                                   .in_channels = c->in_channels,
                                   .out_channels = c->out_channels,
                                   .out_plane = y->out_size * x->out_size * NND_LANES,
@@ -196,7 +197,8 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
       c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
   t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->s.is_planar;
   t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
-  t->s.copies_rows = nnd_needs_copies(*x, t->s.is_planar);
+  if (!t->s.is_planar) nnd_leave_out_columns(&t->s);
+  t->s.copies_rows = nnd_needs_copies(t->s.x, t->s.is_planar);
   if (t->s.is_planar && !nnd_make_planar(m, &t->s)) return 0;
   m->scratch_bytes = nnd_copies_bytes(&t->s);
   m->instance->run = nnd_run_dense;

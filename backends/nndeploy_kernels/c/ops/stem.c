@@ -105,6 +105,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
   const nnd_size ring = nnd_window_rows(y, t->window_rows);
   t->wide = (struct nnd_convolution){.y = wide_y,
                                      .x = wide_x,
+                                     .columns = wide_x.kernel,
                                      .in_channels = wide->in_channels,
                                      .out_channels = wide->out_channels,
                                      .out_plane = ring * x.size * NND_LANES,
