@@ -118,7 +118,7 @@ class Draw:
         return window, (one[0][4], one[1][4])
 
     def _axis(self, size: int, kernel: int, turn: int) -> tuple[int, int, int, int, int]:
-        dilation = self.random.choice((1, 1, 2, 3, 9))
+        dilation = self.random.choice((1, 1, 2, 3))
         reach = (kernel - 1) * dilation
         pads = {
             0: (reach // 2, reach - reach // 2),

@@ -38,6 +38,34 @@ def test_convolution(
 
 
 @each_float_level
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    ("width", "kernel", "stride", "dilation", "begin", "end"),
+    [
+        (11, 3, 1, 12, 12, 12),  # both outer columns lie beside the image for every pixel
+        (12, 3, 1, 9, 9, 9),
+        (5, 5, 1, 6, 24, 0),  # only the last column is met
+        (5, 5, 1, 6, 0, 24),  # only the first one
+        (7, 2, 1, 10, 13, 0),  # what is met begins inside, or nothing is
+        (4, 3, 3, 5, 20, 1),
+        (20, 3, 2, 7, 13, 2),
+    ],
+)
+def test_dilations_wider_than_the_image(
+    level: str, groups: int, width: int, kernel: int, stride: int, dilation: int, begin: int, end: int
+) -> None:
+    x, w = reals(2, 10, 4, width), reals(20, 10 // groups, 3, kernel, seed=1)
+    out_width = (width + begin + end - (kernel - 1) * dilation - 1) // stride + 1
+    model = model_of(
+        f"""g (float[2,10,4,{width}] x) => (float[2,20,4,{out_width}] y) {{ y = Conv<group={groups},
+        strides=[1,{stride}], dilations=[1,{dilation}], pads=[1,{begin},1,{end}]>(x, w) }}""",
+        {"w": w},
+    )
+    (wanted,) = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})
+    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-5, atol=2e-5)
+
+
+@each_float_level
 def test_groups_read_no_lane_behind_the_last_channel(level: str) -> None:
     """A reciprocal makes infinities of the zeros there, which a weight of zero would make NaNs."""
     x, w = reals(1, 35, 3, 4) + 9, reals(20, 7, 1, 1, seed=1)
