@@ -31,7 +31,7 @@ from real_models import MODELS, RealModel, real_model
 import nndeploy
 from nndeploy.jobs.workers import ChildWorkers
 
-NAMES = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,mobilenet_v2_quant"
+NAMES = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2"
 """The models whose index entry counts pairs of a depthwise and a pointwise convolution, but for a recogniser's."""
 SINGLES = ("native", "onnxruntime", "openvino")
 BOUND = 1e-4

@@ -51,7 +51,7 @@ def _row(folder: Path, name: str) -> str:
     try:
         loaded, fixed = load_model(model.path), load_model(model.path, shapes=shapes)
     except NndeployError as err:
-        return f"| {name} | | | | | | {str(err).splitlines()[0]} |"
+        return f"| {name} | | | | | | {str(err).splitlines()[0].replace(str(model.path), name)} |"
     types = [one.type for one in loaded.inputs if isinstance(one.type, TensorType)]
     open_sizes = {size for one in types for size in one.shape or () if isinstance(size, str)}
     taken, nodes, compute, reasons = _taken(loaded, model.inputs)

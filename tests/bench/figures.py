@@ -55,7 +55,11 @@ ALL = (
     ),
     Figure(
         "native-results.md",
-        ("make bench-native-models", "make bench-native-networks"),
+        (
+            "make bench-checkouts", "make bench-products", "make bench-steps", "make bench-first-result",
+            "make bench-large-weights", "make bench-native-share", "make bench-native-networks",
+            "make bench-native-models",
+        ),
         ("backends/nndeploy_native", "backends/nndeploy_kernels"),
     ),
     Figure(

@@ -66,6 +66,37 @@ def test_dilations_wider_than_the_image(
 
 
 @each_float_level
+@pytest.mark.parametrize(
+    ("channels", "height", "width", "kernel", "stride", "dilation", "pads"),
+    [
+        (3, 32, 48, 16, 16, 1, (0, 0, 0, 0)),  # the patches of a vision transformer
+        (1, 1, 90, 20, 7, 1, (0, 5, 0, 9)),  # a spectrum of sound
+        (3, 11, 41, 3, 4, 2, (1, 4, 2, 3)),
+        (4, 9, 5, 2, 9, 1, (0, 3, 0, 0)),  # less than a stride wide
+        (2, 13, 61, 5, 3, 1, (2, 2, 2, 2)),
+    ],
+)
+def test_planes_at_strides_of_three_and_more(
+    level: str, channels: int, height: int, width: int, kernel: int, stride: int, dilation: int, pads: tuple[int, ...]
+) -> None:
+    x = reals(2, channels, height, width)
+    rows = min(kernel, height)
+    w, bias = reals(37, channels, rows, kernel, seed=1), reals(37, seed=2)
+    out = [
+        (size + before + after - (taps - 1) * dilation - 1) // stride + 1
+        for size, taps, before, after in ((height, rows, pads[0], pads[2]), (width, kernel, pads[1], pads[3]))
+    ]
+    model = model_of(
+        f"""g (float[2,{channels},{height},{width}] x) => (float[2,37,{out[0]},{out[1]}] y) {{ y = Conv<
+        strides=[{stride},{stride}], dilations=[{dilation},{dilation}],
+        pads=[{",".join(map(str, pads))}]>(x, w, b) }}""",
+        {"w": w, "b": bias},
+    )
+    (wanted,) = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": x})
+    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-5, atol=5e-5)
+
+
+@each_float_level
 def test_groups_read_no_lane_behind_the_last_channel(level: str) -> None:
     """A reciprocal makes infinities of the zeros there, which a weight of zero would make NaNs."""
     x, w = reals(1, 35, 3, 4) + 9, reals(20, 7, 1, 1, seed=1)
@@ -76,11 +107,14 @@ def test_groups_read_no_lane_behind_the_last_channel(level: str) -> None:
 
 
 @each_float_level
-def test_one_pixel_windows_over_zeros_behind_the_image(level: str) -> None:
+@pytest.mark.parametrize("pads", [(0, 0, 2, 3), (0, 1, 0, 1), (1, 1, 1, 0), (0, 0, 0, 1)])
+def test_one_pixel_windows_over_zeros_beside_the_image(level: str, pads: tuple[int, int, int, int]) -> None:
     x, w = reals(2, 17, 4, 9), reals(24, 17, 1, 1, seed=1)
-    text = "g (float[2,17,4,9] x) => (float[2,24,6,12] y) { y = Conv<pads=[0,0,2,3]>(x, w) }"
+    wanted = convolved(x, w, pads=pads)
+    text = f"""g (float[2,17,4,9] x) => (float[{",".join(map(str, wanted.shape))}] y) {{
+        y = Conv<pads=[{",".join(map(str, pads))}]>(x, w) }}"""
     found = run(built(model_of(text, {"w": w})), {"x": x}, level)["y"]
-    np.testing.assert_allclose(found, convolved(x, w, pads=(0, 0, 2, 3)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @every_level

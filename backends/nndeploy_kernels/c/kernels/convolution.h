@@ -188,9 +188,8 @@ NND_INLINE struct nnd_tile_job nnd_placed_job(const struct nnd_convolution *s, c
                                               const struct nnd_convolution_data *d) {
   const nnd_size top = row * s->y.stride - s->y.pad, begin = nnd_tap_begin(s->y, top), end = nnd_tap_end(s->y, top);
   const nnd_size first = top + begin * s->y.dilation, pitch = copies ? copies->rows.pitch : s->x.size;
-  const nnd_size left =
-      column * s->x.stride - s->x.pad; /* what lies before a phase of copies is a whole number of pixels */
-  const nnd_size x = copies ? (left + copies->rows.left) / copies->rows.phases : left;
+  const nnd_size at_image = column * s->x.stride - s->x.pad; /* from the padding on, phases divide it */
+  const nnd_size x = copies ? (at_image + copies->rows.left) / copies->rows.phases : at_image;
   const nnd_size at = p->panel * NND_PANEL * s->out_plane + column * NND_LANES;
   const char *in = copies ? copies->to : d->in;
   struct nnd_tile_job job = p->job;
@@ -227,7 +226,7 @@ NND_INLINE nnd_size nnd_copies_bytes(const struct nnd_convolution *s) {
 
 /* Returns copies at `scratch` that hold no rows. */
 NND_INLINE struct nnd_copies nnd_begin_copies(const struct nnd_convolution *s, char *scratch) {
-  memset(scratch, 0, (size_t)nnd_copies_bytes(s));
+  if (s->copies_rows) memset(scratch, 0, (size_t)nnd_copies_bytes(s));
   return (struct nnd_copies){scratch, nnd_copied_rows(s->y, s->x, s->is_planar), -1, 0, 0};
 }
 
