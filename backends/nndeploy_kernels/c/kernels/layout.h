@@ -9,24 +9,33 @@
 
 #include "base/step.h"
 
-#if NND_LANES == 16 /* by shuffles inside quarters, then of quarters: cheaper than those across a whole vector */
+#if NND_LANES >                                                                                                        \
+    4 /* by shuffles inside quarters of 16 lanes or halves of 8, then of these: cheaper than across a vector */
 #define NND_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#if NND_LANES == 16
 #define NND_LOW(a, b) NND_PICK(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define NND_HIGH(a, b) NND_PICK(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define NND_LOW_PAIRS(a, b) NND_PICK(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
 #define NND_HIGH_PAIRS(a, b) NND_PICK(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
 #define NND_EVEN_QUARTERS(a, b) NND_PICK(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
 #define NND_ODD_QUARTERS(a, b) NND_PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
+#else
+#define NND_LOW(a, b) NND_PICK(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define NND_HIGH(a, b) NND_PICK(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define NND_LOW_PAIRS(a, b) NND_PICK(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define NND_HIGH_PAIRS(a, b) NND_PICK(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#endif
 
 NND_INLINE void nnd_transpose(vf *rows) {
-  vf a[16], b[16];
+  vf a[NND_LANES], b[NND_LANES];
   NND_UNROLL
-  for (int i = 0; i < 16; i += 2) {
+  for (int i = 0; i < NND_LANES; i += 2) {
     a[i] = NND_LOW(rows[i], rows[i + 1]);
     a[i + 1] = NND_HIGH(rows[i], rows[i + 1]);
   }
   NND_UNROLL
-  for (int i = 0; i < 16; i += 4) { /* quarter k of b[i + j]: column 4 * k + j of rows i to i + 3 */
+  for (int i = 0; i < NND_LANES;
+       i += 4) { /* four lanes from 4 * k on of b[i + j]: column 4 * k + j of rows i to i + 3 */
     b[i] = NND_LOW_PAIRS(a[i], a[i + 2]);
     b[i + 1] = NND_HIGH_PAIRS(a[i], a[i + 2]);
     b[i + 2] = NND_LOW_PAIRS(a[i + 1], a[i + 3]);
@@ -34,39 +43,17 @@ NND_INLINE void nnd_transpose(vf *rows) {
   }
   NND_UNROLL
   for (int j = 0; j < 4; j++) {
+#if NND_LANES == 16
     const vf even = NND_EVEN_QUARTERS(b[j], b[4 + j]), even_below = NND_EVEN_QUARTERS(b[8 + j], b[12 + j]);
     const vf odd = NND_ODD_QUARTERS(b[j], b[4 + j]), odd_below = NND_ODD_QUARTERS(b[8 + j], b[12 + j]);
     rows[j] = NND_EVEN_QUARTERS(even, even_below);
     rows[4 + j] = NND_EVEN_QUARTERS(odd, odd_below);
     rows[8 + j] = NND_ODD_QUARTERS(even, even_below);
     rows[12 + j] = NND_ODD_QUARTERS(odd, odd_below);
-  }
-}
-#elif NND_LANES == 8 /* by shuffles inside halves, then of halves */
-#define NND_PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#define NND_LOW(a, b) NND_PICK(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
-#define NND_HIGH(a, b) NND_PICK(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
-#define NND_LOW_PAIRS(a, b) NND_PICK(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
-#define NND_HIGH_PAIRS(a, b) NND_PICK(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
-
-NND_INLINE void nnd_transpose(vf *rows) {
-  vf a[8], b[8];
-  NND_UNROLL
-  for (int i = 0; i < 8; i += 2) {
-    a[i] = NND_LOW(rows[i], rows[i + 1]);
-    a[i + 1] = NND_HIGH(rows[i], rows[i + 1]);
-  }
-  NND_UNROLL
-  for (int i = 0; i < 8; i += 4) { /* half k of b[i + j]: column 4 * k + j of rows i to i + 3 */
-    b[i] = NND_LOW_PAIRS(a[i], a[i + 2]);
-    b[i + 1] = NND_HIGH_PAIRS(a[i], a[i + 2]);
-    b[i + 2] = NND_LOW_PAIRS(a[i + 1], a[i + 3]);
-    b[i + 3] = NND_HIGH_PAIRS(a[i + 1], a[i + 3]);
-  }
-  NND_UNROLL
-  for (int j = 0; j < 4; j++) {
+#else
     rows[j] = NND_PICK(b[j], b[4 + j], 0, 1, 2, 3, 8, 9, 10, 11);
     rows[4 + j] = NND_PICK(b[j], b[4 + j], 4, 5, 6, 7, 12, 13, 14, 15);
+#endif
   }
 }
 #else /* interleaving vector i with vector i + 2, twice */

@@ -10,7 +10,7 @@
 #include "kernels/depthwise.h"
 #include "kernels/pointwise.h"
 #include "ops/conv_record.h"
-#include "ops/planar.h"
+#include "ops/convolution_rows.h"
 #include "ops/windows.h"
 
 #define NND_LARGE_WEIGHTS ((nnd_size)2 << 20)
@@ -184,7 +184,6 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   const nnd_size taps = c->kernel[0] * c->kernel[1];
   t->s = (struct nnd_convolution){.y = *y,
                                   .x = *x,
-                                  .columns = x->kernel,
                                   .in_channels = c->in_channels,
                                   .out_channels = c->out_channels,
                                   .out_plane = y->out_size * x->out_size * NND_LANES,
@@ -197,9 +196,7 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
       c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
   t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->s.is_planar;
   t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
-  if (!t->s.is_planar) nnd_leave_out_columns(&t->s);
-  t->s.copies_rows = nnd_needs_copies(t->s.x, t->s.is_planar);
-  if (t->s.is_planar && !nnd_make_planar(m, &t->s)) return 0;
+  if (!nnd_make_rows(m, &t->s)) return 0;
   m->scratch_bytes = nnd_copies_bytes(&t->s);
   m->instance->run = nnd_run_dense;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%s",

@@ -11,7 +11,7 @@
 #include "kernels/convolution.h"
 #include "kernels/separable.h"
 #include "ops/conv_record.h"
-#include "ops/planar.h"
+#include "ops/convolution_rows.h"
 #include "ops/windows.h"
 
 struct nnd_stem_own {
@@ -105,7 +105,6 @@ static int nnd_make_stem(struct nnd_maker *m) {
   const nnd_size ring = nnd_window_rows(y, t->window_rows);
   t->wide = (struct nnd_convolution){.y = wide_y,
                                      .x = wide_x,
-                                     .columns = wide_x.kernel,
                                      .in_channels = wide->in_channels,
                                      .out_channels = wide->out_channels,
                                      .out_plane = ring * x.size * NND_LANES,
@@ -118,8 +117,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
                                         .out_plane = y.out_size * x.out_size * NND_LANES,
                                         .end = second->end,
                                         .stream = out->num_bytes > NND_STREAM_FROM};
-  t->wide.copies_rows = nnd_needs_copies(wide_x, 1);
-  if (!nnd_make_planar(m, &t->wide)) return 0;
+  if (!nnd_make_rows(m, &t->wide)) return 0;
   t->images = in->sizes[0];
   t->ring_at = nnd_ceil_div(nnd_copies_bytes(&t->wide), NND_ALIGNMENT) * NND_ALIGNMENT;
   t->first_at = t->ring_at + of_pixel * ring * x.size;
