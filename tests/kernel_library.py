@@ -5,6 +5,7 @@ import ctypes
 import mmap
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,11 @@ _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Options(ctypes.Structure):
+class Options(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_int64) for name in ("l2_bytes", "buffer_bytes", "threads", "gives_weights"))
 
 
-class _Call(ctypes.Structure):
+class Call(ctypes.Structure):
     _fields_ = (
         ("inputs", ctypes.c_void_p),
         ("outputs", ctypes.c_void_p),
@@ -55,7 +56,12 @@ class RefusedError(Exception):
 @cache
 def library(level: str) -> ctypes.CDLL:
     """Returns the library of a level, built where it is not."""
-    found = ctypes.CDLL(str(build(next(one for one in LEVELS if one.name == level))))
+    return loaded(build(next(one for one in LEVELS if one.name == level)))
+
+
+def loaded(path: Path) -> ctypes.CDLL:
+    """Returns a library that lies somewhere."""
+    found = ctypes.CDLL(str(path))
     found.nnd_model_open.restype = found.nnd_table_make.restype = found.nnd_pool_make.restype = ctypes.c_void_p
     for name in ("nnd_table_arena_bytes", "nnd_table_scratch_bytes"):
         getattr(found, name).restype = ctypes.c_int64
@@ -102,6 +108,38 @@ def plan_of(
     return writer.finished(list(inputs), list(outputs)), bytes(writer.weights)
 
 
+def opened(
+    lib: ctypes.CDLL,
+    words: bytes,
+    weights: int,
+    num_weight_bytes: int,
+    options: Options,
+    arrays: Sequence[Array],
+    symbols: Sequence[int] = (),
+) -> tuple[int, int]:
+    """Returns a model, whose weights lie at the address `weights`, and its table for the shapes of `arrays`.
+
+    Raises:
+        RefusedError: the library refuses the plan or the shapes.
+    """
+    message = ctypes.create_string_buffer(400)
+    model = lib.nnd_model_open(
+        ctypes.c_char_p(words), ctypes.c_int64(len(words)), ctypes.c_void_p(weights), ctypes.c_int64(num_weight_bytes),
+        ctypes.byref(options), message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    if not model:
+        raise RefusedError(message.value.decode())
+    flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
+    table = lib.nnd_table_make(
+        ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
+        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), message, ctypes.c_int64(len(message)),
+    )  # fmt: skip
+    if not table:
+        lib.nnd_model_close(model)
+        raise RefusedError(message.value.decode())
+    return model, table
+
+
 def run_plan(
     level: str,
     plan: tuple[bytes, bytes],
@@ -117,25 +155,11 @@ def run_plan(
     Raises:
         RefusedError: the library refuses the plan or the shapes.
     """
-    lib, message = library(level), ctypes.create_string_buffer(400)
-    words, weights = plan
+    lib, (words, weights) = library(level), plan
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
-    options = _Options(0, buffer_bytes, threads)
-    model = lib.nnd_model_open(
-        ctypes.c_char_p(words), ctypes.c_int64(len(words)), ctypes.c_void_p(copied.address),
-        ctypes.c_int64(len(weights)), ctypes.byref(options), message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    if not model:
-        raise RefusedError(message.value.decode())
-    flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
-    table = lib.nnd_table_make(
-        ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
-        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    if not table:
-        lib.nnd_model_close(model)
-        raise RefusedError(message.value.decode())
+    options = Options(0, buffer_bytes, threads)
+    model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:
         borders = [(dtype, shape) for (dtype, _), shape in zip(borders, shapes, strict=True)]
@@ -149,7 +173,7 @@ def run_plan(
         memory.bytes[:] = 0xFF
     given = (ctypes.c_void_p * max(1, len(inputs)))(*(memory.address for _, memory in inputs))
     taken = (ctypes.c_void_p * max(1, len(results)))(*(memory.address for _, memory in results))
-    call = _Call(
+    call = Call(
         ctypes.addressof(given), ctypes.addressof(taken), arena.address, scratch.address, each, None
     )  # fmt: skip
     pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None

@@ -13,7 +13,8 @@ from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from kernel_library import LEVELS_HERE, library, plan_of
+from kernel_library import LEVELS_HERE, Options, RefusedError, library, loaded, opened, plan_of
+from kernel_library import Call as CallOfLibrary
 
 ALIGNMENT = 64
 BEST_LEVEL = LEVELS_HERE[-1].removesuffix("-bf16")
@@ -25,16 +26,7 @@ Call = Callable[[], Any]
 
 def library_of(level: str, path: Path | None = None) -> ctypes.CDLL:
     """Returns the library of a level, or one that was built elsewhere."""
-    if path is None:
-        return library(level)
-    found = ctypes.CDLL(str(path))
-    for name in ("nnd_model_open", "nnd_table_make", "nnd_pool_make"):
-        getattr(found, name).restype = ctypes.c_void_p
-    for name in ("nnd_table_arena_bytes", "nnd_table_scratch_bytes"):
-        getattr(found, name).restype = ctypes.c_int64
-        getattr(found, name).argtypes = (ctypes.c_void_p,)
-    found.nnd_run.argtypes = (ctypes.c_void_p,) * 3
-    return found
+    return library(level) if path is None else loaded(path)
 
 
 def aligned(array: Array) -> Array:
@@ -62,26 +54,19 @@ def plan_call(
     """
     plan, raw = plan_of(steps, inputs, [output])
     weights = aligned(np.frombuffer(raw, np.uint8))
-    message, options = ctypes.create_string_buffer(300), (ctypes.c_int64 * 4)(_l2_bytes(), 0, threads, 0)
-    model = lib.nnd_model_open(
-        plan, ctypes.c_int64(len(plan)), ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(weights.nbytes), options,
-        message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    shapes = [number for one in fed for number in (0, one.ndim, *one.shape)]
-    table = model and lib.nnd_table_make(
-        ctypes.c_void_p(model), (ctypes.c_int64 * 1)(), ctypes.c_int64(0), (ctypes.c_int64 * len(shapes))(*shapes),
-        ctypes.c_int64(len(shapes)), message, ctypes.c_int64(len(message)),
-    )  # fmt: skip
-    if not table:
-        sys.exit(message.value.decode())
+    options = Options(_l2_bytes(), 0, threads)
+    try:
+        model, table = opened(lib, plan, weights.ctypes.data, weights.nbytes, options, fed)
+    except RefusedError as err:
+        sys.exit(str(err))
     pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None
     scratch_bytes = lib.nnd_table_scratch_bytes(table)
     arena = aligned(np.zeros(lib.nnd_table_arena_bytes(table), np.uint8))
     scratch = aligned(np.zeros(scratch_bytes * threads, np.uint8))
-    given = (ctypes.c_int64 * len(fed))(*(one.ctypes.data for one in fed))
-    taken = (ctypes.c_int64 * 1)(out.ctypes.data)
-    call = (ctypes.c_int64 * 6)(
-        ctypes.addressof(given), ctypes.addressof(taken), arena.ctypes.data, scratch.ctypes.data, scratch_bytes, 0
+    given = (ctypes.c_void_p * len(fed))(*(one.ctypes.data for one in fed))
+    taken = (ctypes.c_void_p * 1)(out.ctypes.data)
+    call = CallOfLibrary(
+        ctypes.addressof(given), ctypes.addressof(taken), arena.ctypes.data, scratch.ctypes.data, scratch_bytes, None
     )
     at = ctypes.addressof(call)
 
