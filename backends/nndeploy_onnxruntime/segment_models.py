@@ -147,7 +147,7 @@ class Parts:
 
     @cached_property
     def _last_reader(self) -> dict[bytes, int]:
-        """By value that a node makes, the last node that reads it."""
+        """The last node that reads each value that a node makes."""
         return {name: node for node, names in enumerate(self._reads) for name in names if name in self._producer}
 
     def _with_graph(self, graph: bytes) -> bytes:

@@ -66,7 +66,7 @@ class Pacer:
     """Items for the runs of one program; several threads may run it at once."""
 
     def __init__(self, library: PaceLibrary, goal: PaceGoal, num_threads: int) -> None:
-        """At most `num_threads` work on one run."""
+        """Prepares for runs that at most `num_threads` threads work on."""
         self.goal = goal
         self.points: list[str] = []
         self.notes: list[str] = []

@@ -44,7 +44,7 @@ class Product:
 
     @property
     def out_strides(self) -> Shape:
-        """By how many elements each axis goes on in the output."""
+        """How many elements of the output lie from one place of each axis to the next."""
         return contiguous(self.sizes) if self.strides is None else self.strides
 
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Product":

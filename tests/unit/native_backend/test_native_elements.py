@@ -15,7 +15,7 @@ ELEMENTS = [(name if name != "fp32" else "float", dtype) for name, dtype in DTYP
 MOVED = """{ t = Transpose<perm=[2,0,1]>(x) s = Slice(x, from, to, axes, by) p = Pad(x, widths)
     c = Concat<axis=1>(x, s, x) b = Concat<axis=0>(x, w) i = Identity(x)"""
 FOLLOWED = " g = Gather<axis=1>(x, picked) r = Gather(x, rows) e = Expand(g, wide)"
-"""Of fixed shapes."""
+"""What is added to the operators where shapes are fixed."""
 RANKS = {"t": 3, "s": 3, "p": 3, "c": 3, "b": 3, "i": 3, "g": 4, "r": 3, "e": 5}
 CONSTANTS = {
     "from": np.array([-1], np.int64), "to": np.array([-9999], np.int64), "axes": np.array([1], np.int64),

@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "Round": np.round, "Exp": np.exp, "Log": np.log, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil,
 }  # fmt: skip
 UNITS = 5
-"""Of the last place, which a function may be wrong by."""
+"""By how many units of the last place a function may be wrong."""
 SIZES = (1, 3, 15, 16, 17, 33, 255, 257, 600)
 
 

@@ -18,7 +18,7 @@ from nndeploy.stream.description import RunnerPlan
 pytestmark = pytest.mark.usefixtures("short_turns")
 Random = random.Random
 timing = Random()
-"""Of the delays, which differ from run to run."""
+"""Draws the delays, which differ from run to run."""
 
 NUM_SCHEDULES = 40
 """Of each of the 50 parameters below; about 25 s in all on two shared cores."""
