@@ -14,8 +14,9 @@ from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
+from nndeploy_native.steps.attention import Attention
 from nndeploy_native.steps.convolution import Convolution, Depth
-from nndeploy_native.steps.elementwise import Elementwise
+from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
@@ -90,13 +91,7 @@ def _(step: Stem, w: PlanWriter) -> None:
 
 @write_step.register
 def _(step: Elementwise, w: PlanWriter) -> None:
-    operands = []
-    for one in step.operands:
-        if one.array is not None:
-            operands.append(w.constant_tensor(one.array.reshape(fixed_shape(one.shape))))
-        else:
-            assert one.tensor is not None
-            operands.append(w.tensor(replace(one.tensor, shape=one.shape)))
+    operands = [_operand(one, w) for one in step.operands]
     program = w.program(program_of(step.expression, len(operands), step.domain))
     words = [w.tensor(step.output), program, len(operands), *operands]
     w.step("elementwise", label_of(step.expression) or "copy", words)
@@ -355,6 +350,22 @@ def _(step: Recurrent, w: PlanWriter) -> None:
     w.step(step.kind, f"{step.kind} of {hidden}, {directions} direction{'s' * (directions > 1)}", words)
 
 
+@write_step.register
+def _(step: Attention, w: PlanWriter) -> None:
+    q, k, v, out = step.q, step.k, step.v, step.out_strides
+    program = -1 if step.score == operand(0) else w.program(program_of(step.score, len(step.others) + 1))
+    words = [*(w.tensor(view.base) for view in (q, k, v)), program, int(step.is_guarded), len(step.others)]
+    words += [_operand(one, w) for one in step.others]
+    numbers = (*q.sizes[-2:], k.sizes[-1], v.sizes[-1], k.sizes[-2], v.sizes[-2])
+    numbers += tuple(one for view in (q, k, v) for one in (view.offset, *view.strides[-2:]))
+    words += [*map(w.size, (*numbers, out[-2])), len(q.sizes) - 2]
+    words += [
+        w.size(one) for axis in zip(q.sizes[:-2], q.strides, k.strides, v.strides, out, strict=False) for one in axis
+    ]
+    words.append(w.tensor(step.output))
+    w.step("attention", f"attention of {q.sizes[-2]} by {k.sizes[-1]} keys, {q.sizes[-1]} each", words)
+
+
 _RESIZE_KINDS = ("nearest", "linear", "cubic")
 _RESIZE_COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
@@ -374,6 +385,14 @@ def _resize_words(mode: Mode) -> list[int]:
 
 def _axis_words(axis: ResizedAxis) -> list[int]:
     return [double_bits(axis.scale), double_bits(axis.begin), double_bits(axis.end)]
+
+
+def _operand(one: Operand, w: PlanWriter) -> int:
+    """Returns the number of the tensor that an operand of a program is."""
+    if one.array is not None:
+        return w.constant_tensor(one.array.reshape(fixed_shape(one.shape)))
+    assert one.tensor is not None
+    return w.tensor(replace(one.tensor, shape=one.shape))
 
 
 def _view(x: Tensor, output: Tensor, offset: Dim, sizes: Shape, strides: Shape, w: PlanWriter) -> None:

@@ -376,8 +376,18 @@ def _extreme(kind: str, first: Dim, others: Iterable[Dim], is_first: Callable[[D
         if _holds(is_first, other, result):
             result = other
         elif not _holds(is_first, result, other):
-            result = of_atom(Extreme(kind, *sorted((result, other), key=str)))
+            pairs = ((result, other), (other, result))
+            absorbed = [one for one in (_absorbed(kind, *pair) for pair in pairs) if one is not None]
+            result = absorbed[0] if absorbed else of_atom(Extreme(kind, *sorted((result, other), key=str)))
     return result
+
+
+def _absorbed(kind: str, whole: Dim, part: Dim) -> "Dim | None":
+    """Returns which of two sizes is the extreme where the first is one of the second: max(min(a, b), b) is b."""
+    match whole:
+        case Size(terms=(((Extreme() as one,), 1),)) if part in (one.first, one.second):
+            return whole if one.kind == kind else part
+    return None
 
 
 def _holds(relation: Callable[[Dim, Dim], bool], one: Dim, other: Dim) -> bool:

@@ -7,6 +7,7 @@ Law: the values of the submodel's outputs do not change but for rounding, and no
 from collections.abc import Set
 
 from nndeploy.backend_kit.kernels.dead_steps import without_dead_steps
+from nndeploy_native.fusion.attention import fuse_attention
 from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
@@ -22,6 +23,7 @@ def fused(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     steps = without_dead_steps(steps, kept)
     steps = fuse_elementwise(steps, kept)
     steps = fuse_turned_product(steps, kept)
+    steps = fuse_attention(steps, kept)
     steps = fuse_channel_parts(steps, kept)
     steps = fuse_separable(steps, kept)
     steps = fuse_inverted_residual(steps, kept)

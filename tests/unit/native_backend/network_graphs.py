@@ -552,6 +552,9 @@ class Drawn:
         key = self.node("Transpose", [x], (n, h, w, c), perm=[0, 2, 3, 1])
         scores = self.node("MatMul", [query, key], (n, h, c, c))
         scaled = self.node("Div", [scores, self.constant(np.array(math.sqrt(w), np.float32))], (n, h, c, c))
+        if self.random.random() < 0.5:
+            mask = self.constant(self.normal(*self.random.choice(((h, 1, c), (c, c), (1, h, c, 1), (n, 1, 1, c)))))
+            scaled = self.node("Add", [scaled, mask], (n, h, c, c))
         shares = self.node("Softmax", [scaled], (n, h, c, c), axis=-1)
         made = self.node("MatMul", [shares, query], (n, h, c, w))
         return self.node("Transpose", [made], (n, c, h, w), perm=[0, 2, 1, 3])

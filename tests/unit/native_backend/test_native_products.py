@@ -153,8 +153,7 @@ def test_attention_copies_nothing(level: str) -> None:
     found = run(artifact, {"x": x, "mask": mask}, level, threads=2)
     for name, wanted in zip("yp", attention(x, mask), strict=True):
         np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-5)
-    assert kernels(artifact) == [*["fully_connected"] * 3, "product", "elementwise", "softmax", "product",
-                                 "fully_connected"]  # fmt: skip
+    assert kernels(artifact) == [*["fully_connected"] * 3, "attention", "fully_connected"]
 
 
 @each_float_level

@@ -113,6 +113,13 @@ def test_two_ways_to_one_size_are_equal() -> None:
     assert h != w
 
 
+def test_an_extreme_takes_in_its_own_parts() -> None:
+    h, w = symbol("h", 1, 9), symbol("w", 1, 9)
+    assert most(least(h, w), h) == h == least(h, most(w, h))
+    assert most(h, most(w, h)) == most(h, w)
+    assert least(least(h, 5), 5) == least(h, 5)
+
+
 def test_a_size_is_never_taken_for_a_number() -> None:
     h = of("h")
     for attempt in (lambda: range(h), lambda: np.zeros(h), lambda: [1, 2, 3][h], lambda: fixed(h)):  # type: ignore[arg-type,call-overload]

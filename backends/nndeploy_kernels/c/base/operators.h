@@ -104,6 +104,18 @@ NND_INLINE vf nnd_exp_bounded(vf x) {
   return p * (vf)(((vi)shifted + 127) << 23);
 }
 
+/* exp of what is not above zero; zero from where floats become denormal. As nnd_exp_bounded computes it, but
+ * that ln 2 need not be in two parts where products are not rounded before they are added. */
+NND_INLINE vf nnd_exp_below(vf x) {
+  const vf shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  const vf p = nnd_exp_series(x - n * 0.693147181f);
+#else
+  const vf p = nnd_exp_series((x - n * 0.693359375f) - n * -2.12194440e-4f);
+#endif
+  return nnd_select(x < -87.0f, nnd_splat(0.0f), p * (vf)(((vi)shifted + 127) << 23));
+}
+
 NND_INLINE vf nnd_op_sigmoid(vf a) {
   return nnd_select(a < -87.0f, nnd_splat(0.0f), 1.0f / (1.0f + nnd_exp_bounded(-a)));
 }

@@ -11,6 +11,7 @@
   X(arange) \
   X(arg_max) \
   X(arg_min) \
+  X(attention) \
   X(channel_parts) \
   X(channels_last) \
   X(convolution_) \

@@ -17,10 +17,9 @@
 #include <stdio.h>
 
 #include "kernels/gemm.h"
+#include "ops/batches.h"
 #include "ops/conv_record.h"
 #include "ops/windows.h"
-
-#define NND_MOST_BATCH_AXES (NND_MOST_RANK - 2)
 
 /* The steps of a batch axis. */
 struct nnd_product_axis {
@@ -84,11 +83,6 @@ static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, c
   return t.to != NULL;
 }
 
-static int nnd_is_plain(const struct nnd_opener *o, int tensor) {
-  const struct nnd_tensor *one = &o->model->tensors[tensor];
-  return !one->is_blocked && one->element == NND_FLOAT32;
-}
-
 static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
   struct nnd_product_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
@@ -112,8 +106,8 @@ static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
   }
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
-  if (!nnd_is_plain(o, own->a) || !nnd_is_plain(o, own->out) || (own->b >= 0 && !nnd_is_plain(o, own->b)) ||
-      (own->residual >= 0 && !nnd_is_plain(o, own->residual)))
+  if (!nnd_is_plain_floats(o, own->a) || !nnd_is_plain_floats(o, own->out) || (own->b >= 0 && !nnd_is_plain_floats(o, own->b)) ||
+      (own->residual >= 0 && !nnd_is_plain_floats(o, own->residual)))
     return nnd_fail(o->message, "a product of tensors that are not plain float32");
   own->end = nnd_end_of(o, program, own->residual >= 0, numbers != NULL);
   own->num_bias = bias ? bias->count : 0, own->num_numbers = numbers ? numbers->count : 0;
@@ -161,31 +155,12 @@ static void nnd_run_product(const void *fields, void *const *at, struct nnd_part
   }
 }
 
-/* Adds to `last`, the place of the last element, what one more axis adds to it; 0 where that is not below `count`. */
-static int nnd_reach(nnd_size *last, nnd_size size, nnd_size step, nnd_size least, nnd_size count) {
-  nnd_size more;
-  if (size < 1 || step < 0 || (size > 1 && step < least) || __builtin_mul_overflow(size - 1, step, &more)) return 0;
-  return !__builtin_add_overflow(*last, more, last) && *last >= 0 && *last < count;
-}
-
 /* Whether the axes of the output reach each of its `count` elements once. */
-static int nnd_fills(const struct nnd_product_fields *t, nnd_size count) {
-  nnd_size filled = t->g.columns;
-  int left[NND_MOST_BATCH_AXES + 1], num_left = 0;
-  for (int axis = -1; axis < t->num_axes; axis++) left[num_left++] = axis;
-  while (num_left) { /* what goes on where the axes before end is next */
-    int next = 0;
-    for (; next < num_left; next++) {
-      const nnd_size size = left[next] < 0 ? t->g.rows : t->axes[left[next]].size;
-      if (size > 1 && (left[next] < 0 ? t->g.out_row : t->axes[left[next]].out) != filled) continue;
-      if (size > count / filled) return 0;
-      filled *= size;
-      break;
-    }
-    if (next == num_left) return 0;
-    left[next] = left[--num_left];
-  }
-  return filled == count;
+static int nnd_product_fills(const struct nnd_product_fields *t, nnd_size count) {
+  struct nnd_written_axis axes[NND_MOST_BATCH_AXES + 1] = {{t->g.rows, t->g.out_row}};
+  for (int axis = 0; axis < t->num_axes; axis++)
+    axes[axis + 1] = (struct nnd_written_axis){t->axes[axis].size, t->axes[axis].out};
+  return nnd_fills(axes, t->num_axes + 1, t->g.columns, count);
 }
 
 /* The batch axes; 0 where an operand, of `a` and `b` elements, has no such ones. */
@@ -266,7 +241,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   else
     fits = fits && nnd_reach(&of_b, t->g.inner, t->g.b_step, 1, b) &&
            nnd_reach(&of_b, columns, t->g.b_column, !is_empty, b);
-  if (!fits || !nnd_make_axes(m, t, of_a, of_b, a, b, is_empty) || !nnd_fills(t, out))
+  if (!fits || !nnd_make_axes(m, t, of_a, of_b, a, b, is_empty) || !nnd_product_fills(t, out))
     return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   nnd_join_rows(t);
   m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax attention: scores of queries by keys, what becomes of each, and the mean of values that they weigh."""
+
+from dataclasses import dataclass, field
+
+from nndeploy_native.expressions import Expression, operand
+from nndeploy_native.steps.elementwise import Operand
+from nndeploy_native.steps.movement import View, contiguous
+from nndeploy_native.tensors import Shape, Tensor
+
+MAX_OTHERS = 3
+"""Operands of the score beside the products: NND_MOST_OTHERS of the kernel library."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attention:
+    """output (..., rows, columns) = softmax(score(q by k)) by v (..., keys, columns).
+
+    q is (..., rows, inner) and k (..., inner, keys); softmax goes along the keys.
+    `score` is an expression over the product (0) and `others`, which are broadcast to (..., rows, keys). Views are of
+    equally many axes, those of the batch are equal. A row whose softmax is NaN is zeros where it `is_guarded`. Columns
+    lie side by side in the output; `strides`, where there are any, are those of its other axes, which may stand in any
+    order and fill it.
+    """
+
+    output: Tensor
+    q: View
+    k: View
+    v: View
+    score: Expression = field(default=operand(0))
+    others: tuple[Operand, ...] = ()
+    is_guarded: bool = False
+    strides: Shape | None = None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        others = (one.tensor for one in self.others if one.tensor is not None)
+        return (self.q.base, self.k.base, self.v.base, *others)
+
+    @property
+    def out_strides(self) -> Shape:
+        """From element to element of the output along each axis."""
+        return self.strides or contiguous((*self.q.sizes[:-1], self.v.sizes[-1]))
