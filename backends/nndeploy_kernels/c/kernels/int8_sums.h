@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loops of int8_tile.c for one way to multiply, NND_HOW, whose functions have the attributes NND_TARGET. They call
+ *
+ *   NND_IN(step)(rows, vectors, is_signed, at, k, weights, sums)   adds what four k come to
+ *   NND_IN_FLIPS(is_signed)     whether `step` takes rows of the other sign, 128 less or more: it is made up for here
+ *   NND_IN_ROWS                 the most rows whose sums stay in registers
+ *
+ * No guard: it is included once for each way.
+ */
+#define NND_IN__(name, how) nnd_int8_##name##_##how
+#define NND_IN_(name, how) NND_IN__(name, how)
+#define NND_IN(name) NND_IN_(name, NND_HOW)
+
+NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j) {
+  const int split = rows == 1 ? 4 : 2 * rows * vectors <= NND_ACCUMULATORS ? 2 : 1; /* or few sums wait for others */
+  nnd_vu sums[4 * NND_INT8_ROWS * NND_PANEL];
+  const int each = rows * vectors;
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    nnd_vu begin = {0};
+    if (j->first) begin += *(const nnd_vu_any *)(j->first + v * NND_LANES);
+    if (NND_IN_FLIPS(is_signed)) {
+      const nnd_vu lost = *(const nnd_vu_any *)(j->column_sums + v * NND_LANES) * 128;
+      begin += is_signed ? -lost : lost;
+    }
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) sums[r * vectors + v] = begin;
+  }
+  NND_UNROLL
+  for (int i = each; i < split * each; i++) sums[i] = (nnd_vu){0};
+  const int8_t *weights = j->weights;
+  const nnd_size step = vectors * NND_LANES * NND_INT8_DEPTH, whole = j->k / NND_INT8_DEPTH * NND_INT8_DEPTH;
+  for (nnd_size tap = 0; tap < j->taps; tap++) {
+    const uint8_t *at[NND_INT8_ROWS];
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) at[r] = j->rows[tap * j->tap_rows + r];
+    nnd_size k = 0;
+    if (split > 1) NND_NO_UNROLL
+    for (; k + split * NND_INT8_DEPTH <= whole; k += split * NND_INT8_DEPTH) {
+      NND_UNROLL
+      for (int s = 0; s < split; s++)
+        NND_IN(step)(rows, vectors, is_signed, at, k + s * NND_INT8_DEPTH, weights + s * step, sums + s * each);
+      weights += split * step;
+    }
+    NND_NO_UNROLL
+    for (; k < whole; k += NND_INT8_DEPTH, weights += step)
+      NND_IN(step)(rows, vectors, is_signed, at, k, weights, sums);
+    if (k < j->k) {
+      uint8_t last[NND_INT8_ROWS * NND_INT8_DEPTH];
+      const uint8_t *there[NND_INT8_ROWS];
+      nnd_int8_copy_last(rows, j->rows + tap * j->tap_rows, k, j->k, last);
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) there[r] = last + r * NND_INT8_DEPTH;
+      NND_IN(step)(rows, vectors, is_signed, there, 0, weights, sums);
+      weights += step;
+    }
+  }
+  NND_UNROLL
+  for (int i = each; i < split * each; i++) sums[i % each] += sums[i];
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) NND_UNROLL
+  for (int v = 0; v < vectors; v++) *(nnd_vu_any *)(j->sums + r * j->sums_row + v * NND_LANES) = sums[r * vectors + v];
+}
+
+NND_INLINE NND_TARGET void NND_IN(some)(int rows, int vectors, const struct nnd_int8_job *j) {
+  if (j->is_signed)
+    NND_IN(tile)(rows, vectors, 1, j);
+  else
+    NND_IN(tile)(rows, vectors, 0, j);
+}
+
+/* More rows than there are registers for are done in two. */
+static const struct nnd_int8_kernels NND_IN(kernels);
+#define NND_IN_DEFINE(count, wide, how)                                                                                \
+  static NND_TARGET __attribute__((noinline)) void NND_IN_(wide##_##count, how)(const struct nnd_int8_job *job) {      \
+    if ((count) <= NND_IN_ROWS)                                                                                        \
+      NND_IN(some)(count, wide, job);                                                                                  \
+    else                                                                                                               \
+      nnd_int8_in_two(&NND_IN(kernels), count, wide, job);                                                             \
+  }
+#define NND_IN_LISTED(rows, vectors, how) NND_IN_(vectors##_##rows, how),
+
+NND_EACH_INT8_ROW(NND_IN_DEFINE, 1, NND_HOW)
+NND_EACH_INT8_ROW(NND_IN_DEFINE, 2, NND_HOW)
+#if NND_PANEL == 4
+NND_EACH_INT8_ROW(NND_IN_DEFINE, 3, NND_HOW)
+NND_EACH_INT8_ROW(NND_IN_DEFINE, 4, NND_HOW)
+#endif
+
+#define NND_QUOTED_(how) #how
+#define NND_QUOTED(how) NND_QUOTED_(how)
+static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
+                                                        {
+                                                            {0},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 1, NND_HOW)},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 2, NND_HOW)},
+#if NND_PANEL == 4
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 3, NND_HOW)},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 4, NND_HOW)},
+#endif
+                                                        }};
+
+#undef NND_IN__
+#undef NND_IN_
+#undef NND_IN
+#undef NND_IN_DEFINE
+#undef NND_IN_LISTED
+#undef NND_QUOTED_
+#undef NND_QUOTED
+#undef NND_HOW
+#undef NND_TARGET
+#undef NND_IN_FLIPS
+#undef NND_IN_ROWS

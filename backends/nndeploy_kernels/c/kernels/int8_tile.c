@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/int8_tile.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#else
+#include <arm_neon.h>
+#include <sys/auxv.h>
+#endif
+
+#if NND_INT8_ROWS == 12
+#define NND_EACH_INT8_ROW(X, ...)                                                                                      \
+  X(1, __VA_ARGS__)                                                                                                    \
+  X(2, __VA_ARGS__)                                                                                                    \
+  X(3, __VA_ARGS__)                                                                                                    \
+  X(4, __VA_ARGS__)                                                                                                    \
+  X(5, __VA_ARGS__)                                                                                                    \
+  X(6, __VA_ARGS__)                                                                                                    \
+  X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)
+#elif NND_INT8_ROWS == 6
+#define NND_EACH_INT8_ROW(X, ...)                                                                                      \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#elif NND_INT8_ROWS == 5
+#define NND_EACH_INT8_ROW(X, ...)                                                                                      \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
+#else
+#define NND_EACH_INT8_ROW(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
+#endif
+
+/* Four bytes of a row in every lane. */
+NND_INLINE nnd_vu nnd_int8_four(const uint8_t *from) {
+  uint32_t word;
+  memcpy(&word, from, sizeof word);
+  return word - (nnd_vu){0};
+}
+
+NND_INLINE nnd_vu nnd_int8_weights(const int8_t *from) { return *(const nnd_vu_any *)from; }
+
+/* The bytes of rows from `k` on, with zeros behind the last. */
+NND_NOINLINE void nnd_int8_copy_last(int rows, const void *const *from, nnd_size k, nnd_size end, uint8_t *to) {
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < NND_INT8_DEPTH; i++)
+      to[r * NND_INT8_DEPTH + i] = k + i < end ? ((const uint8_t *)from[r])[k + i] : 0;
+}
+
+NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int rows, int vectors,
+                                  const struct nnd_int8_job *job) {
+  const int first = (rows + 1) / 2;
+  struct nnd_int8_job rest = *job;
+  rest.rows += first, rest.sums += first * rest.sums_row;
+  kernels->of[vectors][first](job);
+  kernels->of[vectors][rows - first](&rest);
+}
+
+/* `flip`: rows get the other sign. DOT(sums, row, weights) adds products of four bytes in each lane. */
+#define NND_INT8_STEP_OF_FOUR(how, flip, DOT)                                                                          \
+  NND_INLINE NND_TARGET void nnd_int8_step_##how(int rows, int vectors, int is_signed, const uint8_t *const *at,       \
+                                                 nnd_size k, const int8_t *weights, nnd_vu *sums) {                    \
+    nnd_vu w[NND_PANEL];                                                                                               \
+    NND_UNROLL                                                                                                         \
+    for (int v = 0; v < vectors; v++) w[v] = nnd_int8_weights(weights + v * NND_LANES * NND_INT8_DEPTH);               \
+    NND_UNROLL                                                                                                         \
+    for (int r = 0; r < rows; r++) {                                                                                   \
+      nnd_vu x = nnd_int8_four(at[r] + k);                                                                             \
+      if (flip) {                                                                                                      \
+        NND_OPAQUE(x); /* or it is turned before it is spread, on the way of the products */                           \
+        x ^= 0x80808080u;                                                                                              \
+      }                                                                                                                \
+      NND_UNROLL                                                                                                       \
+      for (int v = 0; v < vectors; v++) sums[r * vectors + v] = DOT(sums[r * vectors + v], x, w[v]);                   \
+    }                                                                                                                  \
+  }
+
+#if defined(__x86_64__)
+
+/* Every second byte of the weights and of the rows, as 16 bits, and what is left: sums of two products at once. */
+typedef int16_t nnd_vs __attribute__((vector_size(4 * NND_LANES)));
+typedef uint16_t nnd_vus __attribute__((vector_size(4 * NND_LANES)));
+#if NND_LANES == 16
+#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd512(a, b))
+#elif NND_LANES == 8
+#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd256(a, b))
+#else
+#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd128(a, b))
+#endif
+NND_INLINE nnd_vs nnd_int8_even(nnd_vu bytes, int is_signed) {
+  return is_signed ? (nnd_vs)((nnd_vus)bytes << 8) >> 8 : (nnd_vs)((nnd_vus)bytes & 255);
+}
+NND_INLINE nnd_vs nnd_int8_odd(nnd_vu bytes, int is_signed) {
+  return is_signed ? (nnd_vs)bytes >> 8 : (nnd_vs)((nnd_vus)bytes >> 8);
+}
+
+#define NND_HOW pairs
+#define NND_TARGET
+#define NND_IN_FLIPS(is_signed) 0
+#define NND_IN_ROWS (NND_LANES == 16 ? 6 : 4)
+NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const uint8_t *const *at, nnd_size k,
+                                    const int8_t *weights, nnd_vu *sums) {
+  nnd_vs even[NND_PANEL], odd[NND_PANEL];
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    const nnd_vu w = nnd_int8_weights(weights + v * NND_LANES * NND_INT8_DEPTH);
+    even[v] = nnd_int8_even(w, 1), odd[v] = nnd_int8_odd(w, 1);
+  }
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) {
+    const nnd_vu bytes = nnd_int8_four(at[r] + k);
+    const nnd_vs first = nnd_int8_even(bytes, is_signed), second = nnd_int8_odd(bytes, is_signed);
+    NND_UNROLL
+    for (int v = 0; v < vectors; v++) sums[r * vectors + v] += NND_PAIRS(even[v], first) + NND_PAIRS(odd[v], second);
+  }
+}
+#include "kernels/int8_sums.h"
+
+#if NND_LANES >= 8
+/* uint8 by int8. */
+#define NND_HOW vnni
+#if NND_LANES == 16
+#define NND_TARGET __attribute__((target("avx512vnni")))
+typedef uint8_t nnd_vub __attribute__((vector_size(64)));
+typedef int8_t nnd_vsb __attribute__((vector_size(64)));
+#define NND_FOUR(sums, x, w) ((nnd_vu)__builtin_ia32_vpdpbusd512((vi)(sums), (nnd_vub)(x), (nnd_vsb)(w)))
+#else
+#define NND_TARGET __attribute__((target("avxvnni")))
+typedef uint8_t nnd_vub __attribute__((vector_size(32)));
+typedef int8_t nnd_vsb __attribute__((vector_size(32)));
+#define NND_FOUR(sums, x, w) ((nnd_vu)__builtin_ia32_vpdpbusd256((vi)(sums), (nnd_vub)(x), (nnd_vsb)(w)))
+#endif
+#define NND_IN_FLIPS(is_signed) (is_signed)
+#define NND_IN_ROWS NND_INT8_ROWS
+NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FOUR)
+#include "kernels/int8_sums.h"
+
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const int is_there = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d) &&
+                       (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
+  return is_there && !plain ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
+}
+#else
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  (void)plain;
+  return &nnd_int8_kernels_pairs;
+}
+#endif
+
+#else
+
+/* One byte after the other. */
+#define NND_HOW plain
+#define NND_TARGET
+#define NND_IN_FLIPS(is_signed) 0
+#define NND_IN_ROWS NND_INT8_ROWS
+NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const uint8_t *const *at, nnd_size k,
+                                    const int8_t *weights, nnd_vu *sums) {
+  NND_UNROLL
+  for (int i = 0; i < NND_INT8_DEPTH; i++) NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    const vi w = (vi)(nnd_int8_weights(weights + v * NND_LANES * NND_INT8_DEPTH) << (24 - 8 * i)) >> 24;
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) {
+      const int32_t x = is_signed ? (int8_t)at[r][k + i] : at[r][k + i];
+      sums[r * vectors + v] += (nnd_vu)(w * x);
+    }
+  }
+}
+#include "kernels/int8_sums.h"
+
+/* int8 by int8. */
+#define NND_HOW dotprod
+#define NND_TARGET __attribute__((target("dotprod")))
+#define NND_FOUR(sums, x, w) ((nnd_vu)vdotq_s32((int32x4_t)(sums), (int8x16_t)(x), (int8x16_t)(w)))
+#define NND_IN_FLIPS(is_signed) (!(is_signed))
+#define NND_IN_ROWS NND_INT8_ROWS
+NND_INT8_STEP_OF_FOUR(dotprod, !is_signed, NND_FOUR)
+#include "kernels/int8_sums.h"
+
+#define NND_HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP */
+
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  return !plain && getauxval(AT_HWCAP) & NND_HAS_DOTPROD ? &nnd_int8_kernels_dotprod : &nnd_int8_kernels_plain;
+}
+
+#endif
+
+void nnd_int8_pack(const void *from, int is_unsigned, nnd_size k, nnd_size columns, nnd_size k_step,
+                   nnd_size column_step, int8_t *to, int32_t *column_sums) {
+  const uint8_t *bytes = from, flip = is_unsigned ? 0x80 : 0;
+  const nnd_size wide = nnd_blocks(columns) * NND_LANES;
+  for (nnd_size group = 0; group < k; group += NND_INT8_DEPTH, to += wide * NND_INT8_DEPTH) {
+    const nnd_size count = nnd_min(NND_INT8_DEPTH, k - group);
+    for (nnd_size c = 0; c < columns; c++) {
+      const uint8_t *at = bytes + group * k_step + c * column_step;
+      uint8_t four[NND_INT8_DEPTH] = {0};
+      for (nnd_size i = 0; i < count; i++) {
+        four[i] = at[i * k_step] ^ flip;
+        column_sums[c] += (int8_t)four[i];
+      }
+      memcpy(to + c * NND_INT8_DEPTH, four, sizeof four);
+    }
+    memset(to + columns * NND_INT8_DEPTH, 0, (size_t)((wide - columns) * NND_INT8_DEPTH));
+  }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The micro-kernel of products of bytes: exact sums of some rows by one panel of columns,
+ *
+ *   sums[r][c] = first[c] + sum over taps and k of rows[tap][r][k] * weights[tap][k][c]    in int32, which wraps
+ *
+ * Rows are uint8 or int8 and lie anywhere, each contiguous along k: pixels of a channels-last image, read through
+ * pointers tap after tap, are such rows, and so are those of a matrix. Weights are int8: uint8 ones are packed less 128,
+ * as is their zero point. No byte behind a row is read.
+ *
+ * Weights: panels of NND_PANEL vectors of columns, the last one of what is left, each [tap][k / 4][column][4], with
+ * zeros behind the last k and the last column.
+ *
+ * The instructions are those of the processor that runs: products of four bytes at once where it has them, pairs of
+ * 16-bit numbers or plain multiplications elsewhere. All give the same sums.
+ */
+#ifndef NND_INT8_TILE_H
+#define NND_INT8_TILE_H
+
+#include "base/vector.h"
+
+#define NND_INT8_COLUMNS (NND_PANEL * NND_LANES)
+#define NND_INT8_DEPTH 4 /* k that lie side by side */
+#if NND_LANES == 16
+#define NND_INT8_ROWS 12
+#elif NND_LANES == 8
+#define NND_INT8_ROWS 6
+#elif NND_PANEL == 2
+#define NND_INT8_ROWS 4
+#else
+#define NND_INT8_ROWS 5
+#endif
+
+typedef uint32_t nnd_vu __attribute__((vector_size(4 * NND_LANES)));
+typedef uint32_t nnd_vu_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
+
+struct nnd_int8_job {
+  const void *const *rows; /* of the first tap; those of the next tap lie `tap_rows` further on */
+  nnd_size tap_rows, taps, k;
+  int is_signed;              /* rows are int8 */
+  const int8_t *weights;      /* of the panel */
+  const int32_t *column_sums; /* of the panel's weights, over all taps */
+  const int32_t *first;       /* of whole vectors; null: zeros */
+  int32_t *sums;              /* whole vectors */
+  nnd_size sums_row;          /* int32 from row to row */
+};
+
+typedef void (*nnd_int8_kernel)(const struct nnd_int8_job *job);
+
+/* The kernels by vectors of the panel and by rows, at most NND_INT8_ROWS. */
+struct nnd_int8_kernels {
+  const char *name;
+  nnd_int8_kernel of[NND_PANEL + 1][NND_INT8_ROWS + 1];
+};
+
+/* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
+
+/* Groups of k, and the vectors of the panel that begins at `column`. */
+NND_INLINE nnd_size nnd_int8_groups(nnd_size k) { return nnd_ceil_div(k, NND_INT8_DEPTH); }
+NND_INLINE int nnd_int8_vectors(nnd_size columns, nnd_size column) {
+  return (int)nnd_min(NND_PANEL, nnd_blocks(columns - column));
+}
+
+/* Bytes of all panels of one tap; panels before `column` hold nnd_int8_packed_bytes(k, column) of them. */
+NND_INLINE nnd_size nnd_int8_packed_bytes(nnd_size k, nnd_size columns) {
+  return nnd_int8_groups(k) * NND_INT8_DEPTH * nnd_blocks(columns) * NND_LANES;
+}
+
+/* Packs one tap of a panel of `columns`, and adds what its columns sum up to to `column_sums`, of whole vectors.
+ * Bytes are int8, or uint8, of which 128 are taken; `k_step` and `column_step` of them lie from each to the next. */
+void nnd_int8_pack(const void *from, int is_unsigned, nnd_size k, nnd_size columns, nnd_size k_step,
+                   nnd_size column_step, int8_t *to, int32_t *column_sums);
+
+#endif
