@@ -18,7 +18,7 @@ OPERATORS: dict[Domain, tuple[str, ...]] = {
         "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish",
         "silu", "softplus", "erf", "add", "sub", "mul", "div", "max", "min", "less", "where", "sign", "round", "not",
         "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "less_equal", "equal",
-        "and", "or", "xor", "fmod", "mod", "pow",
+        "and", "or", "xor", "fmod", "mod", "pow", "saturated_uint8", "saturated_int8",
     ),
     Domain.INT64: (
         "neg", "abs", "sign", "relu", "not", "invert", "int32", "int8", "uint8", "add", "sub", "mul", "div", "fmod",

@@ -84,7 +84,7 @@ def _common_domain(maker: Elementwise, step: Elementwise) -> tuple[Domain | None
     for domain in (maker.domain, step.domain):
         if domain not in shared:
             continue
-        if domain is Domain.FLOAT32 and element in ("fp32", "bool"):
+        if domain is Domain.FLOAT32 and (element in ("fp32", "bool") or maker.expression[0] == f"saturated_{element}"):
             return domain, maker.expression
         if domain is Domain.INT64 and element != "fp32":
             is_narrow = element in ("int32", "int8", "uint8")

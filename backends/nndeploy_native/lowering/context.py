@@ -20,6 +20,7 @@ from nndeploy.graph.constants import constant_array
 from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
+from nndeploy_native.lowering.quantised_constants import dequantised_constant
 from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View, even_strides
 from nndeploy_native.steps.step import NativeStep
@@ -95,6 +96,7 @@ class Context:
         self._converted: dict[tuple[str, Layout], Tensor] = {}
         self._names = frozenset(names)
         self._waiting: set[str] = set()
+        self._dequantised: dict[str, Array | None] = {}
         self._numbers = itertools.count()
 
     def shape_of(self, value: ir.Value | None) -> Shape:
@@ -145,8 +147,13 @@ class Context:
         return all(is_fixed(shape) and product(shape) <= MAX_MOVED_ELEMENTS for shape in shapes)
 
     def constant(self, value: ir.Value | None) -> Array | None:
-        """Returns the data of a constant, None for any other value."""
-        return constant_array(value) if value is not None else None
+        """Returns the data of a constant, the floats of one that is dequantised; None for any other value."""
+        if value is None:
+            return None
+        array = constant_array(value)
+        if array is None and value.name not in self._dequantised:
+            self._dequantised[value.name or ""] = dequantised_constant(value)
+        return self._dequantised[value.name or ""] if array is None else array
 
     def floats(self, value: ir.Value | None, what: str) -> Array:
         """Returns the data of a constant float32 value.

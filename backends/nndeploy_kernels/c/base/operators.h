@@ -37,6 +37,13 @@ NND_INLINE vf nnd_op_max(vf a, vf b) { return nnd_select((a > b) | (a != a), a, 
 NND_INLINE vf nnd_op_min(vf a, vf b) { return nnd_select((a < b) | (a != a), a, b); }
 NND_INLINE vf nnd_op_relu(vf a) { return nnd_at_least(nnd_splat(0.0f), a); }
 
+/* The nearest number of a range; a NaN is the least. */
+NND_INLINE vf nnd_saturated(float low, float high, vf a) {
+  return nnd_at_most(nnd_splat(high), nnd_select(a > low, a, nnd_splat(low)));
+}
+NND_INLINE vf nnd_op_saturated_uint8(vf a) { return nnd_saturated(0.0f, 255.0f, a); }
+NND_INLINE vf nnd_op_saturated_int8(vf a) { return nnd_saturated(-128.0f, 127.0f, a); }
+
 /* exp: reduced by ln 2 in two parts (Cody and Waite), Taylor polynomial of degree 7 on [-ln2/2, ln2/2]. */
 NND_INLINE vf nnd_op_exp(vf x) {
   const vf low = nnd_splat(-104.0f), high = nnd_splat(89.0f);
