@@ -184,12 +184,23 @@ def _global_pool(node: ir.Node, known: KnownSizes) -> None:
         known.learn_shape(node.outputs[0], (*shape[:2], *[1] * (len(shape) - 2)))
 
 
-def _matmul(node: ir.Node, known: KnownSizes) -> None:
-    left, right = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+def _matmul(node: ir.Node, known: KnownSizes, *, second: int = 1) -> None:
+    left, right = known.shape(operand(node, 0)), known.shape(operand(node, second))
     if not left or not right:
         return
     columns = right[-1:] if len(right) > 1 else ()  # a vector has neither rows nor columns
     known.learn_shape(node.outputs[0], (*broadcast_shape([left[:-2], right[:-2]]), *left[-2:-1], *columns))
+
+
+def _dynamic_quantise(node: ir.Node, known: KnownSizes) -> None:
+    _same(node, known)
+    for output in node.outputs[1:]:
+        known.learn_shape(output, ())
+
+
+def _qlinear_matmul(node: ir.Node, known: KnownSizes) -> None:
+    """Source: ONNX QLinearMatMul: the second matrix is the input at 3."""
+    _matmul(node, known, second=3)
 
 
 def _einsum(node: ir.Node, known: KnownSizes) -> None:
@@ -610,6 +621,7 @@ RULES: dict[str, Rule] = {
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "ConvTranspose": _transposed,
+    "DynamicQuantizeLinear": _dynamic_quantise,
     "Einsum": _einsum,
     "Equal": _equal,
     "Expand": _expand,
@@ -620,6 +632,8 @@ RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "GridSample": _grid_sample,
     "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearMatMul": _qlinear_matmul,
     "MaxUnpool": _unpool,
     "OneHot": _one_hot,
     "Pad": _pad,
