@@ -163,24 +163,16 @@ NND_INLINE vf nnd_op_softplus(vf a) {
   return nnd_op_relu(a) + tail;
 }
 
-/* erf: series near 0; 1 - t * p(t) * exp(-x^2) beyond (Numerical Recipes' erfc, 1.2e-7 relative). */
+/* erf, to 2.6e-7 of it: a * p(a^2), minimax where |a| <= 3.9, where it becomes one. No branch and no division. */
 NND_INLINE vf nnd_op_erf(vf a) {
-  const vf x = nnd_op_abs(a), z = a * a;
-  const vf inner = 0.1128379167f + z * (-0.02686617064f + z * 0.005223977625f);
-  const vf near = a * (1.128379167f + z * (-0.3761263890f + z * inner));
-  const vf t = 1.0f / (1.0f + 0.5f * x);
-  vf p = nnd_splat(0.17087277f);
-  p = p * t - 0.82215223f;
-  p = p * t + 1.48851587f;
-  p = p * t - 1.13520398f;
-  p = p * t + 0.27886807f;
-  p = p * t - 0.18628806f;
-  p = p * t + 0.09678418f;
-  p = p * t + 0.37409196f;
-  p = p * t + 1.00002368f;
-  p = p * t - 1.26551223f;
-  const vf far = 1.0f - t * nnd_op_exp(p - z);
-  return nnd_select(x < 0.4f, near, nnd_select(a < 0.0f, -far, far));
+  const vf x = nnd_at_most(nnd_splat(3.9f), nnd_at_least(nnd_splat(-3.9f), a)), w = x * x * 0.13149244f - 1.0f;
+  static const float c[] = {0.36258397f,   -0.18101108f,   0.13469107f,   -0.10953288f,   0.09067002f,  -0.0737965f,
+                            0.057905823f,  -0.042818815f,  0.02913499f,   -0.019435897f,  0.013580778f, -0.007285601f,
+                            0.0019058276f, -0.0013370957f, 0.0019222393f, -0.00076655186f};
+  vf p = nnd_splat(c[15]);
+  NND_UNROLL
+  for (int i = 14; i >= 0; i--) p = p * w + c[i];
+  return nnd_at_most(nnd_splat(1.0f), nnd_at_least(nnd_splat(-1.0f), x * p));
 }
 
 #endif
