@@ -86,6 +86,11 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         k = Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, f, s) }""",
         {"f": np.array([0, 0, -0.1, 0.2, 1, 1, 0.9, 1.1], np.float32), "s": np.array([1, 1.8, 1, 1], np.float32)},
     ),
+    (  # Winograd's products
+        """g (float[n,40,12,13] x, float[n,36,12,13] r) => (float[n,36,12,13] y) {
+        c = Conv<pads=[1,1,1,1]>(x, w, b) a = Add(c, r) y = Tanh(a) }""",
+        {"w": (36, 40, 3, 3), "b": (36,)},
+    ),
 ]
 
 

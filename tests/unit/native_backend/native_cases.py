@@ -235,6 +235,22 @@ def dense(draw: Draw, turn: int) -> Case:
     return _convolution(draw, turn, "dense", channels, draw.random.choice(CHANNELS), 1)
 
 
+def many_channels(draw: Draw, turn: int) -> Case:
+    """Returns a 3 x 3 convolution of so many channels and pixels that Winograd's products pay, of odd sizes."""
+    channels, outputs = draw.random.choice((40, 56, 64, 75)), draw.random.choice((40, 64, 72, 100))
+    height, width = draw.random.randint(14, 23), draw.random.randint(19, 33)
+    x = Tensor("x", (draw.random.randint(1, 2), channels, height, width), Layout.BLOCKED)
+    before = [draw.random.randint(0, 2) for _ in range(2)]
+    sizes = [size + pad + draw.random.randint(0, 2) - 2 for size, pad in zip((height, width), before, strict=True)]
+    values, output = {"x": draw.normal(*x.shape)}, Tensor("y", (x.shape[0], outputs, *sizes), Layout.BLOCKED)
+    weights, bias, end = draw.weights(outputs, channels, 3, 3), draw.normal(outputs), draw.end(turn)
+    step = Convolution(output, x, weights, bias, window := Window((3, 3), (1, 1), (before[0], before[1])))
+    step = step.with_epilogue(draw.epilogue(end, output, values), output)
+    sums = convolved(values["x"], weights, bias, window, (sizes[0], sizes[1]))
+    name = f"many channels {turn}: {window}, {x.shape}->{outputs}, {end}"
+    return Case(name, step, 0, values, _ended(step, end, sums, values))
+
+
 def grouped(draw: Draw, turn: int) -> Case:
     """Returns a convolution with groups of more than one output channel."""
     groups = draw.random.choice((2, 3, 5))
@@ -374,6 +390,7 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "pointwise": pointwise,
     "depthwise": depthwise,
     "dense": dense,
+    "many channels": many_channels,
     "grouped": grouped,
     "transposed": transposed,
     "volume": volume,

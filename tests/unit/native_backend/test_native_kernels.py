@@ -23,7 +23,8 @@ def test_kernel_equals_float64_however_many_threads_share_it(kind: str, level: s
         case = KINDS[kind](draw, turn)
         for threads in (1, 2, 3):
             found = _run(case, level, threads)
-            most = (2e-2 if precision == "bf16" else 5e-6) * max(1.0, float(np.abs(case.wanted).max()))
+            rounding = 1e-5 if kind == "many channels" else 5e-6  # sums share the rounding of their neighbours
+            most = (2e-2 if precision == "bf16" else rounding) * max(1.0, float(np.abs(case.wanted).max()))
             np.testing.assert_allclose(found, case.wanted, rtol=0, atol=most, err_msg=f"{case.name}, {threads} threads")
 
 

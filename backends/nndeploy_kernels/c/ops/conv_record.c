@@ -54,6 +54,12 @@ NND_INLINE nnd_weight nnd_weight_of(float value) {
 #endif
 }
 
+nnd_size nnd_output_of_lane(nnd_size outputs, nnd_size lane) {
+  const int is_second = nnd_has_half(outputs) && lane >= outputs / NND_LANES * NND_LANES + NND_LANES / 2;
+  const nnd_size output = is_second ? lane - NND_LANES / 2 : lane;
+  return output < outputs ? output : -1;
+}
+
 #define NND_PACKED_AT_ONCE 64 /* input channels: what is written stays in the first cache */
 
 /* One panel: [tap][i / group][vector][c][group] of (O, I, taps). */
@@ -64,10 +70,8 @@ NND_INLINE nnd_weight nnd_weight_of(float value) {
     for (nnd_size begin = 0; begin < inputs; begin += NND_PACKED_AT_ONCE) {                                            \
       const nnd_size end = nnd_min(inputs, begin + NND_PACKED_AT_ONCE);                                                \
       for (nnd_size lane = 0; lane < wide; lane++) {                                                                   \
-        nnd_size o = first + lane;                                                                                     \
-        if (GROUP > 0 && nnd_has_half(outputs) && o >= outputs / NND_LANES * NND_LANES + NND_LANES / 2)                \
-          o -= NND_LANES / 2;                                                                                          \
-        if (o >= outputs) continue;                                                                                    \
+        const nnd_size o = nnd_output_of_lane(outputs, first + lane);                                                  \
+        if (o < 0) continue;                                                                                           \
         const float *from = weights + o * inputs * taps;                                                               \
         for (nnd_size i = begin; i < end; i++)                                                                         \
           for (nnd_size tap = 0; tap < taps; tap++)                                                                    \

@@ -58,6 +58,9 @@ int nnd_is_pointwise(const struct nnd_maker *m, const struct nnd_conv *c);
 /* The axes of a convolution for these shapes; 0 with a message where they do not fit it. */
 int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis *y, struct nnd_axis *x);
 
+/* The output channel of a lane of packed weights, -1 where there is none: halves of a last vector are there twice. */
+nnd_size nnd_output_of_lane(nnd_size outputs, nnd_size lane);
+
 /* Numbers of channels (bias, slopes) as whole vectors, zeros beyond, and where there are none. */
 const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_data *values, nnd_size channels);
 

@@ -12,6 +12,7 @@
 #include "ops/conv_record.h"
 #include "ops/convolution_rows.h"
 #include "ops/windows.h"
+#include "ops/winograd.h"
 
 #define NND_LARGE_WEIGHTS ((nnd_size)2 << 20)
 #define NND_FEW_WINDOWS 8
@@ -19,6 +20,7 @@
 
 struct nnd_convolution_own {
   struct nnd_conv c;
+  int is_winograd;
   struct nnd_grouped grouped;
 };
 
@@ -34,6 +36,8 @@ static int nnd_open_convolution(struct nnd_opener *o) {
     if (c->residual >= 0) return nnd_fail(o->message, "a residual of a depthwise convolution");
     return nnd_pack_conv(o, c, NND_PACK_DEPTHWISE);
   }
+  own->is_winograd = nnd_winograd_pays(o, c);
+  if (own->is_winograd) return nnd_pack_winograd(o, c);
   return c->groups == 1 ? nnd_pack_conv(o, c, NND_PACK_PRODUCTS) : nnd_pack_grouped(o, c, &own->grouped);
 }
 
@@ -249,6 +253,7 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   nnd_give(m, c->bias);
   nnd_give(m, c->numbers);
   nnd_give_tensor(m, c->residual);
+  if (own->is_winograd) return nnd_make_winograd(m, c, &y, &x);
   const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
   if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);

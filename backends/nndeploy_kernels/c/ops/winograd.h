@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolutions that are done by Winograd's products (kernels/winograd.h).
+ */
+#ifndef NND_WINOGRAD_OP_H
+#define NND_WINOGRAD_OP_H
+
+#include "ops/conv_record.h"
+
+/* Whether it pays for a convolution of blocked images, whose sizes a plan must fix: its weights are four times as many. */
+int nnd_winograd_pays(const struct nnd_opener *o, const struct nnd_conv *c);
+
+/* Packs the transformed weights, behind as many zeros as there are output channels. */
+int nnd_pack_winograd(struct nnd_opener *o, struct nnd_conv *c);
+
+/* Makes the instance, whose operands are given. */
+int nnd_make_winograd(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_axis *y,
+                      const struct nnd_axis *x);
+
+#endif
