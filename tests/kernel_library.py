@@ -34,8 +34,11 @@ _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+_OPTIONS = ("l2_bytes", "buffer_bytes", "threads", "gives_weights", "plain_bytes")
+
+
 class Options(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int64) for name in ("l2_bytes", "buffer_bytes", "threads", "gives_weights"))
+    _fields_ = tuple((name, ctypes.c_int64) for name in _OPTIONS)
 
 
 class Call(ctypes.Structure):
@@ -149,6 +152,7 @@ def run_plan(
     symbols: Sequence[int] = (),
     threads: int = 1,
     buffer_bytes: int = 0,
+    plain_bytes: bool = False,
 ) -> list[Array]:
     """Returns the outputs, of `shapes` or as the library says; all memory ends at guard pages.
 
@@ -158,7 +162,7 @@ def run_plan(
     lib, (words, weights) = library(level), plan
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
-    options = Options(0, buffer_bytes, threads)
+    options = Options(0, buffer_bytes, threads, 0, plain_bytes)
     model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:

@@ -32,6 +32,7 @@ class Options(ctypes.Structure):
         ("buffer_bytes", ctypes.c_int64),
         ("threads", ctypes.c_int64),
         ("gives_weights", ctypes.c_int64),
+        ("plain_bytes", ctypes.c_int64),
     )
 
 

@@ -18,6 +18,7 @@ from nndeploy_native.steps.attention import Attention
 from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
+from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
@@ -317,6 +318,19 @@ def _(step: Product, w: PlanWriter) -> None:
         w.step("product", f"product {rows}x{inner}x{columns}", words)
     else:
         w.step("fully_connected", f"fully connected {inner}->{columns}", words)
+
+
+@write_step.register
+def _(step: IntegerProduct, w: PlanWriter) -> None:
+    turned, end = step.weights.T, step.epilogue
+    is_transposed = turned.flags.c_contiguous and not step.weights.flags.c_contiguous
+    zero = step.zero if isinstance(step.zero, Tensor) or step.zero is None else w.constant_tensor(step.zero)
+    words = [w.tensor(step.a), zero if isinstance(zero, int) else w.tensor(zero)]
+    words += [w.weight(turned if is_transposed else step.weights), int(is_transposed)]
+    words += [w.weight(step.zeros), w.weight(step.whole_bias), w.weight(step.factors), w.tensor(step.factor)]
+    words += [w.weight(step.bias), _end(end, w), w.weight(end.channel), w.tensor(end.residual)]
+    words += [step.output_zero, w.tensor(step.output)]
+    w.step("int8_connected", f"fully connected of bytes, {step.weights.shape[0]}->{step.weights.shape[-1]}", words)
 
 
 @write_step.register

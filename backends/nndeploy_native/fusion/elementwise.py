@@ -19,8 +19,10 @@ from typing import TypeAlias, TypeVar
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy.values.size import product
 from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, operand, operators_of, size_of, substituted
+from nndeploy_native.fusion.integer_product import joined_integer_product
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
+from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.normalisation import InstanceNorm
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -60,6 +62,8 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
         return None
     if isinstance(maker, Elementwise):
         return _joined_elementwise(maker, step, number)
+    if isinstance(maker, IntegerProduct):
+        return joined_integer_product(maker, step, number)
     return _joined_epilogue(maker, step, number) if isinstance(maker, Product) else None
 
 

@@ -12,6 +12,7 @@ from nndeploy.values.size import bounds, is_fixed, typical
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
+from nndeploy_native.lowering.integer_rules import dequantised_product
 from nndeploy_native.plan import MAX_RANK
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.matmul import Product
@@ -24,6 +25,10 @@ FEW_ROWS = 8
 
 def gemm(node: ir.Node, context: Context) -> None:
     """Lowers Gemm: a product, whose end multiplies by alpha and adds beta * C."""
+    integers = dequantised_product(node, context)
+    if integers is not None:
+        context.emit(integers)
+        return
     output, alpha, beta = node.outputs[0], float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0)
     shape, b = context.shape_of(output), factor(node.inputs[1], context)
     a = matrix(node.inputs[0], context)
@@ -59,6 +64,10 @@ def gemm(node: ir.Node, context: Context) -> None:
 
 def matmul(node: ir.Node, context: Context) -> None:
     """Lowers MatMul: vectors are matrices of one row or column, batches are broadcast."""
+    integers = dequantised_product(node, context)
+    if integers is not None:
+        context.emit(integers)
+        return
     shape, b = context.shape_of(node.outputs[0]), factor(node.inputs[1], context)
     a = matrix(node.inputs[0], context, shares_b=not isinstance(b, View) and b.ndim <= 2)
     if not isinstance(b, View):

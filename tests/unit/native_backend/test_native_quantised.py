@@ -128,3 +128,116 @@ def test_constants_are_floats(level: str) -> None:
     inputs = {"x": reals(5, 12)}
     wanted = by_onnxruntime(model, inputs)["y"]
     np.testing.assert_allclose(run(built(model), inputs, level)["y"], wanted, rtol=1e-4, atol=1e-4)
+
+
+def bytes_of(element: str, *shape: int, seed: int = 0) -> Array:
+    limits = np.iinfo(element)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(element)
+
+
+@each_float_level
+@pytest.mark.parametrize(("of_a", "of_b"), [("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8")])
+def test_integer_products(level: str, of_a: str, of_b: str) -> None:
+    """With zero points that are constants, values, one a column, or left out; by batches."""
+    b, zeros = bytes_of(of_b, 37, 50), bytes_of(of_b, 50, seed=1)
+    text = f"""g ({of_a}[2,5,37] a, {of_a} z) => (int32[2,5,50] w, int32[2,5,50] x, int32[2,5,50] y) {{
+        w = MatMulInteger(a, b)  x = MatMulInteger(a, b, z, o)  y = MatMulInteger(a, b, p) }}"""
+    model = model_of(text, {"b": b, "o": zeros, "p": np.array([77], of_a)})
+    inputs = {"a": bytes_of(of_a, 2, 5, 37), "z": np.array(100, of_a)}
+    if of_a == "uint8":
+        assert_same(model, inputs, level)
+        return
+    found = run(built(model), inputs, level)  # what ONNX Runtime does not do
+    a, wide = inputs["a"].astype(np.int32), b.astype(np.int32)
+    np.testing.assert_array_equal(found["w"], a @ wide)
+    np.testing.assert_array_equal(found["x"], (a - 100) @ (wide - zeros))
+    np.testing.assert_array_equal(found["y"], (a - 77) @ wide)
+
+
+DYNAMIC = """g (float[{rows},40] x, float[{rows},33] r) => (float[{rows},33] y) {{
+    q, s, z = DynamicQuantizeLinear(x)  i = MatMulInteger(q, w, z, o)  f = Cast<to=1>(i)  t = Mul(s, ws)
+    m = Mul(f, t)  a = Add(m, b)  e = Relu(a)  y = Add(e, r) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize("scales", [1, 33])
+def test_dynamic_quantisation_is_one_product(level: str, scales: int) -> None:
+    """What onnxruntime.quantization writes: the product ends in floats, whose factor comes with the call."""
+    constants = {
+        "w": bytes_of("int8", 40, 33), "o": bytes_of("int8", scales), "b": reals(33),
+        "ws": np.abs(reals(scales, seed=4)) / 100,
+    }  # fmt: skip
+    inputs = {"x": reals(9, 40), "r": reals(9, 33, seed=2)}
+    artifact = built(model_of(DYNAMIC.format(rows=9), constants))
+    assert "MatMulInteger" not in artifact.log
+    assert len([line for line in artifact.log.splitlines() if line.startswith("elementwise")]) == 4  # the quantiser's
+    wanted = by_onnxruntime(model_of(DYNAMIC.format(rows=9), constants), inputs)["y"]
+    np.testing.assert_allclose(run(artifact, inputs, level)["y"], wanted, rtol=1e-5, atol=1e-5)
+    ranges = {"n": DimRange(1, 20, 1)}
+    artifact = built(dynamic(DYNAMIC.format(rows="n"), ranges, constants), ranges)
+    np.testing.assert_allclose(run(artifact, inputs, level, threads=2)["y"], wanted, rtol=1e-5, atol=1e-5)
+
+
+@each_float_level
+@pytest.mark.parametrize(
+    ("element", "of_b", "columns"), [("uint8", "int8", 1), ("int8", "int8", 33), ("uint8", "uint8", 33)]
+)
+def test_qlinear_products(level: str, element: str, of_b: str, columns: int) -> None:
+    constants = {
+        "as": np.array(0.02, np.float32), "az": np.array(100, element), "b": bytes_of(of_b, 40, 33),
+        "bs": np.abs(reals(columns)) / 100, "bz": bytes_of(of_b, columns, seed=1),
+        "ys": np.array(0.11, np.float32), "yz": np.array(9, element),
+    }  # fmt: skip
+    text = f"""g ({element}[3,7,40] a) => ({element}[3,7,33] y) {{ y = QLinearMatMul(a, as, az, b, bs, bz, ys, yz) }}"""
+    assert_same(model_of(text, constants), {"a": bytes_of(element, 3, 7, 40)}, level)
+
+
+LAYERS = """g (float[6,40] x) => (float[6,20] y) {{
+    q = QuantizeLinear(x, xs, xz)  x1 = DequantizeLinear(q, xs, xz)
+    w1 = DequantizeLinear<axis={axis}>(w, ws, wz)  b1 = DequantizeLinear<axis=0>(b, bs)
+    h = Gemm<transB=1>(x1, w1, b1)  h1 = Relu(h)  h2 = QuantizeLinear(h1, hs, hz)  h3 = DequantizeLinear(h2, hs, hz)
+    v1 = DequantizeLinear(v, vs)  m = MatMul(h3, v1)  p = QuantizeLinear(m, ps, pz)
+    y = DequantizeLinear(p, ps, pz) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize("scales", [1, 33])
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+def test_products_of_what_is_dequantised(level: str, scales: int, element: str) -> None:
+    """Layers as quantisers write them are products of bytes, which round to bytes themselves."""
+    of_w, of_x = np.abs(reals(scales, seed=1)).astype(np.float32) / 50, np.float32(0.03)
+    shape = () if scales == 1 else (33,)
+    constants = {
+        "xs": np.array(of_x), "xz": np.array(20, element), "w": bytes_of("int8", 33, 40), "ws": of_w.reshape(shape),
+        "wz": np.zeros(shape, np.int8), "b": bytes_of("int8", 33, seed=5).astype(np.int32) * 9,
+        "bs": (of_w * of_x).reshape(shape), "hs": np.array(0.3, np.float32), "hz": np.array(3, element),
+        "v": bytes_of("int8", 33, 20, seed=6), "vs": np.array(0.017, np.float32),
+        "ps": np.array(0.7, np.float32), "pz": np.array(11, element),
+    }  # fmt: skip
+    model = model_of(LAYERS.format(axis=0), constants)
+    artifact = built(model)
+    assert [line.split(":")[0] for line in artifact.log.splitlines()[1:]] == [
+        "elementwise", "int8_connected", "int8_connected", "elementwise",
+    ]  # fmt: skip
+    inputs = {"x": reals(6, 40)}
+    found, wanted = run(artifact, inputs, level)["y"], by_onnxruntime(model, inputs)["y"]
+    apart = np.abs(found - wanted) / np.float32(0.7)
+    assert apart.max() < 1.01  # a step where a number lies just between two
+    assert (apart > 0.01).mean() < 0.03
+
+
+@each_float_level
+def test_products_that_stay_floats(level: str) -> None:
+    """Dequantised by blocks or by rows of the weights, or of values alone."""
+    text = """g (float[6,12] x, uint8[6,12] u, int8[12,9] c) => (float[6,9] y, float[6,9] z) {
+        q = QuantizeLinear(x, s, o)  a = DequantizeLinear(q, s, o)  b = DequantizeLinear<axis=0>(w, t)
+        y = MatMul(a, b)  d = DequantizeLinear(u, s, o)  e = DequantizeLinear(c, s)  z = MatMul(d, e) }"""
+    constants = {
+        "s": np.array(0.04, np.float32), "o": np.array(20, np.uint8), "w": bytes_of("int8", 12, 9),
+        "t": np.abs(reals(12)),
+    }  # fmt: skip
+    model = model_of(text, constants)
+    inputs = {"x": reals(6, 12), "u": bytes_of("uint8", 6, 12), "c": bytes_of("int8", 12, 9)}
+    found = run(built(model), inputs, level)
+    for name, wanted in by_onnxruntime(model, inputs).items():
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-3)

@@ -38,6 +38,11 @@ NND_INLINE void nnd_share(nnd_size units, struct nnd_part part, nnd_size *first,
   *last = units * (part.number + 1) / part.count;
 }
 
+/* Where part `number` of `parts` begins that share `count` evenly, the first ones with one more. */
+NND_INLINE nnd_size nnd_even(nnd_size count, nnd_size parts, nnd_size number) {
+  return count / parts * number + nnd_min(number, count % parts);
+}
+
 /* The axis of a kernel that begins at `at` (which may be negative): its taps [begin, end) that lie inside. */
 NND_INLINE nnd_size nnd_tap_begin(struct nnd_axis axis, nnd_size at) {
   return at >= 0 ? 0 : nnd_min(axis.kernel, nnd_ceil_div(-at, axis.dilation));

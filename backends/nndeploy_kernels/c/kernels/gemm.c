@@ -2,6 +2,7 @@
 #include "kernels/gemm.h"
 
 #include "kernels/layout.h"
+#include "kernels/masked.h"
 
 #define NND_GEMM_K 16              /* of a packed row that lie side by side */
 #define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
@@ -17,28 +18,6 @@
 
 #define NND_LINE_FLOATS (NND_LINE_BYTES / (int)sizeof(float))
 #define NND_LAST_OF_LINE (NND_LINE_FLOATS - 1) /* of rows anywhere the first line came with the columns before */
-
-typedef _Bool nnd_lane_mask __attribute__((ext_vector_type(NND_LANES)));
-typedef float nnd_ext_vf __attribute__((ext_vector_type(NND_LANES)));
-
-NND_INLINE nnd_lane_mask nnd_first_lanes(nnd_size count) {
-  vi lane;
-  NND_UNROLL
-  for (int i = 0; i < NND_LANES; i++) lane[i] = i;
-  return __builtin_convertvector(lane < (int32_t)count, nnd_lane_mask);
-}
-
-/* Lanes from `count` on hold zeros; nothing there is read. */
-NND_INLINE vf nnd_load_first(const float *from, nnd_size count) {
-  return (vf)__builtin_masked_load(nnd_first_lanes(count), from, (nnd_ext_vf)nnd_splat(0.0f));
-}
-
-NND_INLINE void nnd_store_first(float *to, vf value, nnd_size count) {
-  if (count >= NND_LANES)
-    nnd_store_any(to, value);
-  else
-    __builtin_masked_store(nnd_first_lanes(count), (nnd_ext_vf)value, to);
-}
 
 /* One tile. Of a packed row r the k from b * NND_GEMM_K on lie at in + (b * rows + r) * NND_GEMM_K. */
 struct nnd_gemm_tile {
@@ -375,8 +354,9 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
   X(4, __VA_ARGS__)                                                                                                    \
   X(5, __VA_ARGS__)                                                                                                    \
   X(6, __VA_ARGS__)                                                                                                    \
-  X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)       \
-      X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(7, __VA_ARGS__)                                                                                                    \
+  X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__)      \
+      X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
@@ -539,11 +519,6 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   g->tile_floats = g->rows == 1 && g->a_step == 1 ? 0 : nnd_ceil_div(g->tiles, g->groups) * NND_GEMM_ROWS * padded;
   const nnd_size panel = g->part * NND_GEMM_COLUMNS;
   return (g->tile_floats + (g->b_kind == NND_B_PANELS ? 0 : panel)) * (nnd_size)sizeof(float);
-}
-
-/* Where part `number` of `parts` begins that share `count` evenly, the first ones with one more. */
-NND_INLINE nnd_size nnd_even(nnd_size count, nnd_size parts, nnd_size number) {
-  return count / parts * number + nnd_min(number, count % parts);
 }
 
 /* The first row of a tile. */

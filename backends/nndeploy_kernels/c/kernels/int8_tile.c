@@ -131,11 +131,16 @@ typedef int8_t nnd_vsb __attribute__((vector_size(32)));
 NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FOUR)
 #include "kernels/int8_sums.h"
 
-const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+static int nnd_int8_is_fast;
+
+__attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  const int is_there = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d) &&
-                       (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
-  return is_there && !plain ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
+  const int is_told = __get_cpuid_count(7, NND_LANES == 16 ? 0 : 1, &a, &b, &c, &d);
+  nnd_int8_is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
+}
+
+const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
+  return nnd_int8_is_fast && !plain ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
 }
 #else
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {

@@ -178,11 +178,13 @@ double nnd_double_word(struct nnd_opener *o, double low, double high); /* the sa
 int nnd_read_tensor(struct nnd_opener *o);                             /* a tensor of float32 that the step reads */
 int nnd_read_optional_tensor(struct nnd_opener *o);                    /* the same; -1 where the word is -1 */
 int nnd_read_any_tensor(struct nnd_opener *o);                         /* one of any element */
-int nnd_write_tensor(struct nnd_opener *o);                            /* the tensor of float32 that it writes */
-int nnd_write_any_tensor(struct nnd_opener *o);                        /* the same of any element */
+int nnd_read_any_optional_tensor(struct nnd_opener *o);
+int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
+int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */
+const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o);             /* of any type */
 const struct nnd_program *nnd_read_program(struct nnd_opener *o);     /* of float32; null where the word is -1 */
 const struct nnd_program *nnd_read_any_program(struct nnd_opener *o); /* the same of any domain */
 nnd_size nnd_read_rule(struct nnd_opener *o);

@@ -383,9 +383,14 @@ int nnd_read_any_tensor(struct nnd_opener *o) {
   return tensor;
 }
 
-int nnd_read_optional_tensor(struct nnd_opener *o) {
-  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) return nnd_read_tensor(o);
+int nnd_read_any_optional_tensor(struct nnd_opener *o) {
+  if (o->at < o->step->num_words && o->step->words[o->at] >= 0) return nnd_read_any_tensor(o);
   return (int)nnd_word(o, -1, -1);
+}
+
+int nnd_read_optional_tensor(struct nnd_opener *o) {
+  const int tensor = nnd_read_any_optional_tensor(o);
+  return tensor < 0 ? tensor : nnd_floats(o, tensor);
 }
 
 int nnd_write_any_tensor(struct nnd_opener *o) {
@@ -407,13 +412,17 @@ int nnd_write_any_tensor(struct nnd_opener *o) {
 
 const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) { return nnd_read_weight_of(o, NND_FLOAT32); }
 
-const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
-  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8"};
+const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
   const int64_t number = nnd_word(o, -1, o->model->num_weights - 1);
   if (number < 0) return NULL;
-  struct nnd_weight_data *found = &o->model->weights[number];
-  found->readers++;
-  if (found->element == element) return found;
+  o->model->weights[number].readers++;
+  return &o->model->weights[number];
+}
+
+const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
+  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8"};
+  const struct nnd_weight_data *found = nnd_read_any_weight(o);
+  if (!found || found->element == element) return found;
   nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
   return NULL;
 }

@@ -26,6 +26,7 @@
   X(gru) \
   X(hardmax) \
   X(instance_norm) \
+  X(int8_connected) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \
