@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions -> programs of a plan: instructions over operands, results and constants (c/base/program.h).
 
-Law: equal parts are computed once, and a result's place is taken again once nobody reads it any more.
+Functions that a model spells out are those of the library. Law: equal parts are computed once, and a result's place
+is taken again once nobody reads it any more.
 """
 
 import struct
@@ -12,13 +13,15 @@ import numpy as np
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy_native.expressions import Domain, Expression
+from nndeploy_native.known_functions import with_known_functions
 
 OPERATORS: dict[Domain, tuple[str, ...]] = {
     Domain.FLOAT32: (
         "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "tanh", "relu", "floor", "ceil", "hardswish",
         "silu", "softplus", "erf", "add", "sub", "mul", "div", "max", "min", "less", "where", "sign", "round", "not",
         "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "less_equal", "equal",
-        "and", "or", "xor", "fmod", "mod", "pow", "saturated_uint8", "saturated_int8",
+        "and", "or", "xor", "fmod", "mod", "pow", "saturated_uint8", "saturated_int8", "gelu",
+        "gelu_tanh",
     ),
     Domain.INT64: (
         "neg", "abs", "sign", "relu", "not", "invert", "int32", "int8", "uint8", "add", "sub", "mul", "div", "fmod",
@@ -45,6 +48,8 @@ def program_of(expression: Expression, num_operands: int, domain: Domain = Domai
     Raises:
         BuildRefusedError: it is too long, or needs too many results at a time.
     """
+    if domain is Domain.FLOAT32:
+        expression = with_known_functions(expression)
     parts = list(dict.fromkeys(_parts(expression)))
     constants = list(dict.fromkeys(_bits(part, domain) for part in _parts(expression) if part[0] == "const"))
     operators = [part for part in parts if part[0] not in ("operand", "const")]

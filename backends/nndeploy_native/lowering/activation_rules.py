@@ -4,7 +4,6 @@
 Source: ONNX Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Mish, Selu, Shrink, Softsign, Swish, ThresholdedRelu.
 """
 
-import math
 from collections.abc import Callable
 
 import onnx_ir as ir
@@ -30,7 +29,9 @@ def activation(node: ir.Node, context: Context) -> None:
         return const(float_attribute(node, name, default))
 
     def compute(x: Expression) -> Expression:
-        return _gelu(x, approximate) if node.op_type == "Gelu" else expression_of(node.op_type, x, number)
+        if node.op_type == "Gelu":
+            return ("gelu", x) if approximate == "none" else ("gelu_tanh", x)
+        return expression_of(node.op_type, x, number)
 
     emit(node, context, [node.inputs[0]], compute)
 
@@ -55,10 +56,8 @@ def expression_of(operator: str, x: Expression, number: Callable[[str, float], E
         case "Selu":
             below: Expression = ("mul", _exp_less_one(x), number("alpha", 1.67326319217681884765625))
             return ("mul", _below_zero(x, below), number("gamma", 1.05070102214813232421875))
-        case "Mish":  # x * tanh(ln(1 + e^x)) in e^x, which is bounded: beyond, the factor is 1
-            exponential: Expression = ("exp", ("min", x, const(20)))
-            product: Expression = ("mul", exponential, ("add", exponential, const(2)))
-            return ("mul", x, ("div", product, ("add", product, const(2))))
+        case "Mish":
+            return ("mul", x, ("tanh", ("softplus", x)))
         case "Shrink":
             bound, bias = number("lambd", 0.5), number("bias", 0.0)
             above: Expression = ("where", ("less", bound, x), ("sub", x, bias), _ZERO)
@@ -70,14 +69,6 @@ def expression_of(operator: str, x: Expression, number: Callable[[str, float], E
         case "ThresholdedRelu":
             return ("where", ("less", number("alpha", 1.0), x), x, _ZERO)
     raise BuildRefusedError(f"no activation {operator!r:.40}")
-
-
-def _gelu(x: Expression, approximate: str) -> Expression:
-    if approximate == "none":
-        return ("mul", ("mul", x, const(0.5)), ("add", ("erf", ("mul", x, const(0.5**0.5))), _ONE))
-    cube: Expression = ("mul", ("mul", x, x), ("mul", x, const(0.044715)))
-    # (1 + tanh(u)) / 2 = sigmoid(2 u), which loses no digits where u is negative
-    return ("mul", x, ("sigmoid", ("mul", ("add", x, cube), const(2 * math.sqrt(2 / math.pi)))))
 
 
 def _below_zero(x: Expression, below: Expression) -> Expression:

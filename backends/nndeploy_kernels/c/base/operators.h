@@ -175,4 +175,8 @@ NND_INLINE vf nnd_op_erf(vf a) {
   return nnd_at_most(nnd_splat(1.0f), nnd_at_least(nnd_splat(-1.0f), x * p));
 }
 
+NND_INLINE vf nnd_op_gelu(vf a) { return a * 0.5f * (nnd_op_erf(a * 0.707106781f) + 1.0f); }
+/* a / 2 * (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))), as (1 + tanh(u)) / 2 = sigmoid(2 u). */
+NND_INLINE vf nnd_op_gelu_tanh(vf a) { return a * nnd_op_sigmoid(a * (1.59576912f + a * a * 0.0713548163f)); }
+
 #endif

@@ -41,15 +41,18 @@ typedef void (*nnd_gemm_kernel)(const struct nnd_gemm_tile *t);
 NND_NOINLINE void nnd_gemm_program(const struct nnd_gemm_tile *t, int rows, int vectors, vf *sums) {
   vf results[NND_RESULTS * NND_AT_ONCE], added[NND_AT_ONCE], numbers[NND_AT_ONCE];
   const vf zero = nnd_splat(0.0f);
+  const int is_added = t->residual != NULL, is_numbered = t->numbers != NULL;
+  added[0] = numbers[0] = zero;
   for (int begin = 0; begin < rows * vectors; begin += NND_AT_ONCE) {
     const int some = (int)nnd_min(NND_AT_ONCE, rows * vectors - begin);
-    for (int i = 0; i < some; i++) {
+    for (int i = 0; (is_added || is_numbered) && i < some; i++) {
       const nnd_size r = (begin + i) / vectors, c = (begin + i) % vectors * NND_LANES;
       const nnd_size count = nnd_min(NND_LANES, t->columns - c);
-      added[i] = t->residual ? nnd_load_first(t->residual + r * t->out_row + c, count) : zero;
-      numbers[i] = t->numbers ? nnd_load_first(t->numbers + c, count) : zero;
+      if (is_added) added[i] = nnd_load_first(t->residual + r * t->out_row + c, count);
+      if (is_numbered) numbers[i] = nnd_load_first(t->numbers + c, count);
     }
-    const struct nnd_source operands[NND_OPERANDS] = {{sums + begin, 1}, {added, 1}, {numbers, 1}, {&zero, 0}};
+    const struct nnd_source operands[NND_OPERANDS] = {
+        {sums + begin, 1}, {added, is_added}, {numbers, is_numbered}, {&zero, 0}};
     const struct nnd_source outcome = nnd_program_run(t->end->program, operands, some, results);
     for (int i = 0; i < some; i++) sums[begin + i] = nnd_vector_of(outcome, i);
   }
@@ -64,7 +67,10 @@ NND_NOINLINE void nnd_gemm_finish(const struct nnd_gemm_tile *t, int rows, int v
     sums[i] += nnd_load_first(t->out + i / vectors * t->out_row + c, t->columns - c);
   }
   if (kind == NND_END_PROGRAM) nnd_gemm_program(t, rows, vectors, sums);
-  for (int r = 0; r < rows; r++)
+  const int is_done = kind == NND_END_PROGRAM && !adds && t->columns == vectors * NND_LANES;
+  for (int i = 0, r = 0; is_done && r < rows; r++)
+    for (int v = 0; v < vectors; v++, i++) nnd_store_any(t->out + r * t->out_row + v * NND_LANES, sums[i]);
+  for (int r = 0; !is_done && r < rows; r++)
     for (int v = 0; v < vectors; v++) {
       const nnd_size at = r * t->out_row + v * NND_LANES, count = nnd_min(NND_LANES, t->columns - v * NND_LANES);
       vf sum = sums[r * vectors + v];
@@ -355,8 +361,8 @@ NND_INLINE void nnd_gemm_dots(int rows, int columns, const struct nnd_gemm_tile 
   X(5, __VA_ARGS__)                                                                                                    \
   X(6, __VA_ARGS__)                                                                                                    \
   X(7, __VA_ARGS__)                                                                                                    \
-  X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__)      \
-      X(14, __VA_ARGS__)
+  X(8, __VA_ARGS__)                                                                                                    \
+  X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 _Static_assert(NND_GEMM_ROWS <= 14, "more rows than there are kernels");
 _Static_assert(NND_PANEL <= 4, "more vectors than there are kernels");
 
