@@ -65,9 +65,10 @@ NND_INLINE struct nnd_moments nnd_moments_of_row(const float *in, nnd_size size)
   struct nnd_moments all = {0};
   for (nnd_size at = 0, count; at < size; at += count) {
     count = size - at < 2 * NND_PIECE ? size - at : NND_PIECE;
-    const vf mean = nnd_reduced_row(nnd_sum_apart, in + at, count, first) / (float)count;
+    const float mean = nnd_reduced_row(nnd_sum_apart, in + at, count, first)[0] / (float)count;
     const vf squares = nnd_reduced_row(nnd_sum_of_squares, in + at, count, first + mean);
-    all = nnd_moments_of_both(all, (struct nnd_moments){(double)count, mean[0], squares[0]});
+    const struct nnd_moments some = {(double)count, mean, squares[0]};
+    all = at ? nnd_moments_of_both(all, some) : some;
   }
   return all;
 }
@@ -78,6 +79,13 @@ NND_INLINE vf nnd_factor(const struct nnd_normalise_fields *t, vf total) {
   if (t->kind == NND_L1) return nnd_select(total == 0.0f, total, one / total);
   if (t->kind == NND_L2) return nnd_select(total == 0.0f, total, one / nnd_op_sqrt(total));
   return one / nnd_op_sqrt(total / (float)t->along.size + t->epsilon);
+}
+
+/* The same of a row: a division of one number costs a fifth of that of a vector. */
+NND_INLINE float nnd_factor_of_row(const struct nnd_normalise_fields *t, float total) {
+  if (t->kind == NND_L1 || t->kind == NND_L2)
+    return total == 0.0f ? total : 1.0f / (t->kind == NND_L1 ? total : __builtin_elementwise_sqrt(total));
+  return 1.0f / __builtin_elementwise_sqrt(total / (float)t->along.size + t->epsilon);
 }
 
 /* A row: its first value, or zero where the mean does not count, is taken off; then it is * factor + shift. */
@@ -112,16 +120,16 @@ NND_INLINE void nnd_normalise_row(const void *fields, nnd_size row, void *const 
   const float *in = (const float *)at[1] + row * size, *scale = at[2], *bias = at[3];
   float *out = (float *)at[0] + row * size;
   struct nnd_line line = {0};
-  vf total;
+  float total;
   if (t->kind == NND_STANDARD) {
     const struct nnd_moments found = nnd_moments_of_row(in, size);
     line.first = nnd_splat(*in), line.shift = nnd_splat((float)-found.mean);
-    total = nnd_splat((float)found.squares);
+    total = (float)found.squares;
   } else if (t->kind == NND_L1)
-    total = nnd_reduced_row(nnd_sum_of_sizes, in, size, line.first);
+    total = nnd_reduced_row(nnd_sum_of_sizes, in, size, line.first)[0];
   else
-    total = nnd_reduced_row(nnd_sum_of_squares, in, size, line.first);
-  line.factor = nnd_factor(t, total);
+    total = nnd_reduced_row(nnd_sum_of_squares, in, size, line.first)[0];
+  line.factor = nnd_splat(nnd_factor_of_row(t, total));
   line.shift *= line.factor;
   if (t->run == 1 && scale) {
     const nnd_size end = size - NND_LANES;
