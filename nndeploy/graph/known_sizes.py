@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.constants import constant_array, constant_ints
 from nndeploy.values.size import Dim, symbol
 from nndeploy.values.size_text import size_from_text, symbol_in
 from nndeploy.values.types import DimRange
@@ -44,9 +44,12 @@ class KnownSizes:
         return self._shapes[value]
 
     def elements(self, value: ir.Value | None) -> Shape | None:
-        """Returns the elements of an integer tensor of rank 0 or 1, None where they are not known."""
+        """Returns the elements of a tensor of integers or truths, of rank 0 or 1; None where they are not known."""
         if value is None or not self._is_list(value):
             return None
+        if value not in self._elements and value.dtype == ir.DataType.BOOL:
+            truth = constant_array(value)
+            return None if truth is None or truth.size > MAX_ELEMENTS else tuple(map(int, truth.reshape(-1)))
         return self._elements[value] if value in self._elements else constant_ints(value)
 
     def learn_shape(self, value: ir.Value, shape: Shape) -> None:

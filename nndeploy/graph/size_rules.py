@@ -75,6 +75,20 @@ def _equal(node: ir.Node, known: KnownSizes) -> None:
         known.learn_elements(node.outputs[0], tuple(int(a == b) for a, b in rows))
 
 
+def _not(node: ir.Node, known: KnownSizes) -> None:
+    _same(node, known)
+    elements = known.elements(operand(node, 0))
+    if elements is not None:
+        known.learn_elements(node.outputs[0], tuple(1 - one for one in elements))
+
+
+def _negative(node: ir.Node, known: KnownSizes) -> None:
+    _same(node, known)
+    elements = known.elements(operand(node, 0))
+    if elements is not None:
+        known.learn_elements(node.outputs[0], tuple(-one for one in elements))
+
+
 def _where(node: ir.Node, known: KnownSizes) -> None:
     _broadcast(node, known)
     rows = _together([known.elements(operand(node, index)) for index in range(3)])
@@ -343,7 +357,7 @@ def slice_ends(size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
     Raises:
         UndecidedError: it depends on the size on which side of zero a bound lies.
     """
-    first, last = (bound + size if bound < 0 else bound for bound in (start, end))
+    first, last = (0 if bound == -size else bound + size if bound < 0 else bound for bound in (start, end))
     low, high = (0, size) if step > 0 else (-1, size - 1)
     if step < 0 and isinstance(end, int) and end < -bounds(size)[1]:
         last = -1
@@ -557,7 +571,7 @@ _SAME = (
     "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "EyeLike", "Floor", "Gelu",
     "GroupNormalization", "HardSigmoid",
     "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization",
-    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
+    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "PRelu",
     "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "Round", "Scatter",
     "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
     "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
@@ -635,6 +649,8 @@ RULES: dict[str, Rule] = {
     "MatMulInteger": _matmul,
     "QLinearMatMul": _qlinear_matmul,
     "MaxUnpool": _unpool,
+    "Neg": _negative,
+    "Not": _not,
     "OneHot": _one_hot,
     "Pad": _pad,
     "Range": _range,

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shape arithmetic is done here as far as the sizes are known; sizes that are not known yet may stay inside.
 
-* What computes with shapes (Shape, Size, Gather, Slice, Concat, Add ...) -> initializer, when every element is a known
-  size: Gather(Shape(x: [N, 3, 8, 8]), 2) -> 8, whatever N is.
+* What computes with shapes (Shape, Size, Gather, Slice, Concat, Add, Equal ...) -> initializer, when every element is
+  known: Gather(Shape(x: [N, 3, 8, 8]), 2) -> 8, whatever N is.
 * Reshape(x, s) -> Reshape(x, c) with a constant c, when each element of s is either known, or the size of x at the
   same place (c has 0 there: "copy"), or the only one that is neither while all others are positive (c has -1 there:
   the number of elements of x fixes it). What computed s is dead code afterwards.
-* Expand(x, s) -> x, when s is the shape of x, whatever its sizes are.
+* Expand(x, s) -> x, when s is the shape of x, whatever its sizes are; Slice(x) by steps of one -> x, when what it gives
+  is of the shape of x.
 
 Conditions: those of `infer_sizes.py`. Runs in branches of If too, but not in bodies that are entered with values
 (Loop, Scan): their sizes may change from one iteration to the next.
@@ -23,6 +24,7 @@ import onnx_ir as ir
 from nndeploy.graph.edits import GraphEdits
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.known_sizes import KnownSizes, Shape
+from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import graphs_entered_without_inputs, int_attribute, operand, static_shape
 from nndeploy.passes.model_pass import ModelPass
 from nndeploy.values.size import bounds
@@ -52,7 +54,9 @@ class FoldShapes(ModelPass):
 def _fold(node: ir.Node, known: KnownSizes, edits: GraphEdits) -> bool:
     if node.op_type == "Reshape" and _fix_target(node, known, edits):
         return True
-    if node.op_type == "Expand" and _expands_nothing(node, known):
+    if (node.op_type == "Expand" and _expands_nothing(node, known)) or (
+        node.op_type == "Slice" and _slices_all(node, known)
+    ):
         edits.become(node, "Identity", node.inputs[:1])
         return True
     elements = known.elements(node.outputs[0])
@@ -64,12 +68,18 @@ def _expands_nothing(node: ir.Node, known: KnownSizes) -> bool:
     return shape is not None and shape == known.shape(node.outputs[0]) and shape == known.elements(operand(node, 1))
 
 
+def _slices_all(node: ir.Node, known: KnownSizes) -> bool:
+    shape, steps = known.shape(operand(node, 0)), slice_bounds(node).steps
+    is_one = steps is not None and all(step == 1 for step in steps)
+    return (is_one or operand(node, 4) is None) and shape is not None and shape == known.shape(node.outputs[0])
+
+
 def _become_constant(node: ir.Node, elements: Shape, edits: GraphEdits) -> bool:
     (output,) = node.outputs
     numbers, shape = [one for one in elements if isinstance(one, int)], static_shape(output)
     if len(numbers) < len(elements) or shape is None or math.prod(shape) != len(numbers):
         return False
-    if output.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or node.op_type == "Constant":
+    if output.dtype not in (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL) or node.op_type == "Constant":
         return False
     edits.become_constants(node, [ir.tensor(np.array(numbers, output.dtype.numpy()).reshape(shape))])
     return True

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concat(Concat(x, y, axis=a), z, axis=a) -> Concat(x, y, z, axis=a): what was joined before is not copied again.
 
+Concat(x, e, y) -> Concat(x, y) where the size of e is zero along the axis.
+
 Conditions: the first node has no other reader, the axes are the same one, and the new node has few enough inputs for
 every backend's kernels.
 
@@ -18,17 +20,21 @@ MAX_INPUTS = 8
 
 
 class MergeConcats(NodePass):
-    """Makes one Concat of those that build on each other."""
+    """Makes one Concat of those that build on each other, of what has elements."""
 
     name = "merge-concats"
     ops = frozenset({"Concat"})
 
     def rewrite_node(self, node: ir.Node, edits: GraphEdits) -> bool:
-        """Returns whether the node now joins what Concats before it joined."""
+        """Returns whether the node now joins what Concats before it joined, or fewer inputs."""
         shape = node.outputs[0].shape
         if edits.opset < 4 or shape is None:
             return False
         axis, count = int_attribute(node, "axis", 0) % len(shape), len(node.inputs)
+        joined = [value for value in node.inputs if value is None or value.shape is None or value.shape[axis] != 0]
+        if 0 < len(joined) < count:
+            edits.become(node, "Concat", joined, [ir.AttrInt64("axis", axis)])
+            return True
         inputs: list[ir.Value | None] = []
         merged: dict[ir.Node, None] = {}
         for value in node.inputs:

@@ -38,6 +38,19 @@ def test_more_inputs_than_kernels_take_are_not_made(first: int, count: int) -> N
     assert rewritten(NAME, graph(body)) == count
 
 
+def test_what_has_no_elements_is_left_out() -> None:
+    model = graph(
+        "(float[2,0] x, float[2,N] y, float[2,3] z) => (float[2,M] u) { a = Concat<axis = 1>(x, y, z) u = Relu(a) }"
+    )
+    assert rewritten(NAME, model) == 1
+    assert nodes(model) == ["a = Concat<axis=1>(y, z)", "u = Relu(a)"]
+
+
+def test_one_of_several_without_elements_stays() -> None:
+    model = graph("(float[2,0] x) => (float[2,0] u) { a = Concat<axis = 1>(x, x) u = Relu(a) }")
+    assert rewritten(NAME, model) == 0
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_the_numbers_are_the_same(axis: int) -> None:
     build = GraphBuilder()
