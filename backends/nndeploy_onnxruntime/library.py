@@ -5,6 +5,7 @@ The Linux wheels report home unless a variable says no before the first import, 
 Providers are always named: the default list also holds one that uses the network.
 """
 
+import importlib
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -55,6 +56,19 @@ def onnxruntime() -> ModuleType:
     except ImportError as err:
         raise UnavailableError(f"onnxruntime is not installed: {err}", hint=HINT) from err
     return library  # type: ignore[no-any-return]
+
+
+def quantization(module: str) -> ModuleType:
+    """Returns a module of `onnxruntime.quantization`.
+
+    Raises:
+        UnavailableError: the library is not installed, or lacks what its quantisation needs.
+    """
+    onnxruntime()
+    try:
+        return importlib.import_module(f"onnxruntime.quantization.{module}")
+    except ImportError as err:
+        raise UnavailableError(f"onnxruntime cannot quantise here: {err}", hint=HINT) from err
 
 
 def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:

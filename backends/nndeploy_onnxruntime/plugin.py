@@ -21,6 +21,7 @@ from nndeploy.plugin.interface import (
     Json,
     OpenOptions,
     Probe,
+    QuantiseRecipe,
     Session,
     Support,
     Transform,
@@ -95,6 +96,28 @@ class Plugin:
         from nndeploy_onnxruntime.evaluate import evaluate
 
         return evaluate(model, samples, options.custom_op_libraries)
+
+    def calibrate(
+        self, model: bytes, samples: Sequence[Mapping[str, Value]], method: str, workdir: Path
+    ) -> dict[str, tuple[float, float]]:
+        """Returns the range of each float tensor on the samples.
+
+        Raises:
+            BuildRefusedError: the library cannot run the model, or not on these values.
+        """
+        from nndeploy_onnxruntime.calibrate import calibrate
+
+        return calibrate(model, samples, method, workdir)
+
+    def quantise(self, model: bytes, recipe: QuantiseRecipe, workdir: Path) -> bytes:
+        """Returns the model with the nodes of the recipe quantised.
+
+        Raises:
+            BuildRefusedError: the library cannot.
+        """
+        from nndeploy_onnxruntime.quantise import quantise
+
+        return quantise(model, recipe, workdir)
 
 
 @cache

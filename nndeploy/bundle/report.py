@@ -118,6 +118,62 @@ class BuildLog:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class QuantisationTrial:
+    """A way to quantise a model that was tried, and how far its outputs are from float32 on samples held out.
+
+    `num_float` layers that could be quantised were left float. The figures are those of the worst output, `sqnr_db` the
+    ratio of signal to quantisation noise over all its elements. `chosen`: it is what was built.
+    """
+
+    name: str
+    num_float: int
+    sqnr_db: float
+    max_abs: float
+    mean_abs: float
+    output: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedLayer:
+    """A layer that can be quantised: whether it was, and why; `alone_db` is what the model has with it alone quantised.
+
+    `alone_db` is None where nobody had to ask.
+    """
+
+    name: str
+    op: str
+    quantised: bool
+    reason: str
+    alone_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisationReport:
+    """How a float32 model was quantised before it was split.
+
+    `to` is "int8" or "int4"; `form` "static", "dynamic" or "blocks"; `calibration` "" where none is needed. `least_db`
+    is the limit that was asked for. `float_bytes` and `quantised_bytes` are those of the constants of both models.
+    `bundle_db` is the ratio of signal to noise of the whole bundle against the float32 model. Milliseconds are of a
+    call of the float32 model's bundle and of this one, None where nothing was measured.
+    """
+
+    to: str
+    form: str
+    calibration: str
+    least_db: float
+    num_calibration: int
+    num_held_out: int
+    float_bytes: int
+    quantised_bytes: int
+    trials: tuple[QuantisationTrial, ...]
+    layers: tuple[QuantisedLayer, ...]
+    bundle_db: float | None = None
+    float_ms: float | None = None
+    quantised_ms: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltReport:
     """What a compile did for one chain of submodels: what is told of the portable one and of each target's."""
@@ -151,7 +207,8 @@ class Report(BuiltReport):
 
     What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
     that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured;
-    `targets` says what the boxes without a GPU that were named take of the portable chain.
+    `targets` says what the boxes without a GPU that were named take of the portable chain; `quantisation` how the model
+    was quantised, None where it was not.
     """
 
     model: str
@@ -161,6 +218,7 @@ class Report(BuiltReport):
     measured_shapes: tuple[str, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
     targets: tuple[TargetReport, ...] = ()
+    quantisation: QuantisationReport | None = None
     bundle: str = ""
     bundle_bytes: int = 0
     contents: tuple[Content, ...] = ()
@@ -185,8 +243,9 @@ WHOLE_SCOPES = ("whole", "passes")
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
-    "targets": TargetReport, "contents": Content,
+    "targets": TargetReport, "contents": Content, "trials": QuantisationTrial, "layers": QuantisedLayer,
 }  # fmt: skip
+_PART = {"quantisation": QuantisationReport}
 _ONLY_HERE = ("bundle", "bundle_bytes", "contents", "seconds")
 
 
@@ -227,7 +286,7 @@ def _part(kind: Any, item: Mapping[str, Any]) -> Any:
     """Returns a `kind` of plain data; a list of parts under a known name becomes a tuple of them."""
     part = kind(
         **{
-            key: tuple(_part(_PARTS[key], each) for each in value) if key in _PARTS else _tuples(value)
+            key: tuple(_part(_PARTS[key], each) for each in value) if key in _PARTS else _single(key, value)
             for key, value in item.items()
         }
     )
@@ -235,11 +294,15 @@ def _part(kind: Any, item: Mapping[str, Any]) -> Any:
     return part
 
 
+def _single(key: str, value: Any) -> Any:
+    return _part(_PART[key], value) if key in _PART and value is not None else _tuples(value)
+
+
 def _check_fields(part: Any) -> None:
     """Refuses a part with a value of another type than its field's: a report comes with a bundle, from anybody."""
     for field_ in dataclasses.fields(part):
         value = getattr(part, field_.name)
-        if field_.name not in (*_PARTS, *_ONLY_HERE) and not _fits(value, field_.type):
+        if field_.name not in (*_PARTS, *_PART, *_ONLY_HERE) and not _fits(value, field_.type):
             raise ValueError(f"{type(part).__name__}.{field_.name} is {value!r:.40}")
 
 

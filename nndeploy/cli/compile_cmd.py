@@ -29,6 +29,7 @@ Examples:
   nndeploy compile model.onnx -o model.nnd --target box.toml --cache-buffer 256KiB
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
+  nndeploy compile model.onnx -o model.nnd --quantise int8 --samples inputs/     weights and activations as bytes
 """
 
 

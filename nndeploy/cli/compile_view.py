@@ -13,6 +13,7 @@ from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
 from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.errors import one_line
@@ -71,6 +72,7 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     _print_chain(report, report.model, verbose)
     for chain in report.target_chains:
         _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
+    print_quantisation(report, verbose=verbose)
     print_targets(report)
     for line in candidate_lines(report):
         print_line(line)
@@ -131,5 +133,6 @@ def _error_line(report: Report) -> str:
     cosines = [check.cosine for check in whole if check.cosine is not None]
     samples = len({check.sample for check in whole})
     at = f" ({shapes_line(report.shapes)})" if len(set(report.shapes)) > 1 else ""
-    text = f"error against the original on {samples} inputs{at}: max abs {_max_error(whole)}"
+    original = "original" if report.quantisation is None else "quantised model"
+    text = f"error against the {original} on {samples} inputs{at}: max abs {_max_error(whole)}"
     return text + (f", cosine {min(cosines):.7f}" if cosines else "")

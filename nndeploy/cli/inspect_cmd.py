@@ -21,6 +21,7 @@ from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
+from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.cli.value_types import BUNDLE_FILE
@@ -120,6 +121,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     if found.chain is not None:
         _print_here(manifest, found.chain, found.choices)
     shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
+    print_quantisation(report, verbose=verbose)
     print_targets(report)
     _print_variants(manifest, shown)
     _print_steps(found, shown, verbose)

@@ -31,6 +31,7 @@ from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pace_libraries import pace_libraries
 from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
+from nndeploy.compiler.quantised_model import check_can_quantise, quantised_model
 from nndeploy.compiler.share_gates import check_settled
 from nndeploy.compiler.wanted_chains import wanted_chains
 from nndeploy.compiler.whole_bundle import check_and_write, finished
@@ -89,6 +90,7 @@ def compile_model(
         out=None if out is None else Path(out),
     )
     _check_places(compilation)  # before the work, not after it
+    check_can_quantise(compilation)
     return _compiled(compilation, source)
 
 
@@ -123,7 +125,7 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
     try:
         return _flow(compilation, loaded, portable, others)
     except Exception as err:
-        if not may_help(err, compilation.stage):
+        if not may_help(err, compilation.stage) or compilation.options.quantise is not None:
             raise
         failure = f"the stage {compilation.stage!r} failed: {described(err)}"
         try:
@@ -143,12 +145,18 @@ def _flow(
         if found.loaded.stored is not None:
             found.loaded.stored.add_made(found.loaded.model)
         check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
+    quantised = None
+    if options.quantise is not None:
+        with in_stage("quantise"):
+            smaller, quantised = quantised_model(compilation, found.loaded, (portable, *others))
+            found, options = optimised(compilation, smaller), compilation.options
     with in_stage("reference"):
         setting, original = ground_truth(compilation, found.loaded)
         found = kept_if_right(compilation, setting, original, found)
     if options.dry_run:
         return dry_report(compilation, setting, found, portable, others)
     packing = Packing(found.loaded, original, found.passes, options, portable, setting)
+    packing = replace(packing, quantisation=None if quantised is None else quantised.report)
     with in_stage("build"):
         chosen = chosen_placement(compilation, packing, found.graphs)
         settled, packing = chosen.settled, packed_as_chosen(packing, chosen.recipe)

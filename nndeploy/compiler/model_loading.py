@@ -37,7 +37,7 @@ def model_to_compile(
     loaded = load_model(
         source,
         shapes=options.shapes,
-        extra_domains=_extra_domains(compilation, chains),
+        extra_domains=extra_domains(compilation, chains),
         limits=limits_within(memory_limit()),
         folder_for_weights=folder_for_weights,
     )
@@ -50,7 +50,7 @@ def model_to_compile(
     return loaded
 
 
-def _extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:
+def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:
     """Returns the operator domains beyond ONNX's own that may be there."""
     if compilation.options.custom_op_libraries:
         return ANY_DOMAIN

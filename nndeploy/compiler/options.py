@@ -11,14 +11,19 @@ from nndeploy.compiler import option_texts
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, library_paths, names_in, share_in
-from nndeploy.plugin.interface import PRECISIONS
+from nndeploy.plugin.interface import CALIBRATIONS, PRECISIONS
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
 OBJECTIVES = ("latency", "throughput", "priority")
 """What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""
+QUANTISE = ("int8", "int4")
+"""To what a float32 model may be quantised: weights and activations, or weights alone."""
+LEAST_SQNR_DB = 20.0
+"""Outputs are then a tenth of their root mean square from those of the float32 model; classes hardly change."""
 MAX_CACHE_BUFFER = 1 << 30
 
+_QUANTISATION = "Quantisation"
 _INPUTS, _PLACEMENT, _TARGETS = "Model and inputs", "Backends and placement", "Targets"
 _CHECKS, _OUTPUT, _LIMITS = "Checks and gates", "Output", "Limits"
 
@@ -77,6 +82,24 @@ class CompileOptions:
     optimise: bool = described(
         True, "Run the passes that rewrite the graph for any backend.",
         section=_INPUTS, flags=("--optimise/--no-optimise",),
+    )  # fmt: skip
+    quantise: str | None = described(
+        None,
+        "Quantise a float32 model: int8 turns weights and activations into integers, int4 weights of products alone. "
+        "Needs --samples; what costs too much accuracy stays float.",
+        section=_QUANTISATION, choices=QUANTISE,
+    )  # fmt: skip
+    calibration: str | None = described(
+        None,
+        "How ranges of activations follow from the samples: all values, all but the outermost, or least loss of "
+        "information. Default: each is tried, and the most accurate taken.",
+        section=_QUANTISATION, choices=CALIBRATIONS,
+    )  # fmt: skip
+    quantise_tolerance: float | None = described(
+        None,
+        "How accurate every output must stay, as the ratio of signal to noise against float32 in dB: at 20 (the "
+        "default) the error is a tenth of the output, at 40 a hundredth.",
+        section=_QUANTISATION, metavar="DB",
     )  # fmt: skip
     backends: tuple[str, ...] | None = described(
         None,
@@ -163,6 +186,7 @@ class CompileOptions:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
         if self.precision not in PRECISIONS:
             raise UsageError(f"unknown precision {self.precision!r}", hint=did_you_mean(self.precision, PRECISIONS))
+        self._check_quantisation()
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
         if self.cache_buffer is not None and not 0 < self.cache_buffer <= MAX_CACHE_BUFFER:
@@ -173,6 +197,21 @@ class CompileOptions:
         for name, share in (*self.require.items(), ("max_fallback", self.max_fallback)):
             if share is not None and not 0 <= share <= 1:
                 raise UsageError(f"a share of compute is between 0% and 100%, not {share:.0%} ({name})")
+
+    def _check_quantisation(self) -> None:
+        if self.quantise is None:
+            if self.calibration is not None or self.quantise_tolerance is not None:
+                raise UsageError("--calibration and --quantise-tolerance are for --quantise")
+            return
+        if self.quantise not in QUANTISE:
+            raise UsageError(f"cannot quantise to {self.quantise!r}", hint=did_you_mean(self.quantise, QUANTISE))
+        if self.calibration is not None and self.calibration not in CALIBRATIONS:
+            hint = did_you_mean(self.calibration, CALIBRATIONS)
+            raise UsageError(f"unknown calibration {self.calibration!r}", hint=hint)
+        if self.calibration is not None and self.quantise != "int8":
+            raise UsageError("--calibration is for --quantise int8: int4 leaves activations as they are")
+        if self.quantise_tolerance is not None and not 0 < self.quantise_tolerance < float("inf"):
+            raise UsageError(f"quantise_tolerance is a ratio in dB above 0, not {self.quantise_tolerance}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +246,9 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     data = {name: getattr(options, name) for name in names}
     if not options.pace:
         del data["pace"]  # as bundles were before there was pacing
+    if options.quantise is None:
+        for name in ("quantise", "calibration", "quantise_tolerance"):
+            del data[name]
     data["targets"] = [target.name for target in options.targets]
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}
     data["num_custom_op_libraries"] = len(options.custom_op_libraries)

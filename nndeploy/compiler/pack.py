@@ -24,6 +24,7 @@ from nndeploy.bundle.report import (
     CheckReport,
     NodeReport,
     PassReport,
+    QuantisationReport,
     Report,
     SubmodelReport,
     TargetReport,
@@ -64,6 +65,7 @@ class Packing:
     limits: tuple[Mapping[str, Limits], ...] = ()
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
     targets: tuple[TargetReport, ...] = ()
+    quantisation: QuantisationReport | None = None
     kept: Kept = field(default_factory=dict)
 
 
@@ -152,6 +154,7 @@ def report_of(
         measured_shapes=packing.measured_shapes,
         target_chains=tuple(_chain_report(chain) for chain in chains),
         targets=packing.targets,
+        quantisation=packing.quantisation,
         **_built(
             packing.portable.backends,
             plan,

@@ -18,6 +18,7 @@ from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import limit_memory, machine_memory_bytes
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
+from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ def perform(request: Request) -> Response:
             assert request.model is not None
             outputs = tasks.evaluate(_name(request), request.model, request.samples, request.options)
             return Response(outputs=outputs)
+        case "calibrate":
+            assert request.model is not None
+            method = request.arguments["method"]
+            return Response(dict(tasks.calibrate(_name(request), request.model, request.samples, method)))
+        case "quantise":
+            assert request.model is not None
+            model = tasks.quantise(_name(request), request.model, _recipe(request))
+            return Response(files={"model.onnx": model})
         case "run_bundle":
             return Response(outputs=tasks.run_bundle(Path(request.arguments["path"]), request.samples, request.measure))
         case "measure":
@@ -63,6 +72,11 @@ def perform(request: Request) -> Response:
 
 def _name(request: Request) -> str:
     return str(request.arguments["backend"])
+
+
+def _recipe(request: Request) -> QuantiseRecipe:
+    data = request.arguments["recipe"]
+    return QuantiseRecipe(data["form"], tuple(data["nodes"]), data["ranges"])
 
 
 def _target(request: Request) -> Target:

@@ -21,6 +21,9 @@ from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
     OpenOptions,
+    Quantiser,
+    QuantiseRecipe,
+    Ranges,
     ReferenceEngine,
     Session,
     Support,
@@ -124,6 +127,35 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
     if not maps_weights(engine) and named_files(model):
         raise BuildRefusedError(_TOO_LARGE)
     return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
+
+
+def calibrate(name: str, model: bytes, samples: Sequence[Sample], method: str) -> Ranges:
+    """Returns the range of each float tensor of a model on the samples, as backend `name` finds it.
+
+    Raises:
+        BuildRefusedError: it cannot.
+    """
+    quantiser = _quantiser(name)
+    with temporary_folder("calibrate") as workdir:
+        return _refused_if_failing(lambda: quantiser.calibrate(model, samples, method, workdir))
+
+
+def quantise(name: str, model: bytes, recipe: QuantiseRecipe) -> bytes:
+    """Returns the model as backend `name` quantises it.
+
+    Raises:
+        BuildRefusedError: it cannot.
+    """
+    quantiser = _quantiser(name)
+    with temporary_folder("quantise") as workdir:
+        return _refused_if_failing(lambda: quantiser.quantise(model, recipe, workdir))
+
+
+def _quantiser(name: str) -> Quantiser:
+    quantiser = backend(name)
+    if not isinstance(quantiser, Quantiser):
+        raise BuildRefusedError(f"{name} quantises nothing")
+    return quantiser
 
 
 def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:

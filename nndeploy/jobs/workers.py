@@ -5,6 +5,7 @@ A library that crashes or hangs on a model must cost that one job only: so it is
 that all Python calls of a process share (`shared_workers.py`). `InProcessWorkers` is for who asks for it.
 """
 
+import dataclasses
 import subprocess
 import threading
 import time
@@ -19,7 +20,7 @@ from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
-from nndeploy.plugin.interface import BuildOptions, Support
+from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges, Support
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
@@ -47,6 +48,10 @@ class Workers(Protocol):
         seconds_limit: float | None = None,
     ) -> list[dict[str, Value]]: ...
 
+    def calibrate(self, name: str, model: bytes, samples: Sequence[Sample], method: str) -> Ranges: ...
+
+    def quantise(self, name: str, model: bytes, recipe: QuantiseRecipe) -> bytes: ...
+
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]: ...
 
     def measure(
@@ -60,6 +65,8 @@ class InProcessWorkers:
     num_parallel = 1
     supports = staticmethod(tasks.supports)
     build = staticmethod(tasks.build)
+    calibrate = staticmethod(tasks.calibrate)
+    quantise = staticmethod(tasks.quantise)
     run_bundle = staticmethod(tasks.run_bundle)
     measure = staticmethod(tasks.measure)
 
@@ -126,6 +133,14 @@ class ChildWorkers:
     ) -> list[dict[str, Value]]:
         request = Request("evaluate", {"backend": name}, None, options, model=model, samples=samples)
         return list(self._call(request, seconds_limit).outputs)
+
+    def calibrate(self, name: str, model: bytes, samples: Sequence[Sample], method: str) -> Ranges:
+        request = Request("calibrate", {"backend": name, "method": method}, model=model, samples=samples)
+        return {tensor: (float(least), float(most)) for tensor, (least, most) in self._call(request).result.items()}
+
+    def quantise(self, name: str, model: bytes, recipe: QuantiseRecipe) -> bytes:
+        arguments = {"backend": name, "recipe": dataclasses.asdict(recipe)}
+        return bytes(self._call(Request("quantise", arguments, model=model)).files["model.onnx"])
 
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]:
         request = Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 API_VERSION = 1
 DEVICE_KINDS = ("cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
+CALIBRATIONS = ("min-max", "percentile", "entropy")
+"""How the range of a tensor follows from samples: all values, all but the outermost, or least loss of information."""
 OWN_KERNELS_TIER = 3
 """Tier of backends whose kernels are compiled for each model."""
 FALLBACK_TIER = 4
@@ -281,6 +283,46 @@ class ReferenceEngine(Protocol):
 
         Raises:
             BuildRefusedError: the library cannot run the model, or not on these values.
+        """
+
+
+Ranges: TypeAlias = Mapping[str, tuple[float, float]]
+"""Name of a float tensor -> its least and largest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantiseRecipe:
+    """Which nodes of a float32 model become integers, and how.
+
+    `form` "static": activations as uint8 by `ranges`, weights as int8 by channel, written as QuantizeLinear and
+    DequantizeLinear around each node. "dynamic": products by constant weights as MatMulInteger, whose activations get
+    their ranges when they run. "blocks": constant weights of products in 4 bits, 32 of them with a scale, activations
+    as they are. `nodes` are the names of those that are quantised; all others stay as they are.
+    """
+
+    form: str
+    nodes: tuple[str, ...]
+    ranges: Ranges = field(default_factory=dict)
+
+
+@runtime_checkable
+class Quantiser(Protocol):
+    """What a backend may offer besides `ReferenceEngine`: to quantise float32 models."""
+
+    def calibrate(
+        self, model: bytes, samples: Sequence[Mapping[str, Value]], method: str, workdir: Path
+    ) -> dict[str, tuple[float, float]]:
+        """Returns the range of each float tensor on the samples, by a method of `CALIBRATIONS`; `workdir` is private.
+
+        Raises:
+            BuildRefusedError: the library cannot run the model, or not on these values.
+        """
+
+    def quantise(self, model: bytes, recipe: QuantiseRecipe, workdir: Path) -> bytes:
+        """Returns the model with the nodes of the recipe quantised; the same every time. `workdir` is private.
+
+        Raises:
+            BuildRefusedError: the library cannot.
         """
 
 
