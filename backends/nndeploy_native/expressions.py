@@ -57,6 +57,33 @@ def operators_of(expression: Expression) -> Iterator[str]:
             yield from operators_of(_part(one))
 
 
+def operands_of(expression: Expression) -> set[int]:
+    """Returns the numbers of the operands that are read."""
+    match expression:
+        case ("operand", int(number)):
+            return {number}
+        case ("const", _):
+            return set()
+    return set().union(*(operands_of(_part(one)) for one in expression[1:]))
+
+
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """Passes an expression and all expressions within it, the whole first."""
+    yield expression
+    if expression[0] not in ("operand", "const"):
+        for one in expression[1:]:
+            yield from parts_of(_part(one))
+
+
+def replaced(expression: Expression, part: Expression, by: Expression) -> Expression:
+    """Returns an expression with each part that is equal to `part` replaced."""
+    if expression == part:
+        return by
+    if expression[0] in ("operand", "const"):
+        return expression
+    return (expression[0], *(replaced(_part(one), part, by) for one in expression[1:]))
+
+
 def label_of(expression: Expression) -> str:
     """Returns the names of the operators, innermost first, for the name of a step."""
     if expression[0] in ("operand", "const"):

@@ -4,12 +4,14 @@
     elementwise(elementwise(a), b)      =>  elementwise(a, b)                 one pass over memory
     elementwise(convolution(x), r, s)   =>  convolution(x) with an epilogue   r: a residual, s: a number a channel
     elementwise(instance_norm(x), r, s) =>  the same with an epilogue
-    elementwise(product(a, b), r, s)    =>  product(a, b) with an epilogue    s: a number a column; added, it is a bias
+    elementwise(product(a, b), r, s)    =>  product(a, b) with an epilogue    s: a number a column
+    product(a, w) * s + t               =>  product(a, w * s) + t             w, s, t constant
 
 So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...) ends in an epilogue. The maker must be
-read by that one step only and give its whole operand. The joined step stands where the second stood, so all its
-inputs are there. Elementwise steps are joined where both can be computed in one domain, in which what the first one
-would have stored in a narrower type is made as narrow; ends of heavier steps are float32.
+read by that one step only and give its whole operand, where it is plain in any shape of the same elements. The joined
+step stands where the second stood, so all its inputs are there. Elementwise steps are joined where both can be computed
+in one domain, in which what the first one would have stored in a narrower type is made as narrow; ends of heavier steps
+are float32.
 """
 
 from collections.abc import Set
@@ -17,9 +19,18 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
-from nndeploy.values.size import product
-from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, operand, operators_of, size_of, substituted
+from nndeploy_native.expressions import (
+    MAX_SIZE,
+    Domain,
+    Expression,
+    operand,
+    operands_of,
+    operators_of,
+    size_of,
+    substituted,
+)
 from nndeploy_native.fusion.integer_product import joined_integer_product
+from nndeploy_native.fusion.scaled_weights import is_one_a_column, with_scaled_weights
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
 from nndeploy_native.steps.integer_product import IntegerProduct
@@ -58,13 +69,28 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
         return None
     if isinstance(maker, Convolution | InstanceNorm) and one.tensor is not None:
         return _joined_epilogue(maker, step, number) if _in_shape_of(maker, one.tensor) == maker.output else None
-    if one.tensor != maker.output:
+    if one.tensor is None or replace(one.tensor, shape=maker.output.shape) != maker.output:
         return None
+    if isinstance(maker, Product):
+        return _joined_epilogue(*with_scaled_weights(maker, step, number), number)
     if isinstance(maker, Elementwise):
-        return _joined_elementwise(maker, step, number)
-    if isinstance(maker, IntegerProduct):
+        seen = maker if one.tensor == maker.output else _seen_as(maker, one.tensor)
+        return None if seen is None else _joined_elementwise(seen, step, number)
+    if isinstance(maker, IntegerProduct) and one.tensor == maker.output:
         return joined_integer_product(maker, step, number)
-    return _joined_epilogue(maker, step, number) if isinstance(maker, Product) else None
+    return None
+
+
+def _seen_as(maker: Elementwise, tensor: Tensor) -> Elementwise | None:
+    """Returns a step whose operands are all whole in another shape of what it makes; None where one is not."""
+    if tensor.is_blocked:
+        return None
+    operands = [
+        Operand(tensor.shape, replace(one.tensor, shape=tensor.shape))
+        for one in maker.operands
+        if one.tensor is not None and one.shape == maker.output.shape
+    ]
+    return replace(maker, output=tensor, operands=tuple(operands)) if len(operands) == len(maker.operands) else None
 
 
 def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> Elementwise | None:
@@ -124,12 +150,13 @@ def _joined_epilogue(maker: Heavy, step: Elementwise, number: int) -> NativeStep
     epilogue = maker.epilogue
     values: dict[int, Expression] = {number: epilogue.expression}
     residual, channel = epilogue.residual, epilogue.channel
+    read = operands_of(step.expression)
     for place, one in enumerate(step.operands):
-        if place == number:
+        if place == number or place not in read:
             continue
         if _is_residual(one, step.output, maker) and residual in (None, _in_shape_of(maker, one.tensor)):
             residual, values[place] = _in_shape_of(maker, one.tensor), RESIDUAL
-        elif one.array is not None and channel is None and _is_one_a_channel(one, maker):
+        elif one.array is not None and channel is None and _is_one_a_channel(one, step.output, maker):
             channel, values[place] = one.array.reshape(-1), CHANNEL
         else:
             return None
@@ -154,8 +181,7 @@ def _is_residual(one: Operand, output: Tensor, maker: Heavy) -> bool:
     return adds and one.tensor is not None and one.shape == output.shape
 
 
-def _is_one_a_channel(one: Operand, maker: Heavy) -> bool:
-    shape = maker.output.shape
+def _is_one_a_channel(one: Operand, output: Tensor, maker: Heavy) -> bool:
     if isinstance(maker, Product):
-        return one.shape[-1:] == shape[-1:] == maker.sizes[-1:] and product(one.shape) == one.shape[-1]
-    return one.shape == (1, shape[1], 1, 1)
+        return is_one_a_column(one, output, maker)
+    return one.shape == (1, maker.output.shape[1], 1, 1)
