@@ -44,7 +44,7 @@ def _lines(found: QuantisationReport) -> list[str]:
     lines = [f"{ranges}constants: {found.float_bytes:,} bytes in float32, {found.quantised_bytes:,} quantised"]
     if found.bundle_db is not None:
         lines.append(f"the bundle itself against float32: {found.bundle_db:.1f} dB")
-    if found.float_ms is not None and found.quantised_ms is not None:
+    if found.float_ms and found.quantised_ms:
         times = f"float32 {found.float_ms:.3f} ms, quantised {found.quantised_ms:.3f} ms"
         lines.append(f"a call here: {times} ({found.float_ms / found.quantised_ms:.2f} times as fast)")
     return lines

@@ -33,6 +33,7 @@ from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
 from nndeploy.compiler.quantised_model import check_can_quantise, quantised_model
 from nndeploy.compiler.share_gates import check_settled
+from nndeploy.compiler.speed_against_float32 import with_speeds
 from nndeploy.compiler.wanted_chains import wanted_chains
 from nndeploy.compiler.whole_bundle import check_and_write, finished
 from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
@@ -147,6 +148,7 @@ def _flow(
         check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
     quantised = None
     if options.quantise is not None:
+        float32 = replace(loaded, model=found.exported.clone())
         with in_stage("quantise"):
             smaller, quantised = quantised_model(compilation, found.loaded, (portable, *others))
             found, options = optimised(compilation, smaller), compilation.options
@@ -156,11 +158,15 @@ def _flow(
     if options.dry_run:
         return dry_report(compilation, setting, found, portable, others)
     packing = Packing(found.loaded, original, found.passes, options, portable, setting)
-    packing = replace(packing, quantisation=None if quantised is None else quantised.report)
+    if quantised is not None:
+        packing = replace(packing, quantisation=quantised.report, float_outputs=quantised.float_outputs)
     with in_stage("build"):
         chosen = chosen_placement(compilation, packing, found.graphs)
         settled, packing = chosen.settled, packed_as_chosen(packing, chosen.recipe)
         packing = replace(packing, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
+    if quantised is not None:
+        with in_stage("float32"):
+            packing = with_speeds(compilation, packing, settled, lambda other: _flow(other, float32, portable, ()))
     if options.pace:
         with in_stage("pace"):
             packing = replace(packing, pace_libraries=pace_libraries((compilation.host, *options.targets)))

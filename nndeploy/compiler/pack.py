@@ -51,7 +51,10 @@ MAX_LOG = 8192  # characters of a build log that travel in the report
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """What stays the same for every bundle, trial or final, of one compile."""
+    """What stays the same for every bundle, trial or final, of one compile.
+
+    `float_outputs` are those of the float32 model on the samples of `original`, where that is a quantised one.
+    """
 
     loaded: LoadedModel
     original: Original
@@ -66,6 +69,7 @@ class Packing:
     pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
     targets: tuple[TargetReport, ...] = ()
     quantisation: QuantisationReport | None = None
+    float_outputs: tuple[Mapping[str, Value], ...] = ()
     kept: Kept = field(default_factory=dict)
 
 

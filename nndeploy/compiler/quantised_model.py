@@ -64,6 +64,7 @@ def quantised_model(
     compilation.warnings += found.warnings
     compilation.options = replace(options, samples=found.held_out[:MAX_COMPARED])
     again = load_model(found.model, shapes=options.shapes, extra_domains=extra_domains(compilation, chains))
+    found = replace(found, float_outputs=found.float_outputs[:MAX_COMPARED])
     return replace(again, name=loaded.name, sha256=loaded.sha256, ranges=loaded.ranges), found
 
 

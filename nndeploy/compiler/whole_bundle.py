@@ -16,6 +16,7 @@ from nndeploy.bundle.report import CheckReport, Report, report_for_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.checking.check import describe_failure, is_quantised
 from nndeploy.checking.widened import has_short_floats
+from nndeploy.compiler.accuracy_against_float32 import with_accuracy
 from nndeploy.compiler.chains.built_chain import Settled, precision_of
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.ground_truth import compared_with_original, limits_of_original
@@ -23,6 +24,7 @@ from nndeploy.compiler.pack import Packing, pack, report_of
 from nndeploy.errors import BuildRefusedError, CheckError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
+from nndeploy.values.types import Value
 
 
 def write_whole(
@@ -52,10 +54,13 @@ def check_and_write(compilation: Compilation, packing: Packing, settled: Settled
         _check_size(compilation, packing, settled, trial)
         if not packing.original.outputs:
             return write_whole(compilation, packing, settled, out)
-        checks = _checked(compilation, packing, settled, trial, "cpu", precision_of([settled]))
+        got = _outputs(compilation, packing, trial, "cpu")
+        packing = replace(packing, quantisation=with_accuracy(packing, got))
+        checks = _checked(compilation, packing, settled, got, precision_of([settled]))
         if packing.chains and compilation.here.gpus:
             chains = [chain.settled for chain in packing.chains]
-            checks += _checked(compilation, packing, settled, trial, "auto", precision_of([settled, *chains]))
+            got = _outputs(compilation, packing, trial, "auto")
+            checks += _checked(compilation, packing, settled, got, precision_of([settled, *chains]))
     return write_whole(compilation, replace(packing, limits=_limits(packing, checks)), settled, out, checks)
 
 
@@ -87,15 +92,23 @@ def _check_size(compilation: Compilation, packing: Packing, settled: Settled, tr
         raise error
 
 
-def _checked(
-    compilation: Compilation, packing: Packing, settled: Settled, trial: Path, device: str, precision: str
-) -> list[CheckReport]:
-    """Runs a bundle on a device of this machine and compares it with the original model."""
+def _outputs(compilation: Compilation, packing: Packing, trial: Path, device: str) -> list[dict[str, Value]]:
+    """Returns what a bundle gives on a device of this machine."""
     run = MeasureOptions(threads=1, custom_op_libraries=packing.options.custom_op_libraries, device=device)
     try:
-        got = compilation.workers.run_bundle(trial, packing.original.samples, run)
+        return compilation.workers.run_bundle(trial, packing.original.samples, run)
     except BuildRefusedError as err:
         raise CheckError(f"the bundle does not run: {err}") from err
+
+
+def _checked(
+    compilation: Compilation,
+    packing: Packing,
+    settled: Settled,
+    got: Sequence[Mapping[str, Value]],
+    precision: str,
+) -> list[CheckReport]:
+    """Compares what a bundle gives with the original model."""
     checks = compared_with_original(packing.setting, "whole", packing.loaded, got, packing.original, precision)
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is not None:

@@ -51,7 +51,7 @@ class Quantised:
     model: bytes
     report: QuantisationReport
     held_out: tuple[Sample, ...]
-    float_outputs: Outputs
+    float_outputs: tuple[Mapping[str, Value], ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -124,7 +124,7 @@ def _quantised(who: Quantising, loaded: LoadedModel, samples: SplitSamples, want
         model,
         report,
         samples.held_out,
-        float_outputs,
+        tuple(float_outputs),
         (*(samples.warnings if method.calibration else ()), *tried.refusals),
     )
 

@@ -3,6 +3,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -13,8 +14,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from quantised_models import ZOO, compiled, convolutions, images, zoo_samples
 
 import nndeploy
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import QuantisationReport, Report, report_from_json, report_to_json
+from nndeploy.compiler.accuracy_against_float32 import with_accuracy
 from nndeploy.errors import CheckError, InputError, ModelError, UsageError
+from nndeploy.frontend.load import load_model
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.quantisation.accuracy import worst_accuracy
@@ -116,6 +120,40 @@ def test_a_face_detector_is_quantised_whole(models_folder: Path, real_sample, tm
     assert found.trials[0].sqnr_db > 25
     assert found.quantised_bytes < 0.36 * found.float_bytes  # its anchors stay float
     assert decibels(model, tmp_path / "q.nnd", samples[:1]) > 25
+
+
+def test_the_report_tells_the_bundle_s_own_error_and_the_speed_of_both_models(tmp_path: Path) -> None:
+    model, samples = convolutions(2), images(8)
+    report = compiled(model, tmp_path / "q.nnd", samples, **INT8, objective="latency")
+    found = found_in(report)
+    assert found.bundle_db == pytest.approx(decibels(model, tmp_path / "q.nnd", samples[3::4]), abs=0.1)
+    assert found.float_ms > 0
+    assert found.quantised_ms > 0
+    assert report_from_json(report_to_json(report)) == report
+    with open_bundle(tmp_path / "q.nnd") as bundle:
+        told = report_from_json(bundle.report())
+    assert told.quantisation == found
+
+
+@pytest.mark.parametrize(
+    ("noise", "is_right"),
+    [(0.0, True), (0.05, True), (0.3, False)],
+    ids=["as float32", "as the quantised model", "as neither"],
+)
+def test_a_bundle_that_is_further_off_than_was_allowed_is_not_written(noise: float, is_right: bool) -> None:
+    want = np.ones((1, 100), np.float32)
+    packing = SimpleNamespace(
+        quantisation=QuantisationReport("int8", "static", "min-max", 20.0, 3, 1, 400, 100, (), ()),
+        loaded=load_model(convolutions(1)),
+        float_outputs=({"scores": want},),
+        original=SimpleNamespace(outputs=({"scores": want * np.float32(1.05)},)),
+    )
+    got = [{"scores": want * np.float32(1 + noise)}]
+    if is_right:
+        assert with_accuracy(packing, got).bundle_db == pytest.approx(200 if noise == 0 else 26, abs=0.1)
+    else:
+        with pytest.raises(CheckError, match=r"'scores' has 10\.5 dB against float32, not 26\.0 dB"):
+            with_accuracy(packing, got)
 
 
 def test_a_limit_that_nothing_keeps_ends_the_compile(tmp_path: Path) -> None:
