@@ -31,6 +31,7 @@ from nndeploy_native.plan import (
 from nndeploy_native.plan_steps import write_step
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.tensors import Tensor
+from nndeploy_native.transforms import transformed
 
 
 def build(
@@ -41,7 +42,7 @@ def build(
     Raises:
         BuildRefusedError: a node has no rule, or the library no operator for a step.
     """
-    return artifact_of(lower(submodel, ranges), precision=precision, buffer_bytes=buffer_bytes)
+    return artifact_of(lower(transformed(submodel), ranges), precision=precision, buffer_bytes=buffer_bytes)
 
 
 def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int = 0) -> Artifact:

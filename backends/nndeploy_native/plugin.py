@@ -42,7 +42,7 @@ class Plugin:
         return probe(target)
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
-        """Returns none: what a model spells out is found among the steps."""
+        """Returns none: what a model spells out is made one operator when it is built."""
         return ()
 
     def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:

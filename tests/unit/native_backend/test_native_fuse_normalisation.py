@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalisations as they were spelled before they were operators: each spelling is one step, what is read stays."""
+
+import itertools
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from native_models import Array, built, each_float_level, model_of, reals, run
+from nndeploy_native.transforms import transformed
+from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
+
+EPSILON = 1e-3
+NUMBERS = "<float e = {0.001}, float one = {1}, float two = {2}, float half = {0.5}, float minus = {-0.5}>"
+SQUARES = {"pow": "q = Pow(d, two)", "mul": "q = Mul(d, d)"}
+QUOTIENTS = {
+    "div": "r = Sqrt(v) n = Div(d, r)",
+    "div by pow": "r = Pow(v, half) n = Div(d, r)",
+    "reciprocal": "r = Sqrt(v) i = Reciprocal(r) n = Mul(d, i)",
+    "one over": "r = Sqrt(v) i = Div(one, r) n = Mul(i, d)",
+    "pow": "i = Pow(v, minus) n = Mul(d, i)",
+}
+ENDS = {
+    "nothing": "y = Identity(n)",
+    "scale": "y = Mul(n, w)",
+    "scale first": "y = Mul(w, n)",
+    "scale and bias": "s = Mul(n, w) y = Add(s, b)",
+    "bias first": "s = Mul(w, n) y = Add(b, s)",
+}
+
+
+def spelled(
+    norm: str, square: str, quotient: str, end: str, *, opset: int = 17, rows: str = "B,S", more: str = ""
+) -> str:
+    """Returns a graph of x, w and b; `d` is what is divided by its root."""
+    mean = "ReduceMean<axes=[-1]>({})" if opset < 18 else "ReduceMean({}, axes)"
+    begin = {"layer": f"m = {mean.format('x')} d = Sub(x, m) ", "rms": "d = Identity(x) "}[norm]
+    body = f"{begin}{SQUARES[square]} a = {mean.format('q')} v = Add(a, e) {QUOTIENTS[quotient]} {ENDS[end]}"
+    outputs = f"float[{rows},20] y{more}"
+    numbers = NUMBERS if opset < 18 else NUMBERS[:-1] + ", int64[1] axes = {-1}>"
+    return f"g (float[{rows},20] x, float[20] w, float[20] b) => ({outputs}) {numbers} {{ {body} }}"
+
+
+def normalised(norm: str, end: str, x: Array, w: Array, b: Array) -> Array:
+    """Returns what it comes to in float64."""
+    x = x.astype(np.float64)
+    d = x - x.mean(-1, keepdims=True) if norm == "layer" else x
+    y = d / np.sqrt((d * d).mean(-1, keepdims=True) + EPSILON)
+    return y * (w if "scale" in end or "bias" in end else 1) + (b if "bias" in end else 0)
+
+
+def operators(model: ir.Model) -> list[str]:
+    return [node.op_type for node in transformed(model).graph if node.op_type != "Identity"]
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.parametrize(
+    ("square", "quotient", "end"),
+    [*itertools.product(SQUARES, QUOTIENTS, ["scale and bias"]), *itertools.product(["pow"], ["div"], ENDS)],
+)
+@pytest.mark.parametrize("opset", [13, 17, 18])
+def test_every_spelling_is_one_operator(norm: str, square: str, quotient: str, end: str, opset: int) -> None:
+    model = model_of(spelled(norm, square, quotient, end, opset=opset), opset=opset)
+    before = len(model.graph)
+    adds = ["Add"] if norm == "rms" and "bias" in end else []  # RMSNormalization has no bias
+    name = "LayerNormalization" if norm == "layer" else "RMSNormalization"
+    assert operators(model) == [name, *adds]
+    assert len(model.graph) == before, "what came in stays"
+    x, w, b = reals(2, 3, 20) + 2, reals(20, seed=1), reals(20, seed=2)
+    found = run(built(model), {"x": x, "w": w, "b": b})["y"]
+    np.testing.assert_allclose(found, normalised(norm, end, x, w, b), rtol=1e-4, atol=1e-5)
+
+
+@each_float_level
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (2, 7), (5, 33)])
+def test_any_number_of_rows(level: str, batch: int, length: int) -> None:
+    artifact = built(model_of(spelled("layer", "pow", "div", "scale and bias"), opset=17))
+    x, w, b = reals(batch, length, 20) + 2, reals(20, seed=1), reals(20, seed=2)
+    found = run(artifact, {"x": x, "w": w, "b": b}, level)["y"]
+    np.testing.assert_allclose(found, normalised("layer", "scale and bias", x, w, b), rtol=1e-4, atol=1e-5)
+
+
+def test_a_difference_that_is_there_twice_is_one() -> None:
+    text = f"""g (float[B,20] x) => (float[B,20] y) {NUMBERS} {{
+        m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d) a = ReduceMean<axes=[1]>(q) v = Add(e, a)
+        r = Sqrt(v) f = Sub(x, m) y = Div(f, r) }}"""
+    assert operators(model_of(text, opset=17)) == ["LayerNormalization"]
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        (", float[B,S,20] d", ["ReduceMean", "Sub", "RMSNormalization", "Add"]),
+        (", float[B,S,1] m", ["ReduceMean", "Sub", "RMSNormalization", "Add"]),
+        (", float[B,S,20] q", None),
+        (", float[B,S,1] v", None),
+        (", float[B,S,1] r", None),
+        (", float[B,S,20] n", ["LayerNormalization", "Mul", "Add"]),
+    ],
+)
+def test_what_is_read_elsewhere_stays(more: str, wanted: list[str] | None) -> None:
+    model = model_of(spelled("layer", "pow", "div", "scale and bias", more=more), opset=17)
+    assert operators(model) == (wanted or [node.op_type for node in model.graph])
+    x, w, b = reals(2, 3, 20) + 2, reals(20, seed=1), reals(20, seed=2)
+    found = run(built(model), {"x": x, "w": w, "b": b})["y"]
+    np.testing.assert_allclose(found, normalised("layer", "scale and bias", x, w, b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "q = Pow(x, three) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(z, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceMean<axes=[0]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceSum(q, axes) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, w) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Sub(a, e) r = Sqrt(v) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(r, x)",
+        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Exp(v) y = Div(x, r)",
+    ],
+)
+def test_what_is_no_normalisation_stays(body: str) -> None:
+    numbers = "<float e = {0.001}, float three = {3}, int64[1] axes = {-1}>"
+    model = model_of(
+        f"g (float[20,20] x, float[20,20] z, float[20] w) => (float[20,20] y) {numbers} {{ {body} }}", opset=17
+    )
+    assert FuseNormalisation()(model, lambda _: True) == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "end"), [("float[B,1]", "Mul"), ("float[3,20]", "Mul"), ("float[1]", "Mul"), ("float[20]", "Sub")]
+)
+def test_numbers_of_other_sizes_stay_outside(sizes: str, end: str) -> None:
+    text = f"""g (float[B,3,20] x, {sizes} w) => (float[B,3,20] y) {NUMBERS} {{
+        q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) n = Div(x, r) y = {end}(n, w) }}"""
+    assert operators(model_of(text, opset=17)) == ["RMSNormalization", end]
+
+
+def test_only_what_may_be_touched_is() -> None:
+    model = model_of(spelled("layer", "pow", "div", "scale"), opset=17)
+    assert FuseNormalisation()(model, lambda node: node.op_type != "Div") == 0
+    assert FuseNormalisation()(model, lambda node: node.op_type == "Div") == 1
+
+
+def test_two_axes_are_normalised_together() -> None:
+    text = f"""g (float[B,4,5] x, float[4,5] w) => (float[B,4,5] y) {NUMBERS} {{
+        q = Mul(x, x) a = ReduceMean<axes=[2,1]>(q) v = Add(a, e) r = Sqrt(v) n = Div(x, r) y = Mul(n, w) }}"""
+    model = model_of(text, opset=17)
+    assert operators(model) == ["RMSNormalization"]
+    x, w = reals(3, 4, 5), reals(4, 5, seed=1)
+    wanted = x / np.sqrt((x.astype(np.float64) ** 2).mean((1, 2), keepdims=True) + EPSILON) * w
+    np.testing.assert_allclose(run(built(model), {"x": x, "w": w})["y"], wanted, rtol=1e-4, atol=1e-5)
