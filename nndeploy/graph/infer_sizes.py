@@ -15,11 +15,13 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from nndeploy.graph import arithmetic_sizes, image_sizes, movement_sizes
 from nndeploy.graph.known_sizes import KnownSizes
 from nndeploy.graph.operators import graphs_entered_without_inputs, is_standard, opset_of
-from nndeploy.graph.size_rules import RULES
 from nndeploy.values.size import UndecidedError
 from nndeploy.values.types import DimRange
+
+_RULES = {**arithmetic_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES}
 
 
 def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
@@ -27,7 +29,7 @@ def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
     known = KnownSizes(opset_of(model), ranges)
     for graph in graphs_entered_without_inputs(model.graph):
         for node in graph:
-            rule = RULES.get(node.op_type) if is_standard(node, model) else None
+            rule = _RULES.get(node.op_type) if is_standard(node, model) else None
             if rule is not None:
                 with contextlib.suppress(UndecidedError):
                     rule(node, known)

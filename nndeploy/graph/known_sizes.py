@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of the sizes of a model's values, and of the elements of its small integer tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -75,3 +75,7 @@ class KnownSizes:
         if is_outside and dim.value is not None:
             return self.size_of(dim.value)
         return symbol(f"{value.name}.{axis}")
+
+
+Rule: TypeAlias = Callable[[ir.Node, KnownSizes], None]
+"""How the sizes of a node's outputs follow from those of its inputs; one that finds nothing says nothing."""

@@ -7,7 +7,7 @@ nor compute one before anything ran. Changes no node.
 Conditions: those of `infer_sizes.py`. A size is only ever renamed, or fixed where it turns out to be a number; those of
 the graph's inputs stay as they are. Runs in branches of If too.
 
-Source: ONNX operator definitions, as `size_rules.py` states them.
+Source: ONNX operator definitions, as `*_sizes.py` of `nndeploy/graph` state them.
 """
 
 from collections.abc import Mapping

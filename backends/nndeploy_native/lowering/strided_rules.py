@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_ints
+from nndeploy.graph.movement_sizes import slice_ends
 from nndeploy.graph.node_parameters import slice_bounds
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy.graph.size_rules import slice_ends
 from nndeploy.values.size import Dim, ceil_div, fixed, may_be_equal, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import Move, StridedCopy, View, ViewAt

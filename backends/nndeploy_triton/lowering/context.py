@@ -16,9 +16,9 @@ import onnx_ir as ir
 
 from nndeploy.backend_kit.kernels.tensor_sizes import MAX_ELEMENTS, bounded_sizes_of
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.arithmetic_sizes import broadcast_shape
 from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import operand
-from nndeploy.graph.size_rules import broadcast_shape
 from nndeploy.values.size import Dim, bounds, product
 from nndeploy.values.types import DimRange
 from nndeploy_triton.program import Program, ProgramBuilder, identity
