@@ -31,7 +31,7 @@ class Plugin:
     tier = 3
     device_kind = "cpu"
     api_version = API_VERSION
-    extra_domains: tuple[str, ...] = ()
+    extra_domains: tuple[str, ...] = ("com.microsoft",)
     runs_alone = True
     has_pace_points = True
 
@@ -42,8 +42,10 @@ class Plugin:
         return probe(target)
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
-        """Returns none: what a model spells out is made one operator when it is built."""
-        return ()
+        """Returns that for quantised operators; what a model spells out is made one operator when it is built."""
+        from nndeploy.backend_kit.transforms.decompose_qlinear import DecomposeQLinear
+
+        return (DecomposeQLinear(),)
 
     def supports(self, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
         """Returns the answer of the rules for each node."""

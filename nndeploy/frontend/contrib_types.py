@@ -32,6 +32,8 @@ class _Rule:
     """Output 0 has the type of `like` on the inputs `inputs`; `element_of` is the input with the element type.
 
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
+    `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
+    attribute with the last size of the output. The outputs `also` have the same type.
     """
 
     like: str
@@ -40,11 +42,13 @@ class _Rule:
     element_of: int | None = None
     every: int = 0
     unless: tuple[str, ...] = ()
+    turned: tuple[str, ...] = ()
+    last: str = ""
+    also: tuple[int, ...] = ()
 
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-_TRANSPOSED = ("transA", "transB", "transBatchA", "transBatchB")
 
 _RULES: dict[str, _Rule] = {
     "BiasGelu": _Rule("Relu"),
@@ -52,9 +56,10 @@ _RULES: dict[str, _Rule] = {
     "FastGelu": _Rule("Relu"),
     "FusedConv": _Rule("Conv", (0, 1), _CONV),
     "FusedGemm": _Rule("Gemm", (0, 1), ("transA", "transB")),
-    "FusedMatMul": _Rule("MatMul", (0, 1), unless=_TRANSPOSED),
+    "FusedMatMul": _Rule("MatMul", (0, 1), unless=("transBatchA", "transBatchB"), turned=("transA", "transB")),
     "Gelu": _Rule("Relu"),
     "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=2),
+    "MatMulNBits": _Rule("Relu", last="N"),
     "QLinearAdd": _Rule("Add", (0, 3)),
     "QLinearAveragePool": _Rule("AveragePool", (0,), _POOL, unless=("channels_last",)),
     "QLinearConcat": _Rule("Concat", (2,), ("axis",), every=3),
@@ -65,8 +70,8 @@ _RULES: dict[str, _Rule] = {
     "QLinearSoftmax": _Rule("Relu"),
     "QuickGelu": _Rule("Relu"),
     "RotaryEmbedding": _Rule("Relu"),
-    "SkipLayerNormalization": _Rule("Relu"),
-    "SkipSimplifiedLayerNormalization": _Rule("Relu"),
+    "SkipLayerNormalization": _Rule("Relu", also=(3,)),
+    "SkipSimplifiedLayerNormalization": _Rule("Relu", also=(3,)),
 }
 
 
@@ -111,12 +116,40 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
     element = types[0] if rule.element_of is None else _tensor_type(context, rule.element_of)
     if element is None or None in types:
         return
+    for name, one in zip(rule.turned, types, strict=False):
+        if _attribute(context, name).i and one is not None and not _turn(one):
+            return
     node = onnx.helper.make_node(rule.like, [f"i{index}" for index in indices], ["o"])
     node.attribute.extend(a for name in rule.attributes if (a := _attribute(context, name)).name)
     result = _output_type(node, [t for t in types if t is not None])
-    if result is not None:
-        result.tensor_type.elem_type = element.tensor_type.elem_type
-        context.set_output_type(0, result)
+    if result is None or (rule.last and not _end_with(result, _attribute(context, rule.last).i)):
+        return
+    result.tensor_type.elem_type = element.tensor_type.elem_type
+    for number in (0, *rule.also):
+        if number < context.get_num_outputs():
+            context.set_output_type(number, result)
+
+
+def _turn(value_type: onnx.TypeProto) -> bool:
+    """Puts the last two axes the other way round; returns False where there are none."""
+    dims = value_type.tensor_type.shape.dim
+    if len(dims) < 2:
+        return False
+    last = onnx.TensorShapeProto.Dimension()
+    last.CopyFrom(dims[-1])
+    dims[-1].CopyFrom(dims[-2])
+    dims[-2].CopyFrom(last)
+    return True
+
+
+def _end_with(value_type: onnx.TypeProto, size: int) -> bool:
+    """Gives the last axis another size; returns False where there is no axis, or no such size."""
+    dims = value_type.tensor_type.shape.dim
+    if not dims or size < 1:
+        return False
+    dims[-1].Clear()
+    dims[-1].dim_value = size
+    return True
 
 
 def _tensor_type(context: onnx.shape_inference.InferenceContext, index: int) -> onnx.TypeProto | None:

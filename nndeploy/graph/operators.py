@@ -25,7 +25,12 @@ def opset_of(model: ir.Model) -> int:
 
 def is_standard(node: ir.Node, model: ir.Model) -> bool:
     """Returns whether the node is an operator of ONNX's own domain with the meaning that ONNX gives it."""
-    return node.domain == "" and node.version is None and node.op_identifier() not in model.functions
+    return node.domain == "" and not is_overridden(node, model)
+
+
+def is_overridden(node: ir.Node, model: ir.Model) -> bool:
+    """Returns whether a function of the model, or a version of its own, gives the node another meaning."""
+    return node.version is not None or node.op_identifier() in model.functions
 
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:

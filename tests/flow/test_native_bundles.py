@@ -8,7 +8,9 @@ from typing import Any
 
 import nndeploy_native.kernel_library
 import numpy as np
+import onnx.parser
 import onnx.reference
+import onnxruntime
 import pytest
 from separable_model import needs_native, separable_model
 
@@ -16,6 +18,7 @@ import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError
+from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.runtime import places
 from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import X86_64_LEVELS, Target, host_target
@@ -122,3 +125,27 @@ def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: tuple[
 def test_no_compiler_is_needed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
     assert taken(compiled(model, keep_fallback=False)) == "native"
+
+
+def test_operators_of_onnxruntime_stay_with_the_own_kernels(tmp_path: Path) -> None:
+    """Those on bytes become ONNX's own first; what comes out is what ONNX Runtime computes."""
+    needs_native()
+    text = """<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (uint8[1,8,6,6] x, uint8[1,8,6,6] v) => (uint8[1,8,1,1] y, float[1,8,6,6] z)
+        <float s = {0.02}, uint8 o = {128}> {
+        a = com.microsoft.QLinearAdd(x, s, o, v, s, o, s, o) b = com.microsoft.QLinearMul(a, s, o, v, s, o, s, o)
+        y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(b, s, o, s, o)
+        d = DequantizeLinear(b, s, o) z = com.microsoft.FastGelu(d) }"""
+    model, out = tmp_path / "contrib.onnx", tmp_path / "contrib.nnd"
+    onnx.save(onnx.parser.parse_model(text), model)
+    options = nndeploy.CompileOptions(backends=("native",))
+    nndeploy.compile_model(model, out, options, workers=InProcessWorkers())
+    dice = np.random.default_rng(0)
+    given = {name: dice.integers(0, 256, (1, 8, 6, 6)).astype(np.uint8) for name in ("x", "v")}
+    wanted = onnxruntime.InferenceSession(str(model)).run(["y", "z"], given)
+    with nndeploy.load_bundle(out, nndeploy.LoadOptions(threads=1)) as program:
+        found = program.run(given)
+    assert int(np.abs(found["y"].astype(int) - wanted[0]).max()) <= 1
+    far = np.abs(found["z"] - wanted[1]) > 1e-4  # a number between two steps is rounded to either
+    assert float(far.mean()) < 0.05
+    assert float(np.abs(found["z"] - wanted[1]).max()) < 0.03

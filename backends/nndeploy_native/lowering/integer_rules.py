@@ -4,10 +4,13 @@
     MatMulInteger(a, b)                            its sums; Cast, Mul, Add and what follows join it later
     QLinearMatMul(a, b)                            the nearest bytes
     MatMul(dequantised a, dequantised b)           sums * (scale of a * scale of b), also of Gemm with a bias
+    MatMulIntegerToFloat(a, b)                     the same, of com.microsoft
+    DynamicQuantizeMatMul(a, b)                    the same of floats, which are quantised first by their range
 
-Source: ONNX MatMulInteger, QLinearMatMul, DequantizeLinear.
+Source: ONNX MatMulInteger, QLinearMatMul, DequantizeLinear; ONNX Runtime, docs/ContribOperators.md.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.quantisation_rules import emit_dynamically_quantised
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.tensors import Array, Layout, Tensor, may_be_same
 
@@ -49,6 +53,51 @@ def qlinear_matmul(node: ir.Node, context: Context) -> None:
     context.emit(
         IntegerProduct(
             output, _rows(a, weights), weights, zero, zeros, factors=factors, output_zero=int(to.item())
+        )
+    )  # fmt: skip
+
+
+def matmul_integer_to_float(node: ir.Node, context: Context) -> None:
+    """Lowers MatMulIntegerToFloat by constant weights: a, b, their scales, their zero points, a bias."""
+    zero = _zero_point(operand(node, 4), context)
+    context.sizes_of(operand(node, 0))
+    a, scale = context.plain(operand(node, 0)), operand(node, 2)
+    if context.constant(scale) is None and product(context.shape_of(scale)) != 1:
+        raise BuildRefusedError("a scale for each row")
+    _emit_floats(node, context, a, context.plain(scale), zero, [operand(node, number) for number in (1, 3, 5, 6)])
+
+
+def dynamic_quantise_matmul(node: ir.Node, context: Context) -> None:
+    """Lowers DynamicQuantizeMatMul by constant weights: a, b, the scale and zero point of b, a bias."""
+    x = context.plain(operand(node, 0))
+    context.shape_of(operand(node, 0))
+    a, zero = (
+        context.temporary(kind, of, Layout.PLAIN, "uint8") for kind, of in (("quantised", x.shape), ("zero", ()))
+    )
+    scale = context.temporary("scale", (), Layout.PLAIN)
+    emit_dynamically_quantised(x, a, scale, zero, context)
+    _emit_floats(node, context, a, scale, zero, [operand(node, number) for number in (1, 2, 3, 4)])
+
+
+def _emit_floats(
+    node: ir.Node,
+    context: Context,
+    a: Tensor,
+    scale: Tensor,
+    zero: Tensor | Array | None,
+    given: Sequence[ir.Value | None],
+) -> None:
+    """Emits a product of bytes, of floats; `given` are the weights, their scales, their zero points and a bias."""
+    weights, zeros = _weights(given[0], given[2])
+    factors, bias = context.floats(given[1], "a scale"), None
+    if factors.size not in (1, weights.shape[1]) or factors.shape[-1:] not in ((), (factors.size,)):
+        raise BuildRefusedError(f"scales of shape {factors.shape} for {weights.shape[1]} columns")
+    if given[3] is not None:
+        bias = context.floats(given[3], "a bias").reshape(-1)
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    context.emit(
+        IntegerProduct(
+            output, _rows(a, weights), weights, zero, zeros, factors=factors.reshape(-1), factor=scale, bias=bias
         )
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.quantised_constants import is_zero, parameter_shapes
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.reduction import AlongAxis
-from nndeploy_native.tensors import Layout
+from nndeploy_native.tensors import Layout, Tensor
 
 SATURATED = {"uint8": "saturated_uint8", "int8": "saturated_int8"}
 """The operator that makes a float a number of a type: the nearest one of those that it has."""
@@ -57,12 +57,16 @@ def dequantise(node: ir.Node, context: Context) -> None:
 
 def dynamic_quantise(node: ir.Node, context: Context) -> None:
     """Lowers DynamicQuantizeLinear: the range of what is there, with zero, becomes that of uint8."""
-    x = context.plain(operand(node, 0))
     context.shape_of(operand(node, 0))
+    y, scale, zero = (context.output(value, Layout.PLAIN) for value in node.outputs)
+    emit_dynamically_quantised(context.plain(operand(node, 0)), y, scale, zero, context)
+
+
+def emit_dynamically_quantised(x: Tensor, y: Tensor, scale: Tensor, zero: Tensor, context: Context) -> None:
+    """Emits the steps that make y of uint8, its scale and its zero point of x."""
     least, most = (context.temporary(kind, (), Layout.PLAIN) for kind in ("least", "most"))
     for kind, to in (("reduce_min", least), ("reduce_max", most)):
         context.emit(AlongAxis(to, x, kind, 1, x.size, 1))
-    y, scale, zero = (context.output(value, Layout.PLAIN) for value in node.outputs)
     low, high = ("min", nth(0), const(0)), ("max", nth(1), const(0))
     step: Expression = ("div", ("sub", high, low), const(255))
     ends = (Operand((), least), Operand((), most))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of ONNX that have a rule, and the lowering of a node or of a whole submodel."""
+"""The operators that have a rule, and the lowering of a node or of a whole submodel."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,6 +10,7 @@ from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     activation_rules,
+    contrib_rules,
     convolution_rules,
     einsum_rules,
     elementwise_rules,
@@ -99,6 +100,13 @@ RULES: dict[str, Rule] = {
     "MaxRoiPool": sampling_rules.roi_max_pool,
     "RoiAlign": sampling_rules.roi_align,
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
+    **{f"com.microsoft::{name}": contrib_rules.gelu for name in ("BiasGelu", "FastGelu", "Gelu")},
+    "com.microsoft::DynamicQuantizeMatMul": integer_rules.dynamic_quantise_matmul,
+    "com.microsoft::FusedMatMul": contrib_rules.fused_matmul,
+    "com.microsoft::MatMulIntegerToFloat": integer_rules.matmul_integer_to_float,
+    "com.microsoft::QuickGelu": contrib_rules.quick_gelu,
+    "com.microsoft::SkipLayerNormalization": contrib_rules.skip_layer_normalization,
+    "com.microsoft::SkipSimplifiedLayerNormalization": contrib_rules.skip_simplified_layer_normalization,
 }
 
 

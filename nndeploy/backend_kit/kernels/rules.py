@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowering by rules, one an operator of ONNX: whether a node has one, and what it says."""
+"""Lowering by rules, one an operator: whether a node has one, and what it says.
+
+Rules are found by the operator's name as people write it: `Conv` of ONNX itself, `com.microsoft::Gelu` of others.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
@@ -7,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import is_standard, opset_of
+from nndeploy.graph.operator_rules import shown_operator
+from nndeploy.graph.operators import is_overridden, opset_of
 from nndeploy.values.types import DimRange
 
 
@@ -32,16 +36,17 @@ def refusal_of(
     make_context: MakeContext[AnyContext],
 ) -> str:
     """Returns why a node cannot be lowered alone, or ""."""
-    if not is_standard(node, model):
+    if is_overridden(node, model):
         return f"no kernel for {node.domain or 'a function'}::{node.op_type}"
-    if node.op_type == "Constant":
+    name = shown_operator(node.domain, node.op_type)
+    if name == "Constant":
         return ""
-    if node.op_type not in rules:
-        return f"no kernel for {node.op_type}"
+    if name not in rules:
+        return f"no kernel for {name}"
     names = (value.name or "" for value in (*node.inputs, *node.outputs) if value is not None)
     context = make_context(opset_of(model), ranges, names)
     try:
-        rules[node.op_type](node, context)
+        rules[name](node, context)
         context.finish([output for output in node.outputs if output.name])
     except BuildRefusedError as err:
         return str(err)
@@ -54,12 +59,13 @@ def lower_node(node: ir.Node, model: ir.Model, rules: Rules[AnyContext], context
     Raises:
         BuildRefusedError: it has no rule, or its rule says no.
     """
-    if not is_standard(node, model) or node.op_type not in rules:
-        raise BuildRefusedError(f"no kernel for {node.op_type}")
+    name = shown_operator(node.domain, node.op_type)
+    if is_overridden(node, model) or name not in rules:
+        raise BuildRefusedError(f"no kernel for {name}")
     try:
-        rules[node.op_type](node, context)
+        rules[name](node, context)
     except BuildRefusedError as err:
-        raise BuildRefusedError(f"{node.op_type} {node.name!r}: {err}") from err
+        raise BuildRefusedError(f"{name} {node.name!r}: {err}") from err
 
 
 def value_names(graph: ir.Graph) -> Iterator[str]:

@@ -117,6 +117,8 @@ class TestContribOperators:
             ("y = com.microsoft.QLinearConcat <axis = 1> (s, z, x, s, z, x, s, z)", "UINT8[1,16,4,4]"),
             ("y = com.microsoft.QLinearSigmoid(x, s, z, s, z)", "UINT8[1,8,4,4]"),
             ("y = com.microsoft.FusedMatMul(f, g)", "FLOAT[2,5]"),
+            ("y = com.microsoft.FusedMatMul <transA = 1, transB = 1> (t, h)", "FLOAT[2,5]"),
+            ("y = com.microsoft.MatMulNBits <K = 3, N = 7, block_size = 16> (f, w, s)", "FLOAT[2,7]"),
             ("y = com.microsoft.FusedGemm <transB = 1> (f, h)", "FLOAT[2,5]"),
             ("y = com.microsoft.DynamicQuantizeMatMul(f, w, s)", "FLOAT[2,5]"),
             ("y = com.microsoft.MatMulIntegerToFloat(v2, w, s, s)", "FLOAT[2,5]"),
@@ -127,7 +129,7 @@ class TestContribOperators:
     def test_have_the_types_of_the_operators_that_they_are_like(self, body: str, want: str) -> None:
         inputs = (
             "uint8[1,8,4,4] x, uint8[1,8,1,1] v, float s, uint8 z, float[2,3] f, float[3,5] g, float[5,3] h, "
-            "uint8[3,5] w, uint8[2,3] v2, float[1,2,4,4] i, float[6,2,3,3] k"
+            "uint8[3,5] w, uint8[2,3] v2, float[1,2,4,4] i, float[6,2,3,3] k, float[3,2] t"
         )
         assert inferred(f"g ({inputs}) => (float s) {{ {body} }}", MS) == {"y": want}
 
@@ -136,6 +138,8 @@ class TestContribOperators:
         [
             "com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z)",
             "com.microsoft.QLinearAdd(x)",
+            "com.microsoft.FusedMatMul <transA = 1> (s, s)",
+            "com.microsoft.MatMulNBits <K = 3> (s, w, s)",
             "com.microsoft.QLinearAdd(x, s, z, w, s, z, s, z)",
             "com.microsoft.NobodyKnows(x)",
         ],
@@ -143,6 +147,11 @@ class TestContribOperators:
     def test_nothing_is_said_where_the_rule_does_not_hold(self, node: str) -> None:
         inputs = "uint8[1,8,4,4] x, float s, uint8 z, uint8[3,5] w"
         assert "y" not in inferred(f"g ({inputs}) => (float s) {{ y = {node} }}", MS)
+
+    def test_what_a_skip_layer_normalization_adds_up_is_known_too(self) -> None:
+        body = "y, , , t = com.microsoft.SkipLayerNormalization(x, x, s)"
+        found = inferred(f"g (float[2,3] x, float[3] s) => (float[3] s) {{ {body} }}", MS)
+        assert found == {"y": "FLOAT[2,3]", "t": "FLOAT[2,3]"}
 
     def test_types_go_on_behind_them(self) -> None:
         body = "g (float[2,3] x) => (float[2,3] z) { y = com.microsoft.FastGelu(x)  a = Relu(y)  z = Abs(a) }"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of com.microsoft through the rules and the kernel library, as ONNX Runtime computes them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from native_models import Array, built, each_float_level, reals, run
+from nndeploy_native.lowering.table import refusal_of
+
+from nndeploy.frontend.contrib_types import contrib_types_known
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+
+
+def contrib_model(text: str, constants: Mapping[str, Array] | None = None) -> ir.Model:
+    """Returns a model from ONNX text, with inferred shapes; `constants` become initializers."""
+    proto = onnx.parser.parse_model(HEADER + text)
+    for name, array in (constants or {}).items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    with contrib_types_known(proto):
+        return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+
+
+def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def assert_close(model: ir.Model, inputs: Mapping[str, Array], level: str, tolerance: float = 2e-5) -> None:
+    """Checks that ONNX Runtime's outputs come out, but for rounding."""
+    wanted, found = by_onnxruntime(model, inputs), run(built(model), inputs, level, threads=2)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance * float(np.abs(array).max()))
+
+
+@each_float_level
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Gelu(x)", "BiasGelu(x, b)", "FastGelu(x)", "FastGelu(x, b)", "QuickGelu(x)", "QuickGelu<alpha=0.7>(x)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("constant", [False, True])
+def test_gelus(level: str, node: str, constant: bool) -> None:
+    given = {"x": reals(3, 5, 37) * 3, "b": reals(37, seed=1)}
+    constants = {"b": given.pop("b")} if constant or "b)" not in node else {}
+    inputs = "float[3,5,37] x" if constants else "float[3,5,37] x, float[37] b"
+    text = f"g ({inputs}) => (float[3,5,37] y) {{ y = com.microsoft.{node} }}"
+    assert_close(contrib_model(text, constants if "b)" in node else {}), given, level)
+
+
+@each_float_level
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = com.microsoft.SkipLayerNormalization<epsilon=0.01>(x, s, g)",
+        "y = com.microsoft.SkipLayerNormalization(x, s, g, b)",
+        "y = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
+        "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
+        "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, , c)",
+        "y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.01>(x, s, g)",
+        "y, , , z = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g, c)",
+    ],
+)
+def test_skip_layer_normalization(level: str, nodes: str) -> None:
+    given = {"x": reals(2, 5, 35), "s": reals(2, 5, 35, seed=1)}
+    constants = {name: reals(35, seed=seed) for seed, name in enumerate("gbc", 2) if f" {name}" in nodes}
+    outputs = "float[2,5,35] y, float[2,5,35] z" if " z" in nodes else "float[2,5,35] y"
+    model = contrib_model(f"g (float[2,5,35] x, float[2,5,35] s) => ({outputs}) {{ {nodes} }}", constants)
+    assert_close(model, given, level)
+
+
+@each_float_level
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(
+    ("attributes", "of_a", "of_b"),
+    [
+        ("alpha=0.5", (2, 5, 17), (2, 17, 33)),
+        ("transB=1", (2, 5, 17), (33, 17)),
+        ("transA=1, alpha=3.0", (2, 3, 17, 5), (3, 17, 33)),
+        ("transA=1, transB=1, alpha=-1.5", (17, 1), (33, 17)),
+    ],
+)
+def test_fused_matmul(
+    level: str, attributes: str, of_a: tuple[int, ...], of_b: tuple[int, ...], constant: bool
+) -> None:
+    given = {"a": reals(*of_a), "b": reals(*of_b, seed=1)}
+    constants = {"b": given.pop("b")} if constant else {}
+    inputs = ", ".join(f"float[{','.join(map(str, array.shape))}] {name}" for name, array in given.items())
+    text = f"g ({inputs}) => (float[{','.join('?' * max(len(of_a), len(of_b)))}] y) {{ m = com.microsoft.FusedMatMul"
+    model = contrib_model(f"{text}<{attributes}>(a, b) y = Relu(m) }}", constants)
+    assert_close(model, given, level)
+
+
+@each_float_level
+@pytest.mark.parametrize("columns", ["one", "each"])
+@pytest.mark.parametrize("element", ["int8", "uint8"])
+def test_products_of_bytes_that_become_floats(level: str, columns: str, element: str) -> None:
+    rng, of = np.random.default_rng(0), (1 if columns == "one" else 33,)
+    limits = np.iinfo(element)
+    constants = {
+        "w": rng.integers(limits.min // 2, limits.max // 2, (19, 33)).astype(element),
+        "s": (rng.random(of) / 50).astype(np.float32),
+        "z": rng.integers(0, 9, of).astype(element),
+        "b": reals(33, seed=3),
+    }
+    given = {"x": reals(2, 7, 19), "q": rng.integers(0, 255, (2, 7, 19)).astype(np.uint8)}
+    given |= {"t": np.array(0.01, np.float32), "o": np.array(77, np.uint8)}
+    text = """g (float[2,7,19] x, uint8[2,7,19] q, float t, uint8 o)
+        => (float[2,7,33] y, float[2,7,33] v, float[2,7,33] u) {
+        y = com.microsoft.DynamicQuantizeMatMul(x, w, s, z, b) u = com.microsoft.MatMulIntegerToFloat(q, w, t, s)
+        v = com.microsoft.MatMulIntegerToFloat(q, w, t, s, o, z, b) }"""
+    assert_close(contrib_model(text, constants), given, level)
+
+
+def test_what_is_refused_says_why() -> None:
+    texts = {
+        "y, m = com.microsoft.SkipLayerNormalization(x, x, s)": "the mean and deviation of a SkipLayerNorm",
+        "y = com.microsoft.FusedMatMul<transBatchA=1>(x, t)": "batches that are transposed",
+        "y = com.microsoft.NhwcMaxPool<kernel_shape=[1]>(x)": "no kernel for com.microsoft::NhwcMaxPool",
+    }
+    for nodes, reason in texts.items():
+        text = f"g (float[3,4,4] x, float[3,4,4] t, float[4] s) => (float[3,4,4] y) {{ {nodes} }}"
+        model = contrib_model(text)
+        assert reason in refusal_of(model.graph[0], model, {})
