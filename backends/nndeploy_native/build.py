@@ -8,12 +8,14 @@
 Law: the same submodel gives the same bytes, whatever the target: the library of the box does the rest when it loads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 from nndeploy_kernels.levels import least_machines
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Artifact
+from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
 from nndeploy_native.fusion import fused
@@ -23,7 +25,9 @@ from nndeploy_native.plan import (
     DOCUMENT_FILE,
     PLAN_FILE,
     PLAN_FORMAT,
+    PLAN_FORMAT_OF_FIXED,
     WEIGHTS_FILE,
+    GrownOutput,
     PlanBorder,
     PlanDocument,
     document_to_json,
@@ -52,22 +56,24 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         BuildRefusedError: the library has no operator for a step.
     """
     inputs, outputs = lowered.inputs, lowered.outputs
-    solved = solved_symbols(tensor.shape for tensor in inputs.values())
+    of_plan = [*inputs.values(), *([] if lowered.capacity is None else [lowered.capacity])]
+    solved = solved_symbols(tensor.shape for tensor in of_plan)
     writer = PlanWriter(
-        solved, [one.name for one in inputs.values()], [one.name for one in outputs.values()], lowered.constants
+        solved, [one.name for one in of_plan], [one.name for one in outputs.values()], lowered.constants
     )
     values: list[str] = []
     for step in fused(lowered.steps, {tensor.name for tensor in outputs.values()}):
         write_step(step, writer)
         values += [lowered.value_of(step.output.name)] * (len(writer.shown) - len(values))
-    plan = writer.finished(list(inputs.values()), list(outputs.values()))
+    plan = writer.finished(of_plan, list(outputs.values()))
     document = PlanDocument(
         _borders(inputs),
         _borders(outputs),
         tuple(solved.values()),
         tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
+        _grown_outputs(lowered, list(solved)),
     )
-    metadata: dict[str, int | str] = {"format": PLAN_FORMAT}
+    metadata: dict[str, int | str] = {"format": PLAN_FORMAT if document.grown else PLAN_FORMAT_OF_FIXED}
     metadata |= {"precision": precision} if precision != "fp32" else {}
     metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
     return Artifact(
@@ -77,6 +83,22 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         precision=precision,
         log=_log(document, len(plan), len(writer.weights)),
     )
+
+
+def _grown_outputs(lowered: Lowered, symbols: Sequence[Atom]) -> tuple[GrownOutput, ...]:
+    """Returns the outputs that grow, in the words of a document.
+
+    Raises:
+        BuildRefusedError: the shapes of the inputs do not tell by how much.
+    """
+    inputs, outputs = list(lowered.inputs), list(lowered.outputs)
+    found = []
+    for name, (past, axis, added) in lowered.grown.items():
+        if not isinstance(added, int) and added not in symbols:
+            raise BuildRefusedError(f"the size {added} cannot be told from the shapes of the inputs here")
+        by, symbol = (added, None) if isinstance(added, int) else (0, symbols.index(added))
+        found.append(GrownOutput(outputs.index(name), inputs.index(past), axis, by, symbol))
+    return tuple(found)
 
 
 def _borders(tensors: Mapping[str, Tensor]) -> tuple[PlanBorder, ...]:

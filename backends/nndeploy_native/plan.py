@@ -16,13 +16,15 @@ from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
-PLAN_FORMAT = 5
-"""The format of an artifact that is a plan."""
+PLAN_FORMAT, PLAN_FORMAT_OF_FIXED = 6, 5
+"""The format of an artifact that is a plan, and of one without outputs that grow, which the reader before knows."""
 DTYPES = {"fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}}
 """The type of each element that a tensor of a plan may have."""
 ELEMENTS = {element: number for number, element in enumerate(DTYPES)}
 """Their numbers in a plan: enum nnd_element."""
 MAX_SIZE = 2**40
+MAX_ADDED = 2**20
+"""Places by which an output grows in a call, where the plan says how many."""
 MAX_RANK = 8
 """Axes of a tensor: NND_MOST_RANK of the kernel library."""
 
@@ -35,13 +37,36 @@ class PlanBorder(NamedTuple):
     shape: tuple[int | None, ...]
 
 
+class GrownOutput(NamedTuple):
+    """Output `output` is input `input` with more places along an axis: `added`, or the symbol of that number.
+
+    Its tensor in the plan has room behind, of which the caller says how much: the size of one more input's only axis.
+    """
+
+    output: int
+    input: int
+    axis: int
+    added: int
+    symbol: int | None
+
+
+CAPACITY = PlanBorder("(capacity)", "bool", (None,))
+"""The input, behind the others, of a plan with outputs that grow: nothing but its size is looked at."""
+
+
 class PlanDocument(NamedTuple):
-    """What stands in plan.json."""
+    """What stands in plan.json. `grown` is empty where no output grows."""
 
     inputs: tuple[PlanBorder, ...]
     outputs: tuple[PlanBorder, ...]
     symbols: tuple[SolvedSymbol, ...]
     steps: tuple[Mapping[str, int | str], ...]
+    grown: tuple[GrownOutput, ...] = ()
+
+    @property
+    def plan_inputs(self) -> tuple[PlanBorder, ...]:
+        """The inputs of the plan."""
+        return (*self.inputs, CAPACITY) if self.grown else self.inputs
 
 
 def document_to_json(document: PlanDocument) -> bytes:
@@ -51,6 +76,7 @@ def document_to_json(document: PlanDocument) -> bytes:
         "outputs": [[one.name, one.element, list(one.shape)] for one in document.outputs],
         "symbols": [one._asdict() for one in document.symbols],
         "steps": [dict(step) for step in document.steps],
+        **({"grown": [one._asdict() for one in document.grown]} if document.grown else {}),
     }
     return json.dumps(data, indent=1, ensure_ascii=False).encode()
 
@@ -66,11 +92,35 @@ def document_from_json(text: bytes) -> PlanDocument:
         inputs, outputs = _borders(data["inputs"]), _borders(data["outputs"])
         if not outputs or any(len({one.name for one in some}) != len(some) for some in (inputs, outputs)):
             raise ValueError("an input or output stands twice, or there is no output")
-        symbols = solved_from_json(data["symbols"], [len(one.shape) for one in inputs])
+        grown = tuple(GrownOutput(**one) for one in data.get("grown", ()))
+        ranks = [len(one.shape) for one in inputs] + ([1] if grown else [])
+        symbols = solved_from_json(data["symbols"], ranks)
         steps = tuple(dict(step) for step in data["steps"])
-    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        document = PlanDocument(inputs, outputs, symbols, steps, grown)
+        _check_grown(document)
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
         raise BundleError(f"a malformed {DOCUMENT_FILE}: {err!s:.200}") from err
-    return PlanDocument(inputs, outputs, symbols, steps)
+    return document
+
+
+def _check_grown(document: PlanDocument) -> None:
+    """Passes outputs that grow which name inputs, outputs, axes and symbols that there are, each output and input once.
+
+    Raises:
+        ValueError: one does not.
+    """
+    for one in document.grown:
+        numbers = (one.output, one.input, one.axis, one.added, 0 if one.symbol is None else one.symbol)
+        if any(type(number) is not int or not 0 <= number <= MAX_ADDED for number in numbers):
+            raise ValueError(f"an output that grows by {one!r:.80}")
+        output, past = document.outputs[one.output], document.inputs[one.input]
+        if output.element != past.element or len(output.shape) != len(past.shape) or output.shape[one.axis] is not None:
+            raise ValueError(f"output {output.name!r:.40} does not grow from {past.name!r:.40}")
+        if one.symbol is not None and document.symbols[one.symbol].number >= len(document.inputs):
+            raise ValueError("an output that grows by its own room")
+    for ends in ([one.output for one in document.grown], [one.input for one in document.grown]):
+        if len(set(ends)) != len(ends):
+            raise ValueError("what grows stands twice")
 
 
 def check_document(document: PlanDocument, options: OpenOptions) -> None:

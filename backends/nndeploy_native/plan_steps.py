@@ -23,6 +23,7 @@ from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import (
     PAD_MODES,
+    Append,
     ChannelParts,
     Convert,
     Gather,
@@ -260,6 +261,12 @@ def _(step: RoiMaxPool, w: PlanWriter) -> None:
 def _(step: JoinPlain, w: PlanWriter) -> None:
     words = [w.tensor(step.output), w.size(step.outer), len(step.xs), *(w.tensor(x) for x in step.xs)]
     w.step("join", "concatenation", words)
+
+
+@write_step.register
+def _(step: Append, w: PlanWriter) -> None:
+    words = [*(w.tensor(one) for one in (step.output, step.past, step.new)), step.axis]
+    w.step("append", "appended to a cache", words)
 
 
 @write_step.register

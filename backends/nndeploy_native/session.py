@@ -9,7 +9,7 @@ import ctypes
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from nndeploy.pacing.item import PACE_VERSION
 from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
 from nndeploy.target.target import WINDOW_BUFFER, host_target
 from nndeploy.values.types import Value
+from nndeploy_native.cache_memory import LEAST_ROOM, CacheMemories, CachesOfCall
 from nndeploy_native.kernel_library import kernel_library
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_zeros
 from nndeploy_native.opened_model import MESSAGE_BYTES, OpenedModel, Options, opened_model
@@ -28,6 +29,7 @@ from nndeploy_native.plan import (
     ELEMENTS,
     PLAN_FILE,
     PLAN_FORMAT,
+    PLAN_FORMAT_OF_FIXED,
     WEIGHTS_FILE,
     PlanBorder,
     PlanDocument,
@@ -67,10 +69,10 @@ def open_session(
     """
     if options.device != "cpu":
         raise UnavailableError(f"these kernels run on the CPU, not on {options.device!r}")
-    if metadata.get("format") != PLAN_FORMAT:
-        raise UnavailableError(
-            f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {PLAN_FORMAT}"
-        )
+    known = (PLAN_FORMAT_OF_FIXED, PLAN_FORMAT)
+    if metadata.get("format") not in known:
+        reads = " and ".join(map(str, known))
+        raise UnavailableError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {reads}")
     for name in (PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE):
         if name not in files:
             raise BundleError(f"the artifact has no {name}")
@@ -82,7 +84,9 @@ def open_session(
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
     model = opened_model(library, files, Options(caches.get("l2", 0), buffer_bytes, threads))
-    if model.num_borders != (len(document.inputs), len(document.outputs)) or model.num_steps != len(document.steps):
+    if model.num_borders != (len(document.plan_inputs), len(document.outputs)) or model.num_steps != len(
+        document.steps
+    ):
         raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
     return NativeSession(model, document, threads)
 
@@ -106,7 +110,7 @@ class _Tables:
 
     def __init__(self, model: OpenedModel, document: PlanDocument) -> None:
         self._model, self._document = model, document
-        self._names = [one.name for one in document.inputs]
+        self._names = [one.name for one in document.plan_inputs]
         self._kept: dict[_Shapes, _Table] = {}
         self._lock = threading.Lock()
 
@@ -125,6 +129,17 @@ class _Tables:
                 self._kept[shapes] = found
         return found
 
+    def symbol(self, number: int, shapes: Sequence[tuple[int, ...]]) -> int:
+        """Returns a symbol of the document for the shapes of the inputs.
+
+        Raises:
+            OtherSizesError: it is out of range.
+        """
+        try:
+            return self._document.symbols[number].value(self._names, shapes)
+        except InputError as err:
+            raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
+
     def told(self, table: _Table, step: int) -> dict[str, int | str]:
         """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
         library, text, numbers = self._model.library, ctypes.create_string_buffer(MESSAGE_BYTES), _numbers([0] * 10)
@@ -133,13 +148,10 @@ class _Tables:
         return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
 
     def _made(self, shapes: _Shapes) -> _Table:
-        try:
-            values = [one.value(self._names, shapes) for one in self._document.symbols]
-        except InputError as err:
-            raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
+        values = [self.symbol(number, shapes) for number in range(len(self._document.symbols))]
         flat = [
             number
-            for one, shape in zip(self._document.inputs, shapes, strict=True)
+            for one, shape in zip(self._document.plan_inputs, shapes, strict=True)
             for number in (ELEMENTS[one.element], len(shape), *shape)
         ]
         symbols, sizes = _numbers(values), _numbers(flat)
@@ -185,8 +197,11 @@ class NativeSession:
     def __init__(self, model: OpenedModel, document: PlanDocument, num_threads: int) -> None:
         self.pace_note = ""
         self._model, self._document = model, document
-        self._inputs = [_Input(one) for one in document.inputs]
+        grown = {one.input for one in document.grown}
+        self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
         self._tables = _Tables(model, document)
+        self._caches = CacheMemories(document, self._tables.symbol) if document.grown else None
+        self.takes_strided = frozenset(document.inputs[one.input].name for one in document.grown)
         self._slots: list[_Slot] = []
         library = model.library
         self._pool = WorkerPool(
@@ -222,9 +237,14 @@ class NativeSession:
         if not self._is_open:
             raise UsageError("the session is closed")
         given = [one.given(inputs[one.name]) for one in self._inputs]  # which must live until the end
-        table = self._tables.table_for(tuple([array.shape for array, _ in given]))
+        shapes = tuple([array.shape for array, _ in given])
+        caches = None
+        if self._caches is not None:
+            given, caches = self._caches.taken(given)
+            shapes += ((caches.room,),)
+        table = self._tables.table_for(shapes)
         slot = self._taken_slot()
-        outputs = slot.prepared(given, table)
+        outputs = slot.prepared(given, table, caches)
         if self._pace is not None:
             slot.pace(self._pace())
         pool = self._pool.taken()
@@ -243,9 +263,11 @@ class NativeSession:
 
     def steps_here(self) -> list[dict[str, int | str]]:
         """Returns the steps with their sizes and windows at the least sizes of the ranges."""
-        shapes = [[1 if size is None else size for size in one.shape] for one in self._document.inputs]
+        shapes = [[1 if size is None else size for size in one.shape] for one in self._document.plan_inputs]
         for one in self._document.symbols:
             shapes[one.number][one.axis] = one.offset + one.factor * one.low
+        if self._document.grown:
+            shapes[-1] = [LEAST_ROOM]
         try:
             table = self._tables.table_for(tuple(map(tuple, shapes)))
         except OtherSizesError:  # a size that follows from several symbols
@@ -262,16 +284,18 @@ class NativeSession:
 class _Input:
     """How one input must be. What its type says is looked up once: a call may be a few microseconds in all."""
 
-    __slots__ = ("_dtype", "_rank", "name")
+    __slots__ = ("_dtype", "_order", "_rank", "name")
 
-    def __init__(self, border: PlanBorder) -> None:
+    def __init__(self, border: PlanBorder, order: Literal["C", "K"]) -> None:
+        """Takes an input in the order of ONNX, or "K", with whatever strides it has."""
         self.name = border.name
+        self._order = order
         self._dtype = np.dtype(DTYPES[border.element])
         self._rank = len(border.shape)
 
     def given(self, value: Value) -> tuple[ByteArray, int]:
         """Returns an input as the kernels read it, and its address."""
-        array: ByteArray = np.asarray(value, self._dtype, "C")
+        array: ByteArray = np.asarray(value, self._dtype, self._order)
         if array.ndim != self._rank:
             raise InputError(f"input {self.name!r}: expected {self._rank} axes, got {array.shape}")
         return array, address_of(array)
@@ -284,13 +308,15 @@ class _Slot:
         self._num_threads = num_threads
         self._memory = aligned_zeros(0)
         self._table: _Table | None = None
-        self._inputs = (ctypes.c_void_p * max(1, len(document.inputs)))()
+        self._inputs = (ctypes.c_void_p * max(1, len(document.plan_inputs)))()
         self._outputs = (ctypes.c_void_p * len(document.outputs))()
         self._memories = [OutputMemory(one.name, DTYPES[one.element]) for one in document.outputs]
         self._call = _Call(ctypes.addressof(self._inputs), ctypes.addressof(self._outputs))
         self.address = ctypes.addressof(self._call)
 
-    def prepared(self, inputs: Sequence[tuple[ByteArray, int]], table: _Table) -> dict[str, Value]:
+    def prepared(
+        self, inputs: Sequence[tuple[ByteArray, int]], table: _Table, caches: CachesOfCall | None
+    ) -> dict[str, Value]:
         """Returns the arrays that the call will write; `inputs`, with their addresses, must live until it is made."""
         if table is not self._table:
             self._take(table)
@@ -298,7 +324,10 @@ class _Slot:
             self._inputs[number] = address
         outputs: dict[str, Value] = {}
         for number, memory in enumerate(self._memories):
-            outputs[memory.name], self._outputs[number] = memory.taken(table.outputs[number])
+            shape = table.outputs[number]
+            is_cache = caches is not None and number in caches.begun
+            taken = caches.output(number, shape) if caches is not None and is_cache else memory.taken(shape)
+            outputs[memory.name], self._outputs[number] = taken
         return outputs
 
     def pace(self, address: int) -> None:

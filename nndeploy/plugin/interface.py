@@ -180,6 +180,14 @@ class PacedSession(Protocol):
         """
 
 
+@runtime_checkable
+class StridedSession(Protocol):
+    """What a session may offer besides: to take inputs with whatever strides they have."""
+
+    takes_strided: frozenset[str]
+    """Their names. All other inputs come C-contiguous."""
+
+
 class Transform(Protocol):
     """A rewrite that helps one backend: it replaces operators that the backend refuses by ones that it takes."""
 

@@ -2,14 +2,15 @@
 """Checks the values of a call against the inputs of a program, before anything is computed.
 
 In: {name: value} as a caller gives it. Out: the same values as sessions may take them: arrays of the declared dtype,
-native byte order, aligned and C-contiguous, converted only where nothing is lost. The checks are put together once,
-when the program is loaded; a value that is already right costs one attribute comparison or two.
+native byte order, aligned and C-contiguous (but for those that sessions take with any strides), converted only where
+nothing is lost. The checks are put together once, when the program is loaded; a value that is already right costs one
+attribute comparison or two.
 
 Law: what passes has the declared names, dtypes, ranks, static sizes and sizes inside the declared ranges and on
 their steps, and a symbolic size is the same wherever it stands.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,9 +41,16 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 class InputChecks:
     """The checks of all inputs of a program."""
 
-    def __init__(self, inputs: Sequence[NamedType], ranges: Mapping[str, DimRange]) -> None:
+    def __init__(
+        self, inputs: Sequence[NamedType], ranges: Mapping[str, DimRange], strided: Collection[str] = ()
+    ) -> None:
+        """`strided` are tensors that may lie in memory with any strides."""
         self._types = {item.name: item.type for item in inputs}
-        self._checks = [(item.name, check_of(item.type, f"input {item.name!r}", ranges)) for item in inputs]
+        self._strided = frozenset(item.name for item in inputs if item.name in strided and _is_tensor(item.type))
+        self._checks = [
+            (item.name, check_of(item.type, f"input {item.name!r}", ranges, is_strided=item.name in self._strided))
+            for item in inputs
+        ]
         self._has_only_tensors = all(isinstance(check, _TensorCheck) for _, check in self._checks)
         self._passed: tuple[tuple[str, Any, tuple[int, ...], _StringCheck | None], ...] = ()
 
@@ -85,7 +93,8 @@ class InputChecks:
                 found[name] = text.as_text(value)
                 continue
             flags = value.flags
-            if value.dtype is not dtype or not (flags.c_contiguous and flags.aligned):
+            is_plain = flags.aligned and (flags.c_contiguous or name in self._strided)
+            if value.dtype is not dtype or not is_plain:
                 return None
             found[name] = value
         return found
@@ -115,13 +124,13 @@ class InputChecks:
                 raise InputError(f"no input is called {name!r}", hint=did_you_mean(str(name), self._types))
 
 
-def check_of(value_type: ValueType, label: str, ranges: Mapping[str, DimRange]) -> Check:
+def check_of(value_type: ValueType, label: str, ranges: Mapping[str, DimRange], *, is_strided: bool = False) -> Check:
     """Returns the check for one value; `label` names it in messages."""
     match value_type:
         case TensorType("string", _):
             return _StringCheck(value_type, label, ranges)
         case TensorType():
-            return _TensorCheck(value_type, label, ranges)
+            return _TensorCheck(value_type, label, ranges, is_strided=is_strided)
         case OptionalType(element):
             return _optional_check(check_of(element, label, ranges))
         case SequenceType(element):
@@ -131,7 +140,10 @@ def check_of(value_type: ValueType, label: str, ranges: Mapping[str, DimRange]) 
 
 
 class _TensorCheck:
-    def __init__(self, tensor: TensorType, label: str, ranges: Mapping[str, DimRange]) -> None:
+    def __init__(
+        self, tensor: TensorType, label: str, ranges: Mapping[str, DimRange], *, is_strided: bool = False
+    ) -> None:
+        self._is_strided = is_strided
         self._type = tensor
         self._label = label
         self._dtype = numpy_dtype(tensor.dtype)
@@ -139,7 +151,7 @@ class _TensorCheck:
         self._ranges = ranges
 
     def __call__(self, value: Value, sizes: Sizes) -> Value:
-        if type(value) is not np.ndarray or value.dtype != self._dtype or not _is_plain_memory(value):
+        if type(value) is not np.ndarray or value.dtype != self._dtype or not self._is_plain(value):
             value = self._as_array(value)
         if value.shape != self._shape and self._shape is not None:
             self._check_shape(value.shape, sizes)
@@ -151,7 +163,10 @@ class _TensorCheck:
         array = _as_numpy(value, self._label)
         if array.dtype.newbyteorder("=") != self._dtype:
             self._refuse_dtype(array)
-        return np.require(array, self._dtype, ["C", "A"])
+        return np.require(array, self._dtype, ["A"] if self._is_strided else ["C", "A"])
+
+    def _is_plain(self, array: _Array) -> bool:
+        return _is_plain_memory(array) or (self._is_strided and array.flags.aligned)
 
     def _from_plain(self, value: Value) -> _Array:
         array = _as_numpy(value, self._label)  # rows may be arrays already
@@ -287,6 +302,10 @@ def _dtype_text(array: _Array) -> str:
     if array.dtype.kind != "O":
         return dtype_name(array.dtype)
     return type(array.flat[0]).__name__ if array.size else "object"
+
+
+def _is_tensor(value_type: ValueType) -> bool:
+    return isinstance(value_type, TensorType) and value_type.dtype != "string"
 
 
 def _is_plain_memory(array: _Array) -> bool:

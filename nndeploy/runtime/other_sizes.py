@@ -8,8 +8,15 @@ The next variant is opened when the first such call comes: most programs never n
 import threading
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from nndeploy.plugin.interface import Session
 from nndeploy.values.types import Value
+
+
+def _dense(value: Value) -> Value:
+    """Returns a value whose elements follow each other: the chosen variant may have taken others."""
+    return np.asarray(value, order="C") if isinstance(value, np.ndarray) else value
 
 
 class NextVariant:
@@ -31,7 +38,7 @@ class NextVariant:
         with self._lock:
             if self._session is None:
                 self._session = self._opened()
-        return self._session.run(inputs)
+        return self._session.run({name: _dense(value) for name, value in inputs.items()})
 
     def close(self) -> None:
         """Frees what the session holds, if it was opened."""

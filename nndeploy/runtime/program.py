@@ -24,6 +24,7 @@ from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
+from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.gpu_stream import GpuStreamStep
@@ -50,7 +51,7 @@ class Program:
         self.choices: tuple[Choice, ...] = opened.choices
         self._bundle = bundle
         self._opened = opened
-        self._checks = InputChecks(manifest.inputs, manifest.ranges)
+        self._checks = InputChecks(manifest.inputs, manifest.ranges, _strided_inputs(chain, opened))
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
         steps = _steps(chain, opened)
@@ -245,6 +246,16 @@ def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
         )
         for submodel, session, choice, other in every
     ]
+
+
+def _strided_inputs(chain: ChainChoice, opened: OpenedChain) -> set[str]:
+    """Returns the inputs that all who read them take with any strides."""
+    taken, refused = set[str](), set[str]()
+    for submodel, session in zip(chain.submodels, opened.sessions, strict=True):
+        takes = session.takes_strided if isinstance(session, StridedSession) else frozenset[str]()
+        taken |= takes
+        refused |= set(submodel.inputs) - takes
+    return taken - refused
 
 
 def _copied(value: Value) -> Value:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a pipeline fits its model: the names of inputs and outputs, the batch, the state that is carried."""
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.runtime.batching import batch_sizes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
-from nndeploy.values.types import OptionalType, TensorType, ValueType, numpy_dtype
+from nndeploy.values.types import OptionalType, TensorType, numpy_dtype
 
 
 def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
@@ -28,10 +29,9 @@ def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
         _check_batch(plan, manifest, where)
     if plan.carry and not pipeline.each:
         raise UsageError("carry needs each: it leads from one part of a record to the next", where=where)
-    types = {item.name: item.type for item in manifest.inputs}
     for name in plan.carry.values():
         try:
-            zeros(types[name])
+            first_state(plan, manifest, name)
         except UsageError as err:
             raise err.within(f"{where}, carry to {name!r}") from err
 
@@ -67,12 +67,27 @@ def _check_batch(plan: RunnerPlan, manifest: Manifest, where: str) -> None:
         raise UsageError(f"batch is {plan.batch}, the model's batch is {known}", where=where)
 
 
-def zeros(value_type: ValueType) -> np.ndarray[Any, Any]:
-    """Returns what carried state begins with: zeros of its type; a size that is not fixed counts as 1.
+def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[Any, Any]:
+    """Returns what an input that is carried begins with: zeros of its type.
+
+    A size that is not fixed counts as 1; as 0 where the output that is carried to it has the same size and more, as the
+    cache of a decoder.
 
     Raises:
         UsageError: it is no tensor of a known rank.
     """
+    source = next(output for output, to in plan.carry.items() if to == name)
+    value_type = next(item.type for item in manifest.inputs if item.name == name)
+    after = next(item.type for item in manifest.outputs if item.name == source)
     if not isinstance(value_type, TensorType) or value_type.shape is None or value_type.dtype == "string":
         raise UsageError(f"a value of type {value_type} cannot be carried from part to part")
-    return np.zeros([size if isinstance(size, int) else 1 for size in value_type.shape], numpy_dtype(value_type.dtype))
+    shape_after = after.shape if isinstance(after, TensorType) and after.shape is not None else ()
+    sizes = itertools.zip_longest(value_type.shape, shape_after[: len(value_type.shape)])
+    shape = [size if isinstance(size, int) else 0 if _grows(size, to) else 1 for size, to in sizes]
+    return np.zeros(shape, numpy_dtype(value_type.dtype))
+
+
+def _grows(size: str | None, after: int | str | None) -> bool:
+    """Whether a size is a sum of another and more, as "past + 1" is of "past"."""
+    terms = [term.strip() for term in after.split("+")] if isinstance(after, str) else []
+    return len(terms) > 1 and size in terms

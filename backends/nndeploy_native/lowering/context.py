@@ -10,6 +10,7 @@ output of an earlier step.
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +18,7 @@ import onnx_ir as ir
 from nndeploy.backend_kit.kernels.tensor_sizes import sizes_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_array
-from nndeploy.values.size import fixed, is_fixed, product
+from nndeploy.values.size import Size, Symbol, fixed, is_fixed, product, symbol
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.quantised_constants import dequantised_constant
@@ -35,11 +36,20 @@ MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
 
+class Grown(NamedTuple):
+    """An output that is the input `past` with `added` more places along an axis."""
+
+    past: str
+    axis: int
+    added: int | Symbol
+
+
 @dataclass(slots=True)
 class Lowered:
     """The outcome: steps in order, the tensors of the borders by name, and the data of constant tensors by root.
 
-    `copies` tells of tensors that the model does not name, by root, what they are a copy of.
+    `copies` tells of tensors that the model does not name, by root, what they are a copy of. `grown` are outputs, by
+    name, whose tensors have room behind: as many places as the only axis of `capacity`, an input that is nothing else.
     """
 
     steps: list[NativeStep] = field(default_factory=list)
@@ -47,6 +57,8 @@ class Lowered:
     outputs: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
+    grown: dict[str, Grown] = field(default_factory=dict)
+    capacity: Tensor | None = None
 
     def value_of(self, root: str) -> str:
         """Returns the value of the model that a tensor holds, the root itself where that is none."""
@@ -309,6 +321,20 @@ class Context:
         self.emit(StridedCopy(output, view))
         return output
 
+    def capacity(self) -> Size:
+        """Returns how many places the memory of what grows has, which the caller says in each call."""
+        name = "capacity of what grows"
+        size = symbol(name)
+        if self.lowered.capacity is None:
+            self.lowered.capacity = self.temporary(name, (size,), Layout.PLAIN, "bool")
+        return size
+
+    def define_grown(self, value: ir.Value, tensor: Tensor, past: ir.Value, axis: int, added: int | Symbol) -> None:
+        """Says that an output lies in `tensor`, which begins with an input and has room behind."""
+        self.lowered.grown[value.name or ""] = Grown(past.name or "", axis, added)
+        self.lowered.outputs[value.name or ""] = tensor
+        self.lowered.copies[tensor.name] = value.name or ""
+
     def emit(self, step: NativeStep) -> None:
         """Adds a step."""
         self.lowered.steps.append(step)
@@ -335,6 +361,9 @@ class Context:
         for value in values:
             if not (self._is_known(value) or value.producer() is None or self.constant(value) is not None):
                 raise BuildRefusedError(f"no kernel computes the output {value.name!r}")
+            if value.name in self.lowered.grown:
+                self.lowered.outputs[value.name] = self.lowered.outputs.pop(value.name)  # in the order of the model
+                continue
             tensor = self.plain(value)
             if tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN, tensor.element)

@@ -17,6 +17,7 @@ from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.lowering import indexed_rules, strided_rules
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.grown_outputs import appended
 from nndeploy_native.steps.movement import MAX_PARTS, ChannelParts, JoinPlain
 from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
@@ -169,6 +170,8 @@ def concat(node: ir.Node, context: Context) -> None:
     """Lowers Concat: of channels of images in blocks, else of plain tensors."""
     shape = context.sizes_of(node.outputs[0])
     axis = int_attribute(node, "axis", 0) % len(shape)
+    if appended(node, axis, context):
+        return
     values = [value for value in node.inputs if value is not None]
     if axis == 1 and len(shape) == 4 and any(context.is_blocked(value) for value in values):
         _concat_channels(node, context, values)

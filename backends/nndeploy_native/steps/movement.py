@@ -262,6 +262,21 @@ class JoinPlain:
         return self.xs
 
 
+@dataclass(frozen=True, slots=True)
+class Append:
+    """A plain tensor that begins with `past`, has `new` behind it along an axis, and then room that holds anything."""
+
+    output: Tensor
+    past: Tensor
+    new: Tensor
+    axis: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.past, self.new)
+
+
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
     """Returns (offset, sizes, strides) if places are even along each of at most `MAX_VIEW_AXES` axes; None otherwise.
 

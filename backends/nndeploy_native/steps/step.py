@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all steps share: what they read and write, and epilogues.
 
-Law: a step writes every element of its output; padding lanes of a blocked output hold anything.
+Law: a step writes every element of its output; padding lanes of a blocked output, and room for what will be appended,
+hold anything.
 """
 
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State from part to part of a record: the outputs of one are inputs of the next, zeros at first."""
+"""State from part to part of a record: the outputs of one are inputs of the next, zeros or empty at first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from threading import Lock
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.engine.runner import Runner, Values
-from nndeploy.stream.model_fit import zeros
+from nndeploy.stream.model_fit import first_state
 from nndeploy.stream.records import Record
 
 
@@ -29,8 +29,7 @@ class Carry:
     """
 
     def __init__(self, plan: RunnerPlan, manifest: Manifest) -> None:
-        types = {item.name: item.type for item in manifest.inputs}
-        self._zeros = {name: zeros(types[name]) for name in plan.carry.values()}
+        self._first = {name: first_state(plan, manifest, name) for name in plan.carry.values()}
         self._lock = Lock()
         self._turns: dict[int, _Turn] = {}
 
@@ -40,7 +39,7 @@ class Carry:
         with self._lock:
             turn = self._turns.get(key)
             if turn is None:
-                turn = self._turns[key] = _Turn(state=dict(self._zeros))
+                turn = self._turns[key] = _Turn(state=dict(self._first))
             if part.place != turn.next_place:
                 turn.waiting[part.place] = part
                 return

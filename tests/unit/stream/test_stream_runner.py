@@ -11,7 +11,7 @@ from streaming import Make, Program, Sink, pipeline, plan_of, stream, x_to_y
 
 from nndeploy.errors import BundleError, InputError, UsageError
 from nndeploy.stream.description import RunnerPlan
-from nndeploy.stream.model_fit import zeros
+from nndeploy.stream.model_fit import first_state
 from nndeploy.values.types import DimRange, SequenceType, TensorType
 
 ROWS = TensorType("float32", ("N", 2))
@@ -249,10 +249,20 @@ def test_a_part_that_fails_ends_what_would_follow_from_it() -> None:
 
 
 def test_state_begins_with_zeros_of_its_type() -> None:
-    found = zeros(TensorType("float32", (2, "N", None, 128)))
+    def state(value_type, after=None):
+        program = Program(None, {"x": value_type}, {"y": after or value_type})
+        return first_state(RunnerPlan(None, {}, carry={"y": "x"}), program.manifest, "x")
+
+    found = state(TensorType("float32", (2, "N", None, 128)))
     assert found.shape == (2, 1, 1, 128)
     assert found.dtype == np.float32
     assert not found.any()
     for other in (SequenceType(ROWS), TensorType("float32", None), TensorType("string", ())):
         with pytest.raises(UsageError, match="cannot be carried"):
-            zeros(other)
+            state(other)
+    assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "past + t", 3))).shape == (
+        1,
+        0,
+        3,
+    )
+    assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "all", 3))).shape == (1, 1, 3)

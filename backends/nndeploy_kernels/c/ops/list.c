@@ -8,6 +8,7 @@
 /* clang-format off */
 #define NND_EVERY_OP(X) \
   X(affine_grid) \
+  X(append) \
   X(arange) \
   X(arg_max) \
   X(arg_min) \

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A decoder whose cache is an input and, one part longer, an output: from the model to a loop and to a pipeline."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import nndeploy
+from nndeploy.cli.main import run_command
+
+Array = np.ndarray[Any, Any]
+MODEL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,t,8] x, float[1,past,8] before) => (float[1,t,8] y, float[1,all,8] after) {
+    after = Concat<axis=1>(before, x) turned = Transpose<perm=[0,2,1]>(after) a = MatMul(x, turned)
+    w = Softmax<axis=-1>(a) y = MatMul(w, after) }"""
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a bundle of attention over everything so far, on native kernels."""
+    folder = tmp_path_factory.mktemp("decoder")
+    model = onnx.parser.parse_model(MODEL)
+    model.graph.output[1].type.tensor_type.shape.dim[1].dim_param = "past + t"
+    onnx.save(model, folder / "decoder.onnx")
+    bundle = folder / "decoder.nnd"
+    command = ["compile", str(folder / "decoder.onnx"), "--backends", "native", "--objective", "priority"]
+    assert run_command([*command, "--no-fallback", "-o", str(bundle)]) == 0
+    return bundle
+
+
+def expected(tokens: Array) -> Array:
+    """Returns what attention of each token over itself and those before it gives."""
+    rows = []
+    for number in range(len(tokens)):
+        seen = tokens[: number + 1].astype(np.float64)
+        w = np.exp(seen @ seen[-1] - (seen @ seen[-1]).max())
+        rows.append(w / w.sum() @ seen)
+    return np.array(rows)
+
+
+def test_a_loop_of_a_decoder_copies_no_past(decoder: Path) -> None:
+    tokens = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    cache, found, places = np.zeros((1, 0, 8), np.float32), [], set()
+    with nndeploy.load_bundle(decoder) as program:
+        for token in tokens:
+            outputs = program.run({"x": token[None, None], "before": cache})
+            cache = outputs["after"]
+            places.add(cache.__array_interface__["data"][0])
+            found.append(outputs["y"][0, 0])
+    assert len(places) == 1
+    np.testing.assert_allclose(found, expected(tokens), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(cache[0], tokens)
+
+
+def test_an_array_with_other_strides_is_taken_for_what_it_holds(decoder: Path) -> None:
+    cache = np.arange(64, dtype=np.float32).reshape(1, 8, 8)[:, ::2]
+    with nndeploy.load_bundle(decoder) as program:
+        after = program.run({"x": np.ones((1, 1, 8), np.float32), "before": cache})["after"]
+    np.testing.assert_array_equal(after, np.concatenate([cache, np.ones((1, 1, 8), np.float32)], 1))
+
+
+def test_a_pipeline_carries_a_cache_that_begins_empty(decoder: Path, tmp_path: Path) -> None:
+    tokens = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
+    (tmp_path / "p.toml").write_text(f"""[source]
+kind = "json-lines"
+fields = ["tokens"]
+[[level]]
+[[level.pipeline]]
+name = "decode"
+model = "{decoder}"
+each = "tokens"
+part = "x"
+carry = {{ after = "before" }}
+outputs = {{ y = "y" }}
+""")
+    (tmp_path / "in.jsonl").write_text(json.dumps({"tokens": tokens[:, None, None].tolist()}) + "\n")
+    out = tmp_path / "out.jsonl"
+    command = ["run", "--pipeline", tmp_path / "p.toml", "--input", tmp_path / "in.jsonl", "--output", out]
+    assert run_command([str(word) for word in command]) == 0
+    record = json.loads(out.read_text())
+    np.testing.assert_allclose(np.reshape(record["outputs"]["y"], (5, 8)), expected(tokens), rtol=1e-5, atol=1e-5)
