@@ -18,6 +18,7 @@ from nndeploy_native.steps.attention import Attention
 from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
+from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import Product
@@ -47,7 +48,7 @@ from nndeploy_native.steps.sampling import PADDINGS, AffineGrid, GridSample, Roi
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
-from nndeploy_native.tensors import Shape, Tensor, fixed_shape
+from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape
 
 WINDOW_OF_BOX = "chosen by the box"
 """What people are shown as the window of a fused step, which follows from the caches of the machine that runs it."""
@@ -329,15 +330,19 @@ def _(step: Product, w: PlanWriter) -> None:
 
 @write_step.register
 def _(step: IntegerProduct, w: PlanWriter) -> None:
-    turned, end = step.weights.T, step.epilogue
+    turned = step.weights.T
     is_transposed = turned.flags.c_contiguous and not step.weights.flags.c_contiguous
-    zero = step.zero if isinstance(step.zero, Tensor) or step.zero is None else w.constant_tensor(step.zero)
-    words = [w.tensor(step.a), zero if isinstance(zero, int) else w.tensor(zero)]
-    words += [w.weight(turned if is_transposed else step.weights), int(is_transposed)]
-    words += [w.weight(step.zeros), w.weight(step.whole_bias), w.weight(step.factors), w.tensor(step.factor)]
-    words += [w.weight(step.bias), _end(end, w), w.weight(end.channel), w.tensor(end.residual)]
-    words += [step.output_zero, w.tensor(step.output)]
+    words = [int(is_transposed), *_integers(step, turned if is_transposed else step.weights, w)]
     w.step("int8_connected", f"fully connected of bytes, {step.weights.shape[0]}->{step.weights.shape[-1]}", words)
+
+
+@write_step.register
+def _(step: IntegerConvolution, w: PlanWriter) -> None:
+    window = step.window
+    words = [*window.strides, *window.dilations, *(w.size(pad) for pad in window.pads), step.groups]
+    w.step(
+        "int8_convolution", step.label, [*words, *_integers(step.as_images(), step.weights.transpose(0, 2, 3, 1), w)]
+    )
 
 
 @write_step.register
@@ -444,6 +449,16 @@ def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) ->
     sides = ("NCHWc" if one.is_blocked else "NCHW" for one in (convolutions[0].x, convolutions[-1].output))
     label = " then ".join(one.label for one in convolutions)
     w.step(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
+
+
+def _integers(step: IntegerProduct | IntegerConvolution, weights: Array, w: PlanWriter) -> list[int]:
+    """Returns what steps that sum products of bytes have in common."""
+    end = step.epilogue
+    zero = step.zero if isinstance(step.zero, Tensor) or step.zero is None else w.constant_tensor(step.zero)
+    words = [w.tensor(step.a), zero if isinstance(zero, int) else w.tensor(zero), w.weight(weights)]
+    words += [w.weight(step.zeros), w.weight(step.whole_bias), w.weight(step.factors), w.tensor(step.factor)]
+    words += [w.weight(step.bias), _end(end, w), w.weight(end.channel), w.tensor(end.residual)]
+    return [*words, step.output_zero, w.tensor(step.output)]
 
 
 def _conv(step: Convolution, w: PlanWriter, *, reads: bool, writes: bool) -> list[int]:

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins elementwise steps with the integer product whose sums they read.
+"""Joins elementwise steps with the integer product, or convolution, whose sums they read.
 
     cast(sums)                                     =>  the product, of floats
     sums * a value of one number or one a column   =>  the product with that factor
     product + one number a column                  =>  the product with a bias
     f(product, residual, one number a column)      =>  the product with an end
-    saturated(round(f(product) / scale) + zero)    =>  the product of bytes, the scale among its factors
+    saturated(round(f(product) / scale) + zero)    =>  the product of bytes, the scale among its factors, and in the
+                                                       numbers of f where that is relu, or bounds
 
 The scale of bytes is taken together with those of both operands, as ONNX Runtime does it where it joins them.
 """
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
 from nndeploy.values.size import product
-from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, operand, size_of, substituted
+from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, const, operand, size_of, substituted
 from nndeploy_native.steps.elementwise import Elementwise
+from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.step import PLAIN, Epilogue
 
@@ -24,7 +27,10 @@ SUMS, RESIDUAL, CHANNEL, FACTOR = map(operand, range(4))
 _ADDED: tuple[Expression, ...] = (("add", SUMS, CHANNEL), ("add", CHANNEL, SUMS))
 
 
-def joined_integer_product(maker: IntegerProduct, step: Elementwise, number: int) -> IntegerProduct | None:
+IntegerSums: TypeAlias = IntegerProduct | IntegerConvolution
+
+
+def joined_integer_product(maker: IntegerSums, step: Elementwise, number: int) -> IntegerSums | None:
     """Returns a product that does what a step does with it as operand `number`; None where there is none."""
     element = step.output.element
     is_cast = step.expression == operand(0) and element == "fp32"
@@ -46,8 +52,10 @@ def joined_integer_product(maker: IntegerProduct, step: Elementwise, number: int
         return replace(joined, factor=read.factor)
     if maker.bias is None and expression in _ADDED and maker.epilogue == PLAIN:
         return replace(joined, bias=read.channel)
-    if expression[0] == "div" and expression[1] == SUMS and maker.epilogue == PLAIN:
-        return _divided(joined, expression[2])
+    if element != "fp32" and maker.epilogue.channel is None and read.channel is None and read.residual is None:
+        divided = _divided(joined, expression)
+        if divided is not None:
+            return divided
     if size_of(expression) > MAX_SIZE:
         return None
     return joined.with_epilogue(Epilogue(expression, read.residual, read.channel), step.output)
@@ -56,7 +64,7 @@ def joined_integer_product(maker: IntegerProduct, step: Elementwise, number: int
 class _Read:
     """What a step reads beside the product, as operands of an end."""
 
-    def __init__(self, maker: IntegerProduct, step: Elementwise, number: int) -> None:
+    def __init__(self, maker: IntegerSums, step: Elementwise, number: int) -> None:
         end = maker.epilogue
         self.values: dict[int, Expression] = {number: end.expression}
         self.residual, self.channel, self.factor = end.residual, end.channel, None
@@ -90,12 +98,30 @@ def _quantised(expression: Expression, element: str) -> tuple[Expression, int] |
     return None
 
 
-def _divided(step: IntegerProduct, by: "str | float | Expression") -> IntegerProduct | None:
-    """Returns a product whose factors and bias are divided by a number."""
-    match by:
-        case ("const", int(scale) | float(scale)):
+def _divided(step: IntegerSums, expression: Expression) -> IntegerSums | None:
+    """Returns a step whose factors and bias are divided by what its end divides by; None where that is another."""
+    match expression:
+        case ("div", tuple(value), ("const", int(scale) | float(scale))) if scale > 0:
             one = np.float32(scale)
+            bounds = _bounds_divided(value, one)
+            if bounds is None:
+                return None
             factors = np.ones(1, np.float32) if step.factors is None else step.factors
             bias = None if step.bias is None else (step.bias / one).astype(np.float32)
-            return replace(step, factors=(factors / one).astype(np.float32), bias=bias)
+            step = replace(step, factors=(factors / one).astype(np.float32), bias=bias)
+            return step.with_epilogue(Epilogue(bounds), step.output)
+    return None
+
+
+def _bounds_divided(expression: Expression, by: np.float32) -> "Expression | None":
+    """Returns relu, min and max of sums with their numbers divided; None of anything else."""
+    match expression:
+        case ("operand", 0):
+            return expression
+        case ("relu", tuple(value)):
+            inner = _bounds_divided(value, by)
+            return None if inner is None else ("relu", inner)
+        case ("min" | "max" as name, tuple(value), ("const", int(bound) | float(bound))):
+            inner = _bounds_divided(value, by)
+            return None if inner is None else (name, inner, const(float(np.float32(bound) / by)))
     return None

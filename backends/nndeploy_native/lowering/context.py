@@ -106,6 +106,7 @@ class Context:
         self._moved: dict[str, Moved] = {}
         self._views: dict[str, View] = {}
         self._converted: dict[tuple[str, Layout], Tensor] = {}
+        self._channels_last: dict[str, Tensor] = {}
         self._names = frozenset(names)
         self._waiting: set[str] = set()
         self._dequantised: dict[str, Array | None] = {}
@@ -285,6 +286,40 @@ class Context:
         is_made = bool(self._tensors.get(value.name or ""))
         return moved if moved is not None and moved.base.is_blocked and not is_made else None
 
+    def in_channels_last(self, value: ir.Value | None) -> Tensor | None:
+        """Returns (N, C, ...) as a plain tensor (N, ..., C) where it lies so already; None where it does not."""
+        view = self._views.get((value.name if value is not None else "") or "")
+        if view is None or len(view.sizes) < 3:
+            return None
+        last = view.transposed(_channels_last(len(view.sizes)))
+        return replace(view.base, shape=last.sizes) if last.is_whole else None
+
+    def channels_last(self, value: ir.Value | None) -> Tensor:
+        """Returns (N, C, ...) as a plain tensor (N, ..., C), which is made once."""
+        found = self.in_channels_last(value)
+        if found is not None:
+            return found
+        view = self.view(value)
+        assert value is not None
+        name = value.name or ""
+        if name not in self._channels_last:
+            self._channels_last[name] = self.stored(view.transposed(_channels_last(len(view.sizes))), "channels_last")
+        return self._channels_last[name]
+
+    def output_channels_last(self, value: ir.Value) -> Tensor:
+        """Returns the tensor (N, ..., C) that a rule's step must write for a value (N, C, ...).
+
+        Raises:
+            BuildRefusedError: it has no sizes.
+        """
+        sizes = self.sizes_of(value)
+        order = _channels_last(len(sizes))
+        shape = tuple(sizes[axis] for axis in order)
+        tensor = self.temporary("channels_last", shape, Layout.PLAIN, self.element_of(value))
+        self.lowered.copies[tensor.name] = value.name or ""
+        self.define_view(value, View.of(tensor).transposed((0, len(sizes) - 1, *range(1, len(sizes) - 1))))
+        return tensor
+
     def define_moved(self, value: ir.Value, base: Tensor, places: Array) -> None:
         """Says that `value` is made of elements of `base`; nothing is copied before somebody asks.
 
@@ -446,6 +481,10 @@ class Context:
             self.emit(Convert(self._converted[key], tensor))
             self.lowered.copies[self._converted[key].name] = tensor.name
         return self._converted[key]
+
+
+def _channels_last(rank: int) -> tuple[int, ...]:
+    return (0, *range(2, rank), 1)
 
 
 def _type_name(value: ir.Value) -> str:

@@ -10,6 +10,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import bounds, fixed, is_fixed, may_be_equal, product
 from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
+from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution
 from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.movement import StridedCopy, View
@@ -21,6 +22,8 @@ MAX_FIRST_CHANNELS = 4
 
 def convolution(node: ir.Node, context: Context) -> None:
     """Lowers Conv with constant weights."""
+    if dequantised_convolution(node, context):
+        return
     weights = context.floats(operand(node, 1), "weights")
     bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])

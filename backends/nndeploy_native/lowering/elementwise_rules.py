@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, is_inference_batchnorm, operand
-from nndeploy.values.size import may_be_equal
+from nndeploy.values.size import may_be_equal, product
 from nndeploy_native import expressions
 from nndeploy_native.expression_program import OPERATORS
 from nndeploy_native.expressions import Domain, Expression, const
@@ -174,6 +174,8 @@ def emit_value(
     domain = Domain.INT64 if is_whole else Domain.FLOAT32
     if missing := set(expressions.operators_of(expression)).difference(OPERATORS[domain]):
         raise BuildRefusedError(f"no {min(missing)} of {domain} numbers")
+    if _emit_channels_last(output, context, found, expression, domain):
+        return
     if elements != {"fp32"} or context.element_of(output) != "fp32":
         _emit_plain(output, context, found, expression, domain)
         return
@@ -236,6 +238,40 @@ def _emit_blocked(
         tensor = None if array is not None or isinstance(one, Operand) else replace(context.blocked(one), shape=full)
         ready.append(Operand(full, tensor, array))
     context.emit(Elementwise(target, tuple(ready), expression))
+
+
+def _emit_channels_last(
+    output: ir.Value,
+    context: Context,
+    found: Sequence[ir.Value | Operand],
+    expression: Expression,
+    domain: Domain,
+) -> bool:
+    """Emits the step where the channels of a pixel lie side by side in an operand; False where they do in none.
+
+    Every operand is whole, one number or constant, and none lies in blocks.
+    """
+    shape = context.sizes_of(output)
+    values = [one for one in found if isinstance(one, ir.Value) and context.constant(one) is None]
+    if not any(context.in_channels_last(one) is not None for one in values):
+        return False
+    wide = [one for one in values if product(context.sizes_of(one)) != 1]
+    is_whole = all(context.sizes_of(one) == shape and not context.is_blocked(one) for one in wide)
+    if not is_whole or any(isinstance(one, Operand) and one.tensor is not None for one in found):
+        return False
+    target, ready = context.output_channels_last(output), []
+    for one in found:
+        array = _array(one, context)
+        if array is None:
+            assert isinstance(one, ir.Value)
+            last = context.channels_last(one) if one in wide else replace(context.plain(one), shape=(1,) * len(shape))
+            ready.append(Operand(last.shape, last))
+        else:
+            turned = np.moveaxis(array.reshape(_full(array.shape, len(shape))), 1, -1)
+            ready.append(Operand(turned.shape, None, np.ascontiguousarray(turned)))
+    _check_broadcast(target.shape, ready)
+    context.emit(Elementwise(target, tuple(ready), expression, domain))
+    return True
 
 
 def _emit_before_movement(output: ir.Value, context: Context, one: ir.Value | Operand, expression: Expression) -> bool:

@@ -33,7 +33,7 @@ SAME_SCALE = 1e-6
 def matmul_integer(node: ir.Node, context: Context) -> None:
     """Lowers MatMulInteger by constant weights."""
     weights, zeros = _weights(node.inputs[1], operand(node, 3))
-    a, zero = context.plain(operand(node, 0)), _zero_point(operand(node, 2), context)
+    a, zero = context.plain(operand(node, 0)), zero_point(operand(node, 2), context)
     output = context.output(node.outputs[0], Layout.PLAIN)
     context.emit(IntegerProduct(output, _rows(a, weights), weights, zero, zeros))
 
@@ -47,7 +47,7 @@ def qlinear_matmul(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("a QLinearMatMul whose scales are no constants, or one a row")
     if of_b.dtype != np.float32 or of_b.size not in (1, weights.shape[1]):
         raise BuildRefusedError(f"a QLinearMatMul with scales of shape {of_b.shape}")
-    a, zero = context.plain(operand(node, 0)), _zero_point(operand(node, 2), context)
+    a, zero = context.plain(operand(node, 0)), zero_point(operand(node, 2), context)
     output = context.output(node.outputs[0], Layout.PLAIN)
     factors = (of_a.reshape(1) * of_b.reshape(-1) / of_y.reshape(1)).astype(np.float32)
     context.emit(
@@ -59,7 +59,7 @@ def qlinear_matmul(node: ir.Node, context: Context) -> None:
 
 def matmul_integer_to_float(node: ir.Node, context: Context) -> None:
     """Lowers MatMulIntegerToFloat by constant weights: a, b, their scales, their zero points, a bias."""
-    zero = _zero_point(operand(node, 4), context)
+    zero = zero_point(operand(node, 4), context)
     context.sizes_of(operand(node, 0))
     a, scale = context.plain(operand(node, 0)), operand(node, 2)
     if context.constant(scale) is None and product(context.shape_of(scale)) != 1:
@@ -102,7 +102,7 @@ def _emit_floats(
     )  # fmt: skip
 
 
-class _Dequantised(NamedTuple):
+class Dequantised(NamedTuple):
     """What a DequantizeLinear reads."""
 
     value: ir.Value
@@ -118,7 +118,7 @@ def dequantised_product(node: ir.Node, context: Context) -> IntegerProduct | Non
     """
     is_gemm = node.op_type == "Gemm"
     turned = is_gemm and int_attribute(node, "transB", 0) != 0
-    left, right = (_dequantised(operand(node, index)) for index in range(2))
+    left, right = (dequantised(operand(node, index)) for index in range(2))
     if left is None or right is None or left.scale.size != 1 or left.value.dtype is None:
         return None
     if is_gemm and (int_attribute(node, "transA", 0) or _is_scaled(node)):
@@ -131,13 +131,13 @@ def dequantised_product(node: ir.Node, context: Context) -> IntegerProduct | Non
     zeros = constant_array(right.zero)
     weights = array.T if turned else array
     factors = (left.scale.reshape(1) * right.scale.reshape(-1)).astype(np.float32)
-    whole, bias = _bias(operand(node, 2), factors, weights.shape[1], context) if is_gemm else (None, None)
+    whole, bias = bias_of(operand(node, 2), factors, weights.shape[1], context) if is_gemm else (None, None)
     if is_gemm and operand(node, 2) is not None and whole is None and bias is None:
         return None
     a = context.plain(left.value)
     if not may_be_same(a.shape[-1:], weights.shape[:1]):
         return None
-    zero = _zero_point(left.zero, context)
+    zero = zero_point(left.zero, context)
     output = context.output(node.outputs[0], Layout.PLAIN)
     zeros = None if zeros is None or not zeros.any() else zeros.reshape(-1)
     return IntegerProduct(output, a, weights, zero, zeros, whole, factors, None, bias)
@@ -148,9 +148,11 @@ def _is_scaled(node: ir.Node) -> bool:
     return any(one is not None and one.as_float() != 1.0 for one in numbers)
 
 
-def _bias(value: ir.Value | None, factors: Array, columns: int, context: Context) -> tuple[Array | None, Array | None]:
+def bias_of(
+    value: ir.Value | None, factors: Array, columns: int, context: Context
+) -> tuple[Array | None, Array | None]:
     """Returns what a Gemm adds: to the sums, where it was quantised with their scales, or to floats."""
-    found = _dequantised(value)
+    found = dequantised(value)
     whole = None if found is None else constant_array(found.value)
     if found is not None and whole is not None and whole.dtype == np.int32 and whole.size in (1, columns):
         scales = np.broadcast_to(found.scale.reshape(-1), (max(found.scale.size, factors.size),))
@@ -162,7 +164,7 @@ def _bias(value: ir.Value | None, factors: Array, columns: int, context: Context
     return None, None
 
 
-def _dequantised(value: ir.Value | None) -> _Dequantised | None:
+def dequantised(value: ir.Value | None) -> Dequantised | None:
     """Returns what is dequantised to a value with constant scales; None where they are of blocks, or it is another."""
     node = value.producer() if value is not None else None
     if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):
@@ -174,7 +176,7 @@ def _dequantised(value: ir.Value | None) -> _Dequantised | None:
     if scale is None or scale.dtype != np.float32 or (zero is not None and numbers is None):
         return None
     is_none = numbers is not None and not numbers.any() and numbers.dtype == np.int32
-    return _Dequantised(node.inputs[0], scale, None if is_none else zero, int_attribute(node, "axis", 1))
+    return Dequantised(node.inputs[0], scale, None if is_none else zero, int_attribute(node, "axis", 1))
 
 
 def _weights(value: ir.Value | None, zeros: ir.Value | None) -> tuple[Array, Array | None]:
@@ -194,7 +196,7 @@ def _weights(value: ir.Value | None, zeros: ir.Value | None) -> tuple[Array, Arr
     return array, np.ascontiguousarray(found).reshape(-1)
 
 
-def _zero_point(value: ir.Value | None, context: Context) -> Tensor | Array | None:
+def zero_point(value: ir.Value | None, context: Context) -> Tensor | Array | None:
     """Returns one zero point of a whole tensor.
 
     Raises:

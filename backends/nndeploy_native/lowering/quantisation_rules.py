@@ -34,10 +34,7 @@ def quantise(node: ir.Node, context: Context) -> None:
     if element not in SATURATED:
         raise BuildRefusedError(f"a QuantizeLinear to {element}")
     context.shape_of(x)
-    _emit(
-        node, context, Operand(context.sizes_of(x), context.plain(x)),
-        lambda value, scale, zero: quantised(("div", value, scale), zero, element),
-    )  # fmt: skip
+    _emit(node, context, lambda value, scale, zero: quantised(("div", value, scale), zero, element))
 
 
 def dequantise(node: ir.Node, context: Context) -> None:
@@ -46,13 +43,12 @@ def dequantise(node: ir.Node, context: Context) -> None:
     context.shape_of(node.outputs[0])
     if context.constant(node.outputs[0]) is not None:
         return
-    read = Operand(context.sizes_of(x), context.plain(x))
-    if read.element not in (*SATURATED, "int32"):
-        raise BuildRefusedError(f"a DequantizeLinear from {read.element}")
-    zero_point = operand(node, 2)
-    if read.element == "int32" and zero_point is not None and not is_zero(zero_point):
+    element, zero_point = context.element_of(x), operand(node, 2)
+    if element not in (*SATURATED, "int32"):
+        raise BuildRefusedError(f"a DequantizeLinear from {element}")
+    if element == "int32" and zero_point is not None and not is_zero(zero_point):
         raise BuildRefusedError("a DequantizeLinear from int32 with a zero point")
-    _emit(node, context, read, lambda value, scale, zero: ("mul", _less(value, zero), scale))
+    _emit(node, context, lambda value, scale, zero: ("mul", _less(value, zero), scale))
 
 
 def dynamic_quantise(node: ir.Node, context: Context) -> None:
@@ -92,12 +88,16 @@ def _less(value: Expression, zero: "Expression | None") -> Expression:
     return value if zero is None else ("sub", value, zero)
 
 
-def _emit(node: ir.Node, context: Context, x: Operand, compute: Callable[..., Expression]) -> None:
+def _emit(node: ir.Node, context: Context, compute: Callable[..., Expression]) -> None:
     """Emits the step of an operator: compute(x, scale, zero point or None)."""
-    output = context.output(node.outputs[0], Layout.PLAIN)
-    scale, zero = operand(node, 1), operand(node, 2)
-    seen, spread = parameter_shapes(node, x.shape, context.sizes_of(scale))
-    operands = [replace(x, shape=seen)]
+    x, scale, zero = (operand(node, index) for index in range(3))
+    shape, spread = parameter_shapes(node, context.sizes_of(x), context.sizes_of(scale))
+    last = context.in_channels_last(x) if spread == () else None
+    if last is not None:
+        output, operands = context.output_channels_last(node.outputs[0]), [Operand(last.shape, last)]
+    else:
+        operands = [Operand(shape, replace(context.plain(x), shape=shape))]
+        output = replace(context.output(node.outputs[0], Layout.PLAIN), shape=shape)
 
     def parameter(value: ir.Value) -> Expression:
         array = context.constant(value)
@@ -111,4 +111,4 @@ def _emit(node: ir.Node, context: Context, x: Operand, compute: Callable[..., Ex
 
     assert scale is not None
     numbers = parameter(scale), None if zero is None or is_zero(zero) else parameter(zero)
-    context.emit(Elementwise(replace(output, shape=seen), tuple(operands), compute(nth(0), *numbers)))
+    context.emit(Elementwise(output, tuple(operands), compute(nth(0), *numbers)))

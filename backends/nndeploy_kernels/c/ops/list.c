@@ -28,6 +28,7 @@
   X(hardmax) \
   X(instance_norm) \
   X(int8_connected) \
+  X(int8_convolution) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \

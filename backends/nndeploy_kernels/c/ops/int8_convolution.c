@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * int8_convolution: windows over images of bytes by constant weights of bytes; sums are exact. ops/int8_window.h says
+ * what its words are.
+ *
+ * Pixels are the rows of products. Where a pixel has many channels each tap reads it where it lies, through a table of
+ * pointers; where it has few, all taps of a window are copied side by side first.
+ */
+#include <stdio.h>
+
+#include "ops/int8_window.h"
+#include "ops/windows.h"
+
+struct nnd_int8_conv_own {
+  struct nnd_int8_record record;
+  struct nnd_int8_window window;
+  nnd_size taps, k; /* of a product: one tap of all where they are copied */
+  int copies;
+  const int8_t *packed;
+  const int32_t *column_sums;
+};
+
+/* Pixels of so few channels, or of such that are no whole groups of k, are copied side by side. */
+#define NND_FEW_CHANNELS 16
+
+static nnd_size nnd_int8_conv_bytes(nnd_size taps, nnd_size k, nnd_size columns) {
+  return taps * nnd_int8_packed_bytes(k, columns);
+}
+
+struct nnd_taps_to_pack {
+  const uint8_t *from;
+  int8_t *to;
+  int32_t *column_sums;
+  nnd_size taps, k, columns, panels, group_bytes; /* columns and panels of a group */
+  int is_unsigned;
+};
+
+static void nnd_pack_taps(const void *fields, nnd_size first, nnd_size last) {
+  const struct nnd_taps_to_pack *t = fields;
+  const nnd_size each = t->taps * t->k;
+  for (nnd_size number = first; number < last; number++) {
+    const nnd_size group = number / t->panels, begin = number % t->panels * NND_INT8_COLUMNS;
+    const nnd_size column = group * t->columns + begin, columns = nnd_min(NND_INT8_COLUMNS, t->columns - begin);
+    int8_t *to = t->to + group * t->group_bytes + nnd_int8_conv_bytes(t->taps, t->k, begin);
+    for (nnd_size tap = 0; tap < t->taps; tap++)
+      nnd_int8_pack(t->from + column * each + tap * t->k, t->is_unsigned, t->k, columns, 1, each,
+                    to + tap * nnd_int8_packed_bytes(t->k, columns), t->column_sums + column);
+  }
+}
+
+static int nnd_open_int8_convolution(struct nnd_opener *o) {
+  struct nnd_int8_conv_own *own = nnd_own(o, sizeof *own);
+  struct nnd_int8_given given;
+  if (!own) return 0;
+  struct nnd_int8_window *w = &own->window;
+  struct nnd_int8_record *r = &own->record;
+  if (!nnd_open_int8_window(o, w) || !nnd_open_int8(o, r, &given) || !nnd_fit_int8_window(o, w, r)) return 0;
+  own->taps = w->kernel[0] * w->kernel[1], own->k = w->channels;
+  own->copies = own->taps > 1 && (own->k < NND_FEW_CHANNELS || own->k % NND_INT8_DEPTH);
+  if (own->copies) own->k *= own->taps, own->taps = 1;
+  const nnd_size columns = r->columns / w->groups;
+  struct nnd_taps_to_pack t = {.from = r->weights->data,
+                               .taps = own->taps,
+                               .k = own->k,
+                               .columns = columns,
+                               .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),
+                               .group_bytes = nnd_int8_conv_bytes(own->taps, own->k, columns),
+                               .is_unsigned = r->weights->element == NND_UINT8};
+  if (t.group_bytes > NND_MOST_BYTES / w->groups) return nnd_fail(o->message, "weights that are too large");
+  own->packed = t.to = nnd_take_int8(o, w->groups * t.group_bytes, r->columns, &t.column_sums);
+  own->column_sums = t.column_sums;
+  if (!t.to) return 0;
+  nnd_pack(o, r->weights, nnd_pack_taps, &t, sizeof t, w->groups * t.panels, 0);
+  return nnd_spread_int8(o, r, &given);
+}
+
+/* Tiles share the pixels evenly, batches the tiles. Scratch: a pixel outside of the image, rows that are copied, sums of
+ * rows, and pointers, [tile][tap][row] of a batch. */
+struct nnd_int8_conv_fields {
+  const struct nnd_int8_conv_own *own;
+  const struct nnd_int8_kernels *kernels;
+  struct nnd_int8_image image;
+  nnd_size tiles, batches, panels, columns; /* panels and columns of a group */
+  nnd_size row_bytes, sums_at, rows_at, pointers_at;
+  int is_signed, factor_step;
+};
+
+/* Where the window of an output pixel begins. */
+struct nnd_int8_corner {
+  const uint8_t *image;
+  nnd_size y, x;
+};
+
+static struct nnd_int8_corner nnd_int8_corner_of(const struct nnd_int8_image *image, const uint8_t *a, nnd_size pixel) {
+  const struct nnd_axis *y = &image->y, *x = &image->x;
+  const nnd_size column = pixel % x->out_size, row = pixel / x->out_size;
+  const uint8_t *from = a + row / y->out_size * y->size * x->size * image->channels;
+  return (struct nnd_int8_corner){from, row % y->out_size * y->stride - y->pad, column * x->stride - x->pad};
+}
+
+/* The pixel that a tap reads; `outside` where it lies there. */
+NND_INLINE const uint8_t *nnd_int8_pixel(const struct nnd_int8_image *image, const struct nnd_int8_corner *corner,
+                                         nnd_size ky, nnd_size kx, const uint8_t *outside) {
+  const nnd_size y = corner->y + ky * image->y.dilation, x = corner->x + kx * image->x.dilation;
+  const int is_inside = y >= 0 && y < image->y.size && x >= 0 && x < image->x.size;
+  return is_inside ? corner->image + (y * image->x.size + x) * image->channels : outside;
+}
+
+#define NND_AT_ONCE_COPIED 16
+
+/* Copies a few bytes; of memory that ends at `end` more may be read, and `to` has room for more. */
+NND_INLINE void nnd_copy_bytes(uint8_t *to, const uint8_t *from, nnd_size count, const uint8_t *end) {
+  if (count <= NND_AT_ONCE_COPIED && end - from >= NND_AT_ONCE_COPIED)
+    memcpy(to, from, NND_AT_ONCE_COPIED);
+  else
+    memcpy(to, from, (size_t)count);
+}
+
+/* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
+static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner, nnd_size channel,
+                            const uint8_t *outside, const uint8_t *end, uint8_t *to) {
+  const struct nnd_int8_image *image = &t->image;
+  const nnd_size channels = t->own->window.channels, width = image->x.kernel;
+  const int is_row = image->x.dilation == 1 && channels == image->channels && corner->x >= 0 &&
+                     corner->x + width <= image->x.size;
+  uint8_t *at = to;
+  for (nnd_size ky = 0; ky < image->y.kernel; ky++) {
+    const nnd_size y = corner->y + ky * image->y.dilation;
+    if (is_row && y >= 0 && y < image->y.size) {
+      nnd_copy_bytes(at, corner->image + (y * image->x.size + corner->x) * channels, width * channels, end);
+      at += width * channels;
+      continue;
+    }
+    for (nnd_size kx = 0; kx < width; kx++, at += channels)
+      memcpy(at, nnd_int8_pixel(image, corner, ky, kx, outside) + channel, (size_t)channels);
+  }
+  memset(at, 0, (size_t)(to + t->own->record.inner - at + (-t->own->record.inner & (NND_INT8_DEPTH - 1))));
+}
+
+static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                              nnd_size channel, const uint8_t *outside, const void **to) {
+  for (nnd_size ky = 0; ky < t->image.y.kernel; ky++)
+    for (nnd_size kx = 0; kx < t->image.x.kernel; kx++, to += NND_INT8_ROWS)
+      *to = nnd_int8_pixel(&t->image, corner, ky, kx, outside) + channel;
+}
+
+/* Makes what a batch of tiles reads of a group's channels. */
+static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct nnd_int8_data *d, nnd_size batch,
+                              nnd_size group, char *scratch) {
+  const struct nnd_int8_conv_own *own = t->own;
+  const nnd_size channel = group * own->window.channels, taps = own->taps, pixels = t->image.pixels;
+  const nnd_size begin = nnd_even(t->tiles, t->batches, batch), last = nnd_even(t->tiles, t->batches, batch + 1);
+  const nnd_size top = nnd_even(pixels, t->tiles, begin);
+  const uint8_t *end = d->a + t->image.images * t->image.y.size * t->image.x.size * t->image.channels;
+  const void **pointers = (const void **)(scratch + t->pointers_at);
+  int32_t *sums = (int32_t *)(scratch + t->sums_at);
+  for (nnd_size tile = begin; tile < last; tile++) {
+    const nnd_size first = nnd_even(pixels, t->tiles, tile), count = nnd_even(pixels, t->tiles, tile + 1) - first;
+    const void **of_tile = pointers + (tile - begin) * taps * NND_INT8_ROWS;
+    for (nnd_size r = 0; r < count; r++) {
+      const struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, first + r);
+      if (own->copies) {
+        uint8_t *row = (uint8_t *)scratch + t->rows_at + (first + r - top) * t->row_bytes;
+        nnd_copy_window(t, &corner, channel, (uint8_t *)scratch, end, row);
+        of_tile[r] = row;
+      } else {
+        nnd_point_at_taps(t, &corner, channel, (uint8_t *)scratch, of_tile + r);
+      }
+      if (!own->record.zeros) continue;
+      uint32_t sum = 0;
+      const nnd_size k = own->copies ? own->record.inner : own->k;
+      for (nnd_size tap = 0; tap < taps; tap++)
+        sum += (uint32_t)nnd_int8_row_sum(of_tile[tap * NND_INT8_ROWS + r], k, t->is_signed);
+      sums[first + r - top] = (int32_t)sum;
+    }
+  }
+}
+
+/* A batch of tiles by one panel of a group. */
+static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struct nnd_int8_data *d, nnd_size batch,
+                               nnd_size group, nnd_size panel, const char *scratch) {
+  const struct nnd_int8_conv_own *own = t->own;
+  const struct nnd_int8_record *r = &own->record;
+  const nnd_size begin = nnd_even(t->tiles, t->batches, batch), last = nnd_even(t->tiles, t->batches, batch + 1);
+  const nnd_size top = nnd_even(t->image.pixels, t->tiles, begin), of_group = panel * NND_INT8_COLUMNS;
+  const nnd_size column = group * t->columns + of_group, columns = nnd_min(NND_INT8_COLUMNS, t->columns - of_group);
+  const int32_t *column_sums = own->column_sums + column;
+  int32_t first[NND_INT8_COLUMNS], sums[NND_INT8_ROWS * NND_INT8_COLUMNS];
+  float factors[NND_INT8_COLUMNS];
+  nnd_begin_int8(r, d, column, columns, own->column_sums, nnd_int8_zero(d, t->is_signed), t->factor_step, first,
+                 factors);
+  const int8_t *weights = own->packed + group * nnd_int8_conv_bytes(own->taps, own->k, t->columns);
+  struct nnd_int8_job job = {.tap_rows = NND_INT8_ROWS,
+                             .taps = own->taps,
+                             .k = nnd_int8_groups(own->k) * NND_INT8_DEPTH,
+                             .is_signed = t->is_signed,
+                             .weights = weights + nnd_int8_conv_bytes(own->taps, own->k, of_group),
+                             .column_sums = column_sums,
+                             .first = first,
+                             .sums = sums,
+                             .sums_row = NND_INT8_COLUMNS};
+  if (!own->copies) job.k = own->k;
+  struct nnd_int8_ended ended = {.sums = sums,
+                                 .sums_row = NND_INT8_COLUMNS,
+                                 .columns = columns,
+                                 .zeros = r->zeros ? r->zeros + column : NULL,
+                                 .factors = factors,
+                                 .bias = r->bias ? r->bias + column : NULL,
+                                 .numbers = r->numbers ? r->numbers + column : NULL,
+                                 .out_row = r->columns};
+  const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(t->columns, of_group)];
+  const void *const *pointers = (const void *const *)(scratch + t->pointers_at);
+  for (nnd_size tile = begin; tile < last; tile++) {
+    const nnd_size row = nnd_even(t->image.pixels, t->tiles, tile);
+    ended.rows = nnd_even(t->image.pixels, t->tiles, tile + 1) - row;
+    job.rows = pointers + (tile - begin) * own->taps * NND_INT8_ROWS;
+    kernels[ended.rows](&job);
+    ended.row_sums = (const int32_t *)(scratch + t->sums_at) + row - top;
+    ended.out = d->out + (row * r->columns + column) * nnd_element_bytes[r->end.element];
+    ended.residual = d->residual ? d->residual + row * r->columns + column : NULL;
+    nnd_int8_finish(&r->end, &ended);
+  }
+}
+
+static void nnd_run_int8_convolution(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_int8_conv_fields *t = fields;
+  const struct nnd_int8_data d = {at[0], at[1], at[2], at[3], at[4]};
+  const nnd_size of_batch = t->own->window.groups * t->panels;
+  memset(part.scratch, d.zero ? *d.zero : 0, (size_t)t->image.channels);
+  nnd_size first, last;
+  nnd_share(t->batches * of_batch, part, &first, &last);
+  for (nnd_size unit = first; unit < last; unit++) {
+    const nnd_size batch = unit / of_batch, group = unit % of_batch / t->panels, panel = unit % t->panels;
+    if (panel == 0 || unit == first) nnd_prepare_batch(t, &d, batch, group, part.scratch);
+    nnd_run_conv_panel(t, &d, batch, group, panel, part.scratch);
+  }
+}
+
+static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes, NND_LINE_BYTES) * NND_LINE_BYTES; }
+
+static int nnd_make_int8_convolution(struct nnd_maker *m) {
+  const struct nnd_int8_conv_own *own = m->step->own;
+  const struct nnd_int8_record *r = &own->record;
+  struct nnd_int8_conv_fields *t = nnd_fields(m, sizeof *t);
+  struct nnd_int8_image image;
+  if (!t || !nnd_make_int8_window(m, &own->window, r, &image)) return 0;
+  const nnd_size columns = r->columns / own->window.groups;
+  *t = (struct nnd_int8_conv_fields){.own = own,
+                                     .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),
+                                     .image = image,
+                                     .tiles = nnd_ceil_div(image.pixels, NND_INT8_ROWS),
+                                     .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),
+                                     .columns = columns,
+                                     .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
+                                     .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
+  if (own->copies) t->row_bytes = nnd_in_lines(r->inner + NND_AT_ONCE_COPIED);
+  const nnd_size pointer_bytes = own->taps * (nnd_size)sizeof(void *);
+  const nnd_size of_pixel = nnd_min(image.x.stride * image.y.stride, own->record.inner) * image.channels +
+                            pointer_bytes + t->row_bytes;
+  const nnd_size most = nnd_max(1, nnd_l2(m) / 4 / NND_INT8_ROWS / of_pixel); /* tiles of a batch */
+  const nnd_size units = t->panels * own->window.groups;
+  const int threads = nnd_threads(m);
+  t->batches = nnd_ceil_div(t->tiles, most);
+  if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles, nnd_ceil_div(8 * threads, units)));
+  const nnd_size tiles = nnd_ceil_div(t->tiles, t->batches), held = tiles * NND_INT8_ROWS;
+  t->rows_at = nnd_in_lines(image.channels);
+  t->sums_at = t->rows_at + held * t->row_bytes;
+  t->pointers_at = t->sums_at + nnd_in_lines(r->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
+  m->scratch_bytes = t->pointers_at + held * pointer_bytes;
+  m->instance->run = nnd_run_int8_convolution;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld by %s, %lld batches%s",
+           (long long)image.pixels, (long long)r->inner, (long long)columns, t->kernels->name, (long long)t->batches,
+           own->copies ? ", windows copied" : "");
+  return 1;
+}
+
+const struct nnd_op nnd_op_int8_convolution = {"int8_convolution", nnd_open_int8_convolution,
+                                               nnd_make_int8_convolution};

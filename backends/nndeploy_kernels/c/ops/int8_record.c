@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/int8_record.h"
+
+/* Numbers, one for all columns or one for each, as int32 or, bit for bit, as floats. */
+static void *nnd_spread_columns(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_size columns) {
+  if (!from || o->message->failed) return NULL;
+  int32_t *to = nnd_packed(o, (nnd_blocks(columns) * NND_LANES + NND_INT8_COLUMNS) * (nnd_size)sizeof *to);
+  if (from->count != 1 && from->count != columns)
+    nnd_fail(o->message, "%lld numbers for %lld columns", (long long)from->count, (long long)columns);
+  if (o->message->failed) return NULL;
+  for (nnd_size c = 0; c < columns; c++) {
+    const nnd_size at = from->count == 1 ? 0 : c;
+    if (from->element == NND_UINT8)
+      to[c] = ((const uint8_t *)from->data)[at] - 128; /* as the weights are packed */
+    else if (from->element == NND_INT8)
+      to[c] = ((const int8_t *)from->data)[at];
+    else
+      to[c] = ((const int32_t *)from->data)[at];
+  }
+  return to;
+}
+
+/* The zero points of weights as they are packed: uint8 without any have 128 taken from them. */
+static const int32_t *nnd_zeros_of(struct nnd_opener *o, const struct nnd_int8_record *r,
+                                   const struct nnd_weight_data *zeros) {
+  static const uint8_t none = 0;
+  const struct nnd_weight_data one = {.element = NND_UINT8, .count = 1, .data = &none};
+  if (!zeros && r->weights->element == NND_UINT8) zeros = &one;
+  const int32_t *found = nnd_spread_columns(o, zeros, r->columns);
+  for (nnd_size c = 0; found && c < r->columns; c++)
+    if (found[c]) return found;
+  return NULL;
+}
+
+static const struct nnd_weight_data *nnd_read_bytes(struct nnd_opener *o) {
+  const struct nnd_weight_data *found = nnd_read_any_weight(o);
+  if (found && !nnd_is_byte(found->element)) nnd_fail(o->message, "weights that are no bytes");
+  return found;
+}
+
+int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_int8_given *given) {
+  r->a = nnd_read_any_tensor(o);
+  r->zero = nnd_read_any_optional_tensor(o);
+  r->weights = nnd_read_bytes(o);
+  given->zeros = nnd_read_bytes(o), given->whole_bias = nnd_read_weight_of(o, NND_INT32);
+  given->factors = nnd_read_weight(o);
+  r->factor = nnd_read_optional_tensor(o);
+  given->bias = nnd_read_weight(o);
+  const struct nnd_program *program = nnd_read_program(o);
+  given->numbers = nnd_read_weight(o);
+  r->residual = nnd_read_optional_tensor(o);
+  r->end.zero = (float)nnd_word(o, -128, 255);
+  r->out = nnd_write_any_tensor(o);
+  if (o->message->failed) return 0;
+  const struct nnd_tensor *tensors = o->model->tensors;
+  const int element = r->end.element = tensors[r->out].element;
+  if (!r->weights || !nnd_is_byte(tensors[r->a].element) || tensors[r->out].is_blocked ||
+      (r->zero >= 0 && tensors[r->zero].element != tensors[r->a].element) ||
+      (given->zeros && given->zeros->element != r->weights->element) ||
+      (r->residual >= 0 && tensors[r->residual].is_blocked) || (r->factor >= 0 && tensors[r->factor].is_blocked) ||
+      (!nnd_is_byte(element) && element != NND_FLOAT32 && element != NND_INT32))
+    return nnd_fail(o->message, "a product of bytes of tensors that do not fit it");
+  if ((element == NND_INT8 && r->end.zero > 127) || (element == NND_UINT8 && r->end.zero < 0))
+    return nnd_fail(o->message, "a zero point that the output does not hold");
+  if (element == NND_INT32 &&
+      (given->factors || r->factor >= 0 || given->bias || program || given->numbers || r->residual >= 0))
+    return nnd_fail(o->message, "sums that are stored as they are have an end");
+  r->end.end = nnd_end_of(o, program, r->residual >= 0, given->numbers != NULL);
+  return !o->message->failed;
+}
+
+int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_given *given) {
+  r->zeros = nnd_zeros_of(o, r, given->zeros);
+  r->whole_bias = nnd_spread_columns(o, given->whole_bias, r->columns);
+  r->factors = nnd_spread_columns(o, given->factors, r->columns);
+  r->bias = nnd_spread_columns(o, given->bias, r->columns);
+  r->numbers = nnd_spread_columns(o, given->numbers, r->columns);
+  return !o->message->failed;
+}
+
+int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums) {
+  *column_sums = nnd_packed(o, (nnd_blocks(columns) * NND_LANES + NND_INT8_COLUMNS) * (nnd_size)sizeof **column_sums);
+  int8_t *packed = nnd_packed(o, num_bytes);
+  return *column_sums ? packed : NULL;
+}
+
+int nnd_give_int8(struct nnd_maker *m, const struct nnd_int8_record *r, nnd_size rows) {
+  const nnd_size out = nnd_shape_of(m, r->out)->count;
+  const nnd_size factors = r->factor < 0 ? 1 : nnd_shape_of(m, r->factor)->count;
+  if (rows < 1 || out % r->columns || out / r->columns != rows ||
+      (r->zero >= 0 && nnd_shape_of(m, r->zero)->count != 1) || (factors != 1 && factors != r->columns) ||
+      (r->residual >= 0 && nnd_shape_of(m, r->residual)->count != out))
+    return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
+  nnd_give_tensor(m, r->out);
+  nnd_give_tensor(m, r->a);
+  nnd_give_tensor(m, r->zero);
+  nnd_give_tensor(m, r->factor);
+  nnd_give_tensor(m, r->residual);
+  return 1;
+}
+
+void nnd_begin_int8(const struct nnd_int8_record *r, const struct nnd_int8_data *d, nnd_size column, nnd_size columns,
+                    const int32_t *column_sums, uint32_t zero, int factor_step, int32_t *first, float *factors) {
+  for (nnd_size c = 0; c < nnd_blocks(columns) * NND_LANES; c++) {
+    const uint32_t of_zeros = r->zeros ? (uint32_t)r->inner * (uint32_t)r->zeros[column + c] : 0;
+    uint32_t begin = r->whole_bias ? (uint32_t)r->whole_bias[column + c] : 0;
+    begin -= zero * ((uint32_t)column_sums[column + c] - of_zeros);
+    first[c] = (int32_t)begin;
+    const float factor = r->factors ? r->factors[column + c] : 1.0f;
+    const nnd_size at = factor_step ? nnd_min(column + c, r->columns - 1) : 0;
+    factors[c] = d->factor ? d->factor[at] * factor : factor;
+  }
+}
+
+int32_t nnd_int8_row_sum(const uint8_t *row, nnd_size count, int is_signed) {
+  uint32_t sum = 0;
+  if (is_signed)
+    for (nnd_size k = 0; k < count; k++) sum += (uint32_t)(int8_t)row[k];
+  else
+    for (nnd_size k = 0; k < count; k++) sum += row[k];
+  return (int32_t)sum;
+}

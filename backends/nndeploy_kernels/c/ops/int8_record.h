@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What steps that sum products of bytes have in common, as their words tell it:
+ *
+ *   a (tensor of uint8 or int8), its zero point (a tensor of one of these; -1: zero), weights (uint8 or int8),
+ *   zero points of the weights (of their type, one or one a column; -1: zeros), bias of the sums (int32; -1: none),
+ *   factors (float32, one or one a column; -1: ones), a factor (tensor of one float32 or one a column; -1: one),
+ *   bias (float32; -1: none), program of the end (-1: none), numbers of the end (-1: none),
+ *   residual (tensor, which lies as the output does; -1: none), zero point of an output of bytes,
+ *   output (float32, or int32: sums without factors and all that follows, or uint8 or int8: the nearest)
+ *
+ *   x = sum of (a - zero) * (weights - zeros) + bias of the sums, times factors, plus bias; then the end
+ */
+#ifndef NND_INT8_RECORD_H
+#define NND_INT8_RECORD_H
+
+#include "kernels/int8_end.h"
+#include "model/model.h"
+
+struct nnd_int8_record {
+  int a, zero, factor, residual, out; /* tensors */
+  nnd_size columns, inner;            /* products that make one sum, over all taps */
+  const struct nnd_weight_data *weights;
+  /* Whole vectors and a panel more; zeros: of weights that are int8; null where there are none. */
+  const int32_t *zeros, *whole_bias;
+  const float *factors, *bias, *numbers;
+  struct nnd_int8_end end;
+};
+
+/* The weights that are given for columns, until their number is known. */
+struct nnd_int8_given {
+  const struct nnd_weight_data *zeros, *whole_bias, *factors, *bias, *numbers;
+};
+
+/* Both return 1, or 0 with a message; the second is called when `columns` are known. */
+int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_int8_given *given);
+int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_given *given);
+
+/* Memory for packed weights of `num_bytes`, and for what their columns sum up to. */
+int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums);
+
+/* What a run reads and writes, in the order in which nnd_give_int8() gives it. */
+struct nnd_int8_data {
+  char *out;
+  const uint8_t *a, *zero;
+  const float *factor, *residual;
+};
+
+/* 0 with a message where `rows` rows of an output do not fit the operands. */
+int nnd_give_int8(struct nnd_maker *m, const struct nnd_int8_record *r, nnd_size rows);
+
+/* The zero point of `a`, where its bytes are read as they are. */
+NND_INLINE uint32_t nnd_int8_zero(const struct nnd_int8_data *d, int is_signed) {
+  if (!d->zero) return 0;
+  return is_signed ? (uint32_t)(int8_t)*d->zero : *d->zero;
+}
+
+/* Where sums of `columns` from `column` on begin, and their factors. */
+void nnd_begin_int8(const struct nnd_int8_record *r, const struct nnd_int8_data *d, nnd_size column, nnd_size columns,
+                    const int32_t *column_sums, uint32_t zero, int factor_step, int32_t *first, float *factors);
+
+/* Bytes summed up. */
+int32_t nnd_int8_row_sum(const uint8_t *row, nnd_size count, int is_signed);
+
+NND_INLINE int nnd_is_byte(int element) { return element == NND_UINT8 || element == NND_INT8; }
+
+#endif

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of bytes of the kernel library: exact sums at odd shapes, with every set of instructions; their ends."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from kernel_library import RefusedError, every_level, plan_of, run_plan
+from nndeploy_native.expressions import operand
+from nndeploy_native.plan import DTYPES
+from nndeploy_native.steps.convolution import Window
+from nndeploy_native.steps.integer_convolution import IntegerConvolution
+from nndeploy_native.steps.step import Epilogue
+from nndeploy_native.tensors import Array, Tensor
+
+
+class Case(NamedTuple):
+    """Sizes of an image and of its output, channels and how the window moves."""
+
+    image: tuple[int, int, int]
+    """Images, rows, columns."""
+    channels: tuple[int, int]
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilations: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+
+CASES = (
+    Case((1, 9, 11), (3, 5), (3, 3), (2, 2), (1, 1, 1, 1)),
+    Case((2, 7, 6), (16, 40), (3, 3), (1, 1), (1, 1, 1, 1)),
+    Case((1, 8, 5), (20, 33), (3, 2), (1, 2), (0, 1, 2, 0), (2, 1)),
+    Case((1, 5, 5), (64, 65), (1, 1), (2, 2)),
+    Case((1, 6, 7), (18, 8), (5, 3), (1, 1), (2, 1, 2, 1)),
+    Case((1, 4, 13), (1, 7), (3, 7), (1, 1), (1, 3, 1, 3)),
+    Case((1, 6, 6), (8, 12), (3, 3), (1, 1), (1, 1, 1, 1), groups=2),
+    Case((1, 5, 7), (40, 80), (3, 3), (1, 1), (1, 1, 1, 1), groups=2),
+    Case((1, 3, 3), (5, 4), (3, 3), (1, 1), (3, 3, 3, 3), (2, 2)),
+    Case((1, 2, 3), (17, 3), (2, 3)),
+)
+DEPTHWISE = (
+    Case((1, 9, 11), (19, 19), (3, 3), (1, 1), (1, 1, 1, 1), groups=19),
+    Case((2, 8, 7), (64, 64), (3, 3), (2, 2), (0, 0, 1, 1), groups=64),
+    Case((1, 7, 40), (70, 70), (5, 5), (1, 1), (2, 2, 2, 2), groups=70),
+    Case((1, 6, 5), (33, 33), (1, 3), (1, 2), (0, 1, 0, 1), groups=33),
+    Case((1, 11, 5), (130, 130), (7, 4), (1, 1), (3, 2, 3, 2), groups=130),
+    Case((1, 9, 9), (16, 16), (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), groups=16),
+    Case((1, 3, 2), (4, 4), (2, 2), (1, 1), (5, 5, 5, 5), groups=4),
+)
+ELEMENTS = (("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8"))
+each_way = pytest.mark.parametrize("plain", [False, True])
+"""With what the processor has, and with the instructions of the level alone."""
+
+
+def _bytes(rng: np.random.Generator, element: str, *shape: int) -> Array:
+    """Returns numbers of which many are the least and the largest."""
+    limits = np.iinfo(element)
+    numbers = rng.integers(limits.min, limits.max + 1, shape)
+    return np.where(rng.random(shape) < 0.2, rng.choice([limits.min, limits.max], shape), numbers).astype(element)
+
+
+def _out_sizes(case: Case) -> tuple[int, int]:
+    def size(axis: int) -> int:
+        padded = case.image[1 + axis] + case.pads[axis] + case.pads[2 + axis]
+        return (padded - (case.kernel[axis] - 1) * case.dilations[axis] - 1) // case.strides[axis] + 1
+
+    return size(0), size(1)
+
+
+def _sums(case: Case, a: Array, weights: Array, zero: int, zeros: Array | int) -> Array:
+    """Returns exact sums (N, H, W, O) of a (N, H, W, C) by weights (O, C / groups, H, W)."""
+    of_x, of_w = a.astype(np.int64) - zero, weights.astype(np.int64) - np.reshape(zeros, (-1, 1, 1, 1))
+    top, left, bottom, right = case.pads
+    padded = np.pad(of_x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    height, width = _out_sizes(case)
+    outputs, channels = case.channels[1] // case.groups, case.channels[0] // case.groups
+    result = np.zeros((a.shape[0], height, width, case.channels[1]), np.int64)
+    for ky, kx in np.ndindex(*case.kernel):
+        y, x = ky * case.dilations[0], kx * case.dilations[1]
+        seen = padded[:, y :: case.strides[0], x :: case.strides[1]][:, :height, :width]
+        for group in range(case.groups):
+            of_group = slice(group * outputs, (group + 1) * outputs)
+            given = seen[..., group * channels : (group + 1) * channels]
+            result[..., of_group] += given @ of_w[of_group, :, ky, kx].T
+    return result
+
+
+def _step(case: Case, a: Array, weights: Array, element: str, **more: object) -> IntegerConvolution:
+    window = Window(case.kernel, case.strides, case.pads[:2], case.dilations)
+    output = Tensor("y", (a.shape[0], *_out_sizes(case), case.channels[1]), element=element)
+    step = IntegerConvolution(output, _tensor("x", a), weights, window, case.groups, **more)  # type: ignore[arg-type]
+    assert step.sizes == output.shape
+    return step
+
+
+def _tensor(name: str, array: Array) -> Tensor:
+    element = {"float32": "fp32"}.get(array.dtype.name, array.dtype.name)
+    return Tensor(name, array.shape, element=element)
+
+
+def _run(
+    level: str, step: IntegerConvolution, arrays: dict[str, Array], *, plain: bool = False, threads: int = 1
+) -> Array:
+    inputs = [_tensor(name, array) for name, array in arrays.items()]
+    plan = plan_of([step], inputs, [step.output])
+    return run_plan(level, plan, [*arrays.values()], threads=threads, plain_bytes=plain)[0]
+
+
+def _given(rng: np.random.Generator, case: Case, number: int) -> tuple[Array, Array, Array, Array]:
+    """Returns an image, weights and the zero points of both."""
+    of_a, of_weights = ELEMENTS[number % 4]
+    images, height, width = case.image
+    a = _bytes(rng, of_a, images, height, width, case.channels[0])
+    weights = _bytes(rng, of_weights, case.channels[1], case.channels[0] // case.groups, *case.kernel)
+    return a, weights, _bytes(rng, of_a, 1), _bytes(rng, of_weights, (1, case.channels[1])[number // 2 % 2])
+
+
+@every_level
+@each_way
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_are_exact(level: str, plain: bool, threads: int) -> None:
+    """Of all signs, with zero points of both sides, which stand in what lies outside of the image."""
+    rng = np.random.default_rng(1)
+    for case in (*CASES, *DEPTHWISE):
+        for number in range(4):
+            a, weights, zero, zeros = _given(rng, case, number)
+            found = _run(level, _step(case, a, weights, "int32"), {"x": a}, plain=plain, threads=threads)
+            np.testing.assert_array_equal(found, _sums(case, a, weights, 0, 0))
+            step = _step(case, a, weights, "int32", zero=_tensor("z", zero), zeros=zeros)
+            found = _run(level, step, {"x": a, "z": zero}, plain=plain, threads=threads)
+            np.testing.assert_array_equal(found, _sums(case, a, weights, int(zero[0]), zeros.astype(np.int64)))
+
+
+@every_level
+@pytest.mark.parametrize("element", ["uint8", "int8", "fp32"])
+def test_ends(level: str, element: str) -> None:
+    """Factors, biases, residuals, programs; bytes are the nearest, exactly."""
+    rng, sums, added = np.random.default_rng(2), operand(0), operand(1)
+    for number, case in enumerate((*CASES, *DEPTHWISE)):
+        a, weights, zero, _ = _given(rng, case, number % 2)
+        outputs = case.channels[1]
+        factors = (2.0 ** rng.integers(-11, -5, (1, outputs)[number % 2])).astype(np.float32)  # exact products
+        bias = (rng.integers(-9, 9, outputs) / 4).astype(np.float32) if number % 3 else None
+        whole = rng.integers(-500, 500, outputs).astype(np.int32)
+        exact = _sums(case, a, weights, int(zero[0]), 0)
+        residual, numbers = (rng.integers(-9, 9, shape).astype(np.float32) for shape in (exact.shape, outputs))
+        x = (exact + whole) * factors.astype(np.float64) + (0 if bias is None else bias)
+        ends = (
+            (Epilogue(), x),
+            (Epilogue(("relu", sums)), np.maximum(x, 0)),
+            (Epilogue(("min", ("max", sums, ("const", -7.0)), ("const", 60.0))), np.clip(x, -7, 60)),
+            (Epilogue(("add", sums, added), _tensor("r", residual)), x + residual),
+            (Epilogue(("mul", ("abs", sums), operand(2)), None, numbers), np.abs(x) * numbers),
+        )
+        for to, (end, wanted) in zip((0, 3, 120, 7, 1), ends, strict=True):
+            step = _step(
+                case, a, weights, element, zero=zero, whole_bias=whole, factors=factors, bias=bias, epilogue=end,
+                output_zero=to,
+            )  # fmt: skip
+            arrays = {"x": a} | ({} if end.residual is None else {"r": residual})
+            if element != "fp32":
+                limits = np.iinfo(element)
+                wanted = np.clip(np.rint(wanted) + to, limits.min, limits.max)
+            np.testing.assert_array_equal(_run(level, step, arrays), wanted.astype(np.float32))
+
+
+@every_level
+def test_what_does_not_fit_is_refused(level: str) -> None:
+    case = Case((1, 4, 4), (8, 6), (3, 3))
+    a, weights = np.zeros((1, 4, 4, 8), np.uint8), np.zeros((6, 8, 3, 3), np.int8)
+    more = Case((1, 4, 4), (8, 6), (3, 3), groups=3)
+    wrong = (
+        _step(Case((1, 4, 4), (8, 5), (3, 3)), a, weights, "uint8"),
+        _step(case, a, weights[:, :7], "uint8"),
+        _step(more, a, weights, "uint8"),
+        _step(case, a, weights.astype(np.int32), "uint8"),
+        _step(case, a[:, :, :, 0, None], weights, "uint8"),
+        _step(case, a.astype(np.float32), weights, "uint8"),
+        _step(case, a, weights, "uint8", zero=np.zeros(1, np.int8)),
+        _step(case, a, weights, "uint8", zeros=np.zeros(4, np.int8)),
+        _step(case, a, weights, "int32", bias=np.zeros(6, np.float32)),
+        _step(case, a, weights, "int8", output_zero=128),
+        _step(case._replace(pads=(70_000, 0, 0, 0)), a, weights, "uint8"),
+    )
+    for step in wrong:
+        with pytest.raises(RefusedError):
+            _run(level, step, {"x": np.zeros([int(size) for size in step.a.shape], DTYPES[step.a.element])})

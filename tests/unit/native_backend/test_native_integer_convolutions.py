@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of bytes through the rules and the kernel library, exactly as ONNX Runtime has them."""
+
+import numpy as np
+import pytest
+from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
+from test_native_quantised import assert_same, by_onnxruntime, bytes_of
+
+from nndeploy.plugin.interface import Artifact
+from nndeploy.values.types import DimRange
+
+
+def kernels_of(artifact: Artifact) -> list[str]:
+    return [line.split(":")[0] for line in artifact.log.splitlines()[1:]]
+
+
+QLINEAR = """g ({element}[2,{channels},9,10] x) => ({element}[2,{outputs},{size}] y) {{
+    y = QLinearConv<{window}>(x, xs, xz, w, ws, wz, ys, yz, b) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize(("element", "of_w"), [("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+@pytest.mark.parametrize(
+    ("channels", "outputs", "shape", "size", "window"),
+    [
+        (3, 20, (20, 3, 3, 3), "5,5", "strides=[2,2], pads=[1,1,1,1]"),
+        (20, 33, (33, 20, 1, 1), "9,10", "pads=[0,0,0,0]"),
+        (32, 8, (8, 32, 3, 2), "9,9", "pads=[1,0,1,0]"),
+        (40, 40, (40, 1, 3, 3), "9,10", "pads=[1,1,1,1], group=40"),
+        (8, 12, (12, 4, 3, 3), "7,8", "group=2"),
+    ],
+)
+def test_qlinear(
+    level: str, element: str, of_w: str, channels: int, outputs: int, shape: tuple[int, ...], size: str, window: str
+) -> None:
+    """With asymmetric images and weights, one scale and one a channel: every byte is the same."""
+    text = QLINEAR.format(element=element, channels=channels, outputs=outputs, size=size, window=window)
+    inputs = {"x": bytes_of(element, 2, channels, 9, 10)}
+    for scales in (1, outputs):
+        symmetric = of_w == "int8" and scales > 1
+        zeros = np.zeros(scales, of_w) if symmetric else np.full(scales, 7 if of_w == "int8" else 119, of_w)
+        constants = {
+            "xs": np.array(0.02, np.float32), "xz": np.array(100, element), "w": bytes_of(of_w, *shape, seed=1),
+            "ws": np.abs(reals(scales)).reshape(-1) / 30 + np.float32(1e-3), "wz": zeros,
+            "ys": np.array(0.31, np.float32), "yz": np.array(9, element),
+            "b": bytes_of("int8", outputs, seed=2).astype(np.int32) * 50,
+        }  # fmt: skip
+        if scales == 1:
+            constants |= {"ws": constants["ws"].reshape(()), "wz": zeros.reshape(())}
+        assert_same(model_of(text, constants), inputs, level)
+
+
+@each_float_level
+def test_sums(level: str) -> None:
+    """ConvInteger: with zero points, and with a dynamic one as dynamic quantisation writes it."""
+    text = """g (uint8[1,8,7,6] x) => (int32[1,20,7,6] y, int32[1,20,5,4] z) {
+        y = ConvInteger<pads=[1,1,1,1]>(x, w, a)  z = ConvInteger(x, w, a, o) }"""
+    w = bytes_of("uint8", 20, 8, 3, 3)
+    model = model_of(text, {"w": w, "a": np.array(130, np.uint8), "o": np.array(90, np.uint8)})
+    x = bytes_of("uint8", 1, 8, 7, 6)
+    assert_same(model, {"x": x}, level)
+    text = """g (float[1,8,7,6] x) => (float[1,20,7,6] y) { q, s, z = DynamicQuantizeLinear(x)
+        i = ConvInteger<pads=[1,1,1,1]>(q, w, z, o)  f = Cast<to=1>(i)  m = Mul(s, t)  p = Mul(f, m)  y = Add(p, b) }"""
+    constants = {
+        "w": w, "o": np.array(90, np.uint8), "t": np.array(0.01, np.float32), "b": reals(1, 20, 1, 1, seed=1),
+    }  # fmt: skip
+    model, inputs = model_of(text, constants), {"x": reals(1, 8, 7, 6)}
+    artifact = built(model)
+    assert kernels_of(artifact).index("int8_convolution") == len(kernels_of(artifact)) - 2  # and the output's copy
+    wanted = by_onnxruntime(model, inputs)["y"]
+    np.testing.assert_allclose(run(artifact, inputs, level)["y"], wanted, rtol=1e-5, atol=1e-5)
+
+
+LAYERS = """g (float[{n},3,13,12] x) => (float[{n},24,7,6] y) {{
+    q = QuantizeLinear(x, xs, xz)  x1 = DequantizeLinear(q, xs, xz)
+    w1 = DequantizeLinear<axis=0>(w, ws, wz)  b1 = DequantizeLinear<axis=0>(b, bs)
+    h = Conv<strides=[2,2], pads=[1,1,1,1]>(x1, w1, b1)  h1 = {activation}
+    h2 = QuantizeLinear(h1, hs, hz)  h3 = DequantizeLinear(h2, hs, hz)
+    v1 = DequantizeLinear(v, vs)  m = Conv<pads=[1,1,1,1], group=32>(h3, v1)
+    p = QuantizeLinear(m, ps, pz)  p1 = DequantizeLinear(p, ps, pz)
+    u1 = DequantizeLinear<axis=0>(u, us)  c = Conv(p1, u1, c1)  r = QuantizeLinear(c, rs, rz)
+    y = DequantizeLinear(r, rs, rz) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+@pytest.mark.parametrize("activation", ["Relu(h)", "Clip(h, low, high)", "Identity(h)", "HardSwish(h)"])
+def test_layers_of_what_is_dequantised(level: str, element: str, activation: str) -> None:
+    """Layers as quantisers write them are convolutions of bytes, which round to bytes themselves."""
+    of_w, of_x = np.abs(reals(32, seed=1)) / 50 + np.float32(1e-3), np.float32(0.03)
+    constants = {
+        "xs": np.array(of_x), "xz": np.array(20, element), "w": bytes_of("int8", 32, 3, 3, 3), "ws": of_w,
+        "wz": np.zeros(32, np.int8), "b": bytes_of("int8", 32, seed=5).astype(np.int32) * 9, "bs": of_w * of_x,
+        "low": np.array(0, np.float32), "high": np.array(6, np.float32),
+        "hs": np.array(0.07, np.float32), "hz": np.array(3, element),
+        "v": bytes_of("int8", 32, 1, 3, 3, seed=6), "vs": np.array(0.007, np.float32),
+        "ps": np.array(0.2, np.float32), "pz": np.array(11, element),
+        "u": bytes_of("int8", 24, 32, 1, 1, seed=6), "us": np.abs(reals(24, seed=3)) / 90, "c1": reals(24),
+        "rs": np.array(0.4, np.float32), "rz": np.array(7, element),
+    }  # fmt: skip
+    model = model_of(LAYERS.format(activation=activation, n=2), constants)
+    artifact = built(model)
+    assert "convolution" not in kernels_of(artifact)
+    assert [name for name in kernels_of(artifact) if name.startswith("int8")][::2] == [
+        "int8_convolution", "int8_connected",
+    ]  # fmt: skip
+    inputs = {"x": reals(2, 3, 13, 12)}
+    wanted = by_onnxruntime(model, inputs)["y"]
+    ranges = {"n": DimRange(1, 5, 1)}
+    free = built(dynamic(LAYERS.format(activation=activation, n="n"), ranges, constants), ranges)
+    for found in (run(artifact, inputs, level)["y"], run(free, inputs, level, threads=2)["y"]):
+        apart = np.abs(found - wanted) / np.float32(0.4)
+        assert (apart > 0.01).mean() < 0.06  # a step where a number lies just between two
+        assert apart.max() < 4.01  # some of them in what a pixel is made of
+
+
+@each_float_level
+def test_rows(level: str) -> None:
+    """Convolutions of rows (N, C, W), and activations of scales of which there are some."""
+    text = """g (float[2,16,21] x) => (uint8[2,9,10] y) { q = QuantizeLinear(x, xs, xz)
+        y = QLinearConv<strides=[2], pads=[0,1]>(q, xs, xz, w, ws, wz, ys, yz) }"""
+    constants = {
+        "xs": np.array(0.02, np.float32), "xz": np.array(100, np.uint8), "w": bytes_of("int8", 9, 16, 4),
+        "ws": np.abs(reals(9)) / 30, "wz": np.zeros(9, np.int8), "ys": np.array(0.3, np.float32),
+        "yz": np.array(70, np.uint8),
+    }  # fmt: skip
+    assert_same(model_of(text, constants), {"x": reals(2, 16, 21)}, level)
+
+
+@each_float_level
+def test_convolutions_that_stay_floats(level: str) -> None:
+    """Dequantised by scales of the wrong axis, or over volumes."""
+    text = """g (uint8[1,4,6,6] x, uint8[1,2,3,4,5] d) => (float[1,5,6,6] y, float[1,3,3,4,5] k) {
+        a = DequantizeLinear(x, s, o)  b = DequantizeLinear<axis=1>(w, t)  y = Conv(a, b)
+        e = DequantizeLinear(d, s, o)  f = DequantizeLinear(u, s)  k = Conv(e, f) }"""
+    constants: dict[str, Array] = {
+        "s": np.array(0.04, np.float32), "o": np.array(20, np.uint8), "w": bytes_of("int8", 5, 4, 1, 1),
+        "t": np.abs(reals(4)), "u": bytes_of("int8", 3, 2, 1, 1, 1),
+    }  # fmt: skip
+    model = model_of(text, constants)
+    inputs = {"x": bytes_of("uint8", 1, 4, 6, 6), "d": bytes_of("uint8", 1, 2, 3, 4, 5)}
+    found = run(built(model), inputs, level)
+    for name, wanted in by_onnxruntime(model, inputs).items():
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-3)
