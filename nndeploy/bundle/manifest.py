@@ -17,7 +17,10 @@ from nndeploy.values.types import DimRange, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 7
+FORMAT_MINOR = 8
+
+PORTABLE = "portable"
+"""Names the chain that runs on any CPU, where chains are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,26 @@ class TargetChain:
     target: str
     submodels: tuple[Submodel, ...]
     values: Mapping[str, ValueType]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSubmodel:
+    """Where a submodel runs ("cpu:0", "cuda:1"), and the bytes that it needs there.
+
+    `weight_bytes` are those of its constants, `peak_bytes` the most of values that are alive at once while it runs.
+    """
+
+    place: str
+    weight_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """A chain over several places: each of its submodels by id, and the bytes of each value between them, by name."""
+
+    submodels: Mapping[str, PlacedSubmodel]
+    value_bytes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +188,7 @@ class Manifest:
     that hold the library of delays, by architecture (`uname -m`), where runs may be paced; `pace_operators` is the
     member that says what operators compute, "" where there is none. `provenance` is plain data: tool and library
     versions, options, the model's hash, passes. `members` lists every other member as it is stored; `compressed` says
-    of some that they are more than that.
+    of some that they are more than that. `placings` says of some chains, by id or `PORTABLE`, that they span places.
     """
 
     model_name: str
@@ -187,6 +210,7 @@ class Manifest:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     compressed: Mapping[str, Compressed] = field(default_factory=dict)
+    placings: Mapping[str, Placing] = field(default_factory=dict)
 
     def real(self, name: str) -> Member | Compressed:
         """Returns what a member really is, whether or not it is stored compressed."""

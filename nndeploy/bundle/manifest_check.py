@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nndeploy.bundle.compressed_member import MAX_OWN_BYTES
 from nndeploy.bundle.container import MAX_MEMBERS
-from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType, Submodel
+from nndeploy.bundle.manifest import PORTABLE, ImageInput, Manifest, NamedType, Submodel
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.errors import BundleError, did_you_mean
+from nndeploy.target.place_limits import PlaceLimit, is_gpu, why_no_places
 from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType, ValueType
 
 REPORT_NAME = "report.json"
@@ -26,7 +27,7 @@ def check_manifest(manifest: Manifest) -> None:
     Raises:
         BundleError: a submodel reads what nothing before it produces, a value has no type or two producers, an
             output has no origin, a member that is named is not listed, one that is compressed is absurdly large or made
-            of such a one, or a range is none.
+            of such a one, a range is none, or places are not those of a chain's submodels.
     """
     _check_unique((value.name for value in manifest.inputs), "input")
     _check_unique((value.name for value in manifest.outputs), "output")
@@ -45,6 +46,7 @@ def check_manifest(manifest: Manifest) -> None:
     _check_compressed(manifest)
     _check_limits(manifest)
     _check_ranges(manifest)
+    _check_placings(manifest)
     if manifest.image_input is not None:
         check_image_input(manifest.image_input, manifest.inputs)
 
@@ -210,6 +212,25 @@ def _check_ranges(manifest: Manifest) -> None:
                 f"best {sizes.best} and max {sizes.max} must be {sizes.min} and a multiple of the step {sizes.step}",
                 where=f"ranges[{name!r}]",
             )
+
+
+def _check_placings(manifest: Manifest) -> None:
+    chains = {chain.id: (chain.submodels, chain.values) for chain in manifest.target_chains}
+    chains[PORTABLE] = (manifest.submodels, manifest.values)
+    for name, placing in manifest.placings.items():
+        where = f"placings[{name!r:.80}]"
+        if name not in chains:
+            raise BundleError("the bundle has no such chain", where=where, hint=did_you_mean(name, chains))
+        submodels, values = chains[name]
+        ids = {submodel.id for submodel in submodels}
+        if different := sorted(ids ^ placing.submodels.keys()):
+            raise BundleError(f"submodel {different[0]!r:.80} has no place, or is none of the chain", where=where)
+        if unknown := sorted(placing.value_bytes.keys() - values.keys()):
+            raise BundleError(f"{unknown[0]!r:.80} is no value of the chain", where=where)
+        if name == PORTABLE and any(is_gpu(one.place) for one in placing.submodels.values()):
+            raise BundleError("the portable chain runs on any CPU, and never on a GPU", where=where)
+        if reason := why_no_places([PlaceLimit(one) for one in {one.place for one in placing.submodels.values()}]):
+            raise BundleError(reason, where=where)
 
 
 def check_image_input(image: ImageInput, inputs: Iterable[NamedType]) -> None:

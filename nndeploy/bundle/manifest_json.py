@@ -25,6 +25,8 @@ from nndeploy.bundle.manifest import (
     Limits,
     Manifest,
     NamedType,
+    PlacedSubmodel,
+    Placing,
     Submodel,
     TargetChain,
     Tolerance,
@@ -32,6 +34,7 @@ from nndeploy.bundle.manifest import (
 )
 from nndeploy.errors import BundleError, DataError, did_you_mean
 from nndeploy.files.strict_json import canonical_json, parse_json
+from nndeploy.target.place_limits import is_place
 from nndeploy.values.types import (
     DTYPES,
     DimRange,
@@ -57,6 +60,7 @@ FIRST_WITH_OPERATORS = 4  # the minor version that brought pace_operators
 FIRST_WITH_LIMITS = 5  # the minor version that brought limits of goldens
 FIRST_WITH_MACHINES = 6  # the minor version that brought several kinds of machine in what a variant requires
 FIRST_WITH_COMPRESSED = 7  # the minor version that brought members that are stored compressed
+FIRST_WITH_PLACINGS = 8  # the minor version that brought chains over several places
 MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
@@ -91,6 +95,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     image, minor = manifest.image_input, _least_minor(manifest)
     chains = [_target_chain_to_json(chain) for chain in manifest.target_chains]
     compressed = {name: _compressed_to_json(item) for name, item in manifest.compressed.items()}
+    placings = {name: dataclasses.asdict(placing) for name, placing in manifest.placings.items()}
     return {
         "format": {"name": FORMAT_NAME, "major": FORMAT_MAJOR, "minor": minor},
         "model_name": manifest.model_name,
@@ -112,6 +117,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "provenance": dict(manifest.provenance),
         "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
         **({"compressed": compressed} if minor >= FIRST_WITH_COMPRESSED else {}),
+        **({"placings": placings} if minor >= FIRST_WITH_PLACINGS else {}),
     }
 
 
@@ -146,6 +152,9 @@ def manifest_from_json(data: object) -> Manifest:
         members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
         compressed={name: _compressed(name, item) for name, item in fields.named_fields("compressed")}
         if minor >= FIRST_WITH_COMPRESSED
+        else {},
+        placings={name: _placing(item) for name, item in fields.named_fields("placings")}
+        if minor >= FIRST_WITH_PLACINGS
         else {},
     )
     fields.end()
@@ -319,6 +328,25 @@ def _compressed(name: str, fields: Fields) -> Compressed:
     return result
 
 
+def _placing(fields: Fields) -> Placing:
+    sizes = fields.fields("value_bytes")
+    result = Placing(
+        submodels={name: _placed_submodel(item) for name, item in fields.named_fields("submodels")},
+        value_bytes={name: sizes.integer(name) for name in sizes.plain()},
+    )
+    fields.end()
+    return result
+
+
+def _placed_submodel(fields: Fields) -> PlacedSubmodel:
+    place = fields.text("place")
+    if not is_place(place):
+        raise fields.refuse("place", "cpu, cpu:N or cuda:N")
+    result = PlacedSubmodel(place, fields.integer("weight_bytes"), fields.integer("peak_bytes"))
+    fields.end()
+    return result
+
+
 def _named_type_to_json(value: NamedType) -> dict[str, Any]:
     return {"name": value.name, "type": type_to_json(value.type)}
 
@@ -334,6 +362,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if manifest.placings:
+        return FIRST_WITH_PLACINGS
     if manifest.compressed:
         return FIRST_WITH_COMPRESSED
     chains = (manifest.submodels, *(chain.submodels for chain in manifest.target_chains))

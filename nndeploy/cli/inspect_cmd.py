@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from nndeploy.bundle.contents import contents_of
-from nndeploy.bundle.manifest import Manifest, Submodel
+from nndeploy.bundle.manifest import PORTABLE, Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.report import CheckReport, Report
@@ -28,7 +28,7 @@ from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.errors import UsageError
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
-from nndeploy.runtime.places import PORTABLE, ChainChoice
+from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice
 from nndeploy.target.target import X86_64_LEVELS
 

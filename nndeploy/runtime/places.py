@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from nndeploy.bundle.manifest import Manifest, Submodel, TargetChain
+from nndeploy.bundle.manifest import PORTABLE, Manifest, Submodel, TargetChain
 from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.load_options import LoadOptions
@@ -20,7 +20,6 @@ from nndeploy.runtime.select import choose
 from nndeploy.target.target import Target, host_target, unmet
 from nndeploy.values.types import ValueType
 
-PORTABLE = "portable"
 Opened = TypeVar("Opened")
 
 

@@ -21,6 +21,8 @@ from nndeploy.bundle.manifest import (
     Limits,
     Manifest,
     NamedType,
+    PlacedSubmodel,
+    Placing,
     Submodel,
     TargetChain,
     Tolerance,
@@ -40,6 +42,7 @@ PATH_1_4 = PATH.with_name("format-1.4.nnd")
 PATH_1_5 = PATH.with_name("format-1.5.nnd")
 PATH_1_6 = PATH.with_name("format-1.6.nnd")
 PATH_1_7 = PATH.with_name("format-1.7.nnd")
+PATH_1_8 = PATH.with_name("format-1.8.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -158,6 +161,16 @@ SMALLER = Compressed(hashlib.sha256(REAL).hexdigest(), len(REAL), ("weights/cons
 MANIFEST_1_7 = replace(MANIFEST, compressed={"goldens/0/outputs.values": SMALLER})
 MEMBERS_1_7 = {**MEMBERS, "goldens/0/outputs.values": DEFLATED}
 
+PLACED = {"head": PlacedSubmodel("cpu:0", 0, 128), "tail": PlacedSubmodel("cpu:1", 0, 80)}
+ENGINE_PLACED = {"rtx4090.s0": PlacedSubmodel("cuda:1", 0, 80)}
+MANIFEST_1_8 = replace(
+    MANIFEST_1_1,
+    placings={
+        "portable": Placing(PLACED, {"x": 64, "r": 64, "scores": 16}),
+        "rtx4090": Placing(ENGINE_PLACED, {"x": 64, "scores": 16}),
+    },
+)
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -170,6 +183,7 @@ WRITTEN = {
     PATH_1_5.name: (MANIFEST_1_5, MEMBERS),
     PATH_1_6.name: (MANIFEST_1_6, MEMBERS),
     PATH_1_7.name: (MANIFEST_1_7, MEMBERS_1_7),
+    PATH_1_8.name: (MANIFEST_1_8, MEMBERS_1_1),
 }
 
 

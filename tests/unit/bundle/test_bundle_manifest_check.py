@@ -13,6 +13,8 @@ from nndeploy.bundle.manifest import (
     Manifest,
     Member,
     NamedType,
+    PlacedSubmodel,
+    Placing,
     Submodel,
     TargetChain,
     Variant,
@@ -54,6 +56,12 @@ def also(*chains: Manifest, ids: tuple[str, ...] = ("gpu", "gpu2")) -> Manifest:
     return replace(ONE, target_chains=tuple(found))
 
 
+def placed(place: str = "cpu:0", name: str = "portable", submodel: str = "a", value: str = "x") -> Manifest:
+    """ONE, and a chain for GPUs, of which one is said to be placed."""
+    both = also(chain(("g.a", ("x",), ("y",))))
+    return replace(both, placings={name: Placing({submodel: PlacedSubmodel(place, 1, 2)}, {value: 4})})
+
+
 @pytest.mark.parametrize(
     "manifest",
     [
@@ -68,6 +76,8 @@ def also(*chains: Manifest, ids: tuple[str, ...] = ("gpu", "gpu2")) -> Manifest:
         smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
         replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}),
         also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
+        placed(),
+        placed("cuda:1", "gpu", "g.a"),
         also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
         replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
     ],
@@ -101,6 +111,10 @@ def test_takes_a_manifest_with_everything_in_it(full_manifest: Manifest) -> None
         (smaller(Compressed("0" * 64, MAX_OWN_BYTES + 1)), "claims 67108865 bytes"),
         (smaller(Compressed("0" * 64, MAX_OWN_BYTES + 3, ("report.json", "report.json"))), "1 to 67108866 are allowed"),
         (also(chain(("a", ("x",), ("y",)))), "the submodel 'a' stands twice"),
+        (placed(name="lost"), r"placings\['lost'\]: the bundle has no such chain"),
+        (placed(submodel="lost"), "submodel 'a' has no place, or is none of the chain"),
+        (placed(value="lost"), "'lost' is no value of the chain"),
+        (placed("cuda:0"), "the portable chain runs on any CPU, and never on a GPU"),
         (also(ONE, ONE, ids=("g", "g")), "the chain 'g' stands twice"),
         (also(chain(("b", ("lost",), ("y",)))), "chain gpu: submodel b: 'lost' is read, but nothing produces it"),
         (also(chain(("b", ("x",), ("h",)))), "chain gpu: outputs: nothing produces the output 'y'"),

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import nndeploy.bundle.manifest_json as manifest_json
-from nndeploy.bundle.manifest import FORMAT_MINOR, Compressed, Limits, Manifest
+from nndeploy.bundle.manifest import FORMAT_MINOR, Compressed, Limits, Manifest, PlacedSubmodel, Placing
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.errors import BundleError
 from nndeploy.files.strict_json import canonical_json
@@ -98,6 +98,50 @@ def test_compressed_members_come_back_and_make_it_format_1_7(full_manifest: Mani
     assert decode_manifest(encode_manifest(packed)) == packed
     del plain["compressed"]
     with pytest.raises(BundleError, match="the field 'compressed' is missing"):
+        manifest_from_json(plain)
+
+
+PLACED = {"place": "cpu:0", "weight_bytes": 4, "peak_bytes": 8}
+
+
+def placed(manifest: Manifest) -> Manifest:
+    places = {"head": PlacedSubmodel("cpu:0", 1, 2), "tail": PlacedSubmodel("cpu:1", 3, 4)}
+    return replace(manifest, placings={"portable": Placing(places, {"features": 32})})
+
+
+def test_places_come_back_and_make_it_format_1_8(full_manifest: Manifest) -> None:
+    plain = manifest_to_json(placed(full_manifest))
+    assert plain["format"]["minor"] == 8
+    VALIDATOR.validate(plain)
+    assert decode_manifest(encode_manifest(placed(full_manifest))) == placed(full_manifest)
+    del plain["placings"]
+    with pytest.raises(BundleError, match="the field 'placings' is missing"):
+        manifest_from_json(plain)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"place": "gpu:0"}, r"submodels\['head'\]\.place: expected cpu, cpu:N or cuda:N, got 'gpu:0'"),
+        ({"place": "cpu:64"}, "expected cpu, cpu:N or cuda:N"),
+        ({"weight_bytes": -1}, "weight_bytes: expected an integer from 0"),
+        ({"peak_bytes": 1.5}, "peak_bytes: expected an integer from 0"),
+        ({"core": 1}, r"submodels\['head'\]: unknown field 'core'"),
+    ],
+)
+def test_refuses_another_form_of_places(full_manifest: Manifest, change: dict[str, Json], message: str) -> None:
+    plain = manifest_to_json(placed(full_manifest))
+    plain["placings"]["portable"]["submodels"]["head"] = {**PLACED, **change}
+    assert not VALIDATOR.is_valid(plain)
+    with pytest.raises(BundleError, match=message):
+        manifest_from_json(plain)
+
+
+def test_refuses_sizes_of_values_that_are_none(full_manifest: Manifest) -> None:
+    plain = manifest_to_json(placed(full_manifest))
+    plain["placings"]["portable"]["value_bytes"] = {"features": "many"}
+    assert not VALIDATOR.is_valid(plain)
+    with pytest.raises(BundleError, match=r"placings\['portable'\]\.value_bytes\.features: expected an integer"):
         manifest_from_json(plain)
 
 
@@ -355,6 +399,7 @@ def test_refuses_data_without_a_format() -> None:
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
     data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
+    data["placings"] = {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
@@ -365,6 +410,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
     data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
+    data["placings"] = {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
