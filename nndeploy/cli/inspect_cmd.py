@@ -172,7 +172,7 @@ def _print_submodels(report: Report, of_chain: str) -> None:
 def _print_here(manifest: Manifest, chain: ChainChoice, choices: Sequence[Choice]) -> None:
     if manifest.target_chains:
         passed = [(other.chain, other.reason) for other in chain.passed_over]
-        rows = [*passed, (chain.id, f"TAKEN, on {chain.place.gpu or 'the CPU'}")]
+        rows = [*passed, (chain.id, f"TAKEN, on {chain.where}")]
         print_table("on this machine", ("chain", ""), rows)
     _print_choices(choices)
 

@@ -278,7 +278,7 @@ def _busy_text(stage: StageFigures, seconds: float) -> str:
 
 
 def _tell_chain(chain: ChainChoice) -> None:
-    print(f"nndeploy: chain {chain.id}{f' on {chain.place.gpu}' * bool(chain.place.gpu)}", file=sys.stderr)
+    print(f"nndeploy: chain {chain.id} on {chain.where}", file=sys.stderr)
     for other in chain.passed_over:
         print(f"nndeploy:   not {other.chain}: {one_line(other.reason)}", file=sys.stderr)
 

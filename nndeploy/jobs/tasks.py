@@ -32,7 +32,8 @@ from nndeploy.plugin.interface import (
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
-from nndeploy.runtime.places import Place, place_for
+from nndeploy.runtime.placed_chain import Place
+from nndeploy.runtime.places import place_for
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value, shapes_text
 

@@ -1,56 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stream of a GPU that one program's work goes to, in order; other programs on that GPU have others."""
+"""The streams that one program's work goes to, in order, one on each GPU that it uses; other programs have others."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from nndeploy.cuda import device
-from nndeploy.runtime.chain import ChainStep, on_host
+from nndeploy.runtime.chain import Runnable, on_host
 from nndeploy.values.types import Value
 
 
-class GpuStream:
-    """A GPU by its name ("cuda:0") and a stream of it, borrowed until `close`."""
+class GpuStreams:
+    """GPUs by name ("cuda:0") and a stream of each, borrowed until `close`."""
 
-    def __init__(self, gpu: str) -> None:
-        """Borrows a stream.
+    def __init__(self, gpus: Iterable[str]) -> None:
+        """Borrows the streams.
 
         Raises:
             UnavailableError: CUDA cannot be used here, or there is no such GPU.
         """
-        self._gpu = device(int(gpu.partition(":")[2]))
-        self._stream = self._gpu.borrow_stream()
+        devices = [device(int(gpu.partition(":")[2])) for gpu in gpus]
+        self.streams = tuple(one.borrow_stream() for one in devices)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Makes this thread's work on the GPU go to the stream."""
-        with self._gpu.on(self._stream):
+        """Makes this thread's work on each of the GPUs go to its stream."""
+        with ExitStack() as stack:
+            for stream in self.streams:
+                stack.enter_context(stream.device.on(stream))
             yield
 
     def on_host(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the values with those on the GPU copied to the host."""
+        """Returns the values with those on a GPU copied to the host."""
         with self.entered():
             return on_host(values, values)
 
     def wait(self) -> None:
         """Waits until all work that was queued so far is done."""
-        self._stream.synchronize()
+        for stream in self.streams:
+            stream.synchronize()
 
     def close(self) -> None:
-        """Waits for the work and gives the stream back."""
-        self._stream.synchronize()
-        self._gpu.give_back_stream(self._stream)
+        """Waits for the work and gives the streams back."""
+        for stream in self.streams:
+            stream.synchronize()
+            stream.device.give_back_stream(stream)
 
 
 class GpuStreamStep:
-    """A step whose work on the GPU, and whose copies from there, go to the program's stream."""
+    """A step whose work on GPUs, and whose copies from there, go to the program's streams."""
 
-    def __init__(self, step: ChainStep, gpu_stream: GpuStream) -> None:
+    def __init__(self, step: Runnable, gpu_streams: GpuStreams) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
         self._step = step
-        self._gpu_stream = gpu_stream
+        self._gpu_streams = gpu_streams
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """Returns the outputs of the submodel; `values` holds at least its inputs."""
-        with self._gpu_stream.entered():
+        with self._gpu_streams.entered():
             return self._step(values)

@@ -80,4 +80,5 @@ def _steps(bundle: Bundle, variant: Variant, *, here: bool) -> Sequence[PlanStep
 
 
 def _choices(chain: ChainChoice) -> list[Choice]:
-    return [choose(submodel, LoadOptions(), chain.place.host, chain.place.gpu) for submodel in chain.submodels]
+    every = [(submodel, chain.place_of(submodel)) for submodel in chain.submodels]
+    return [choose(submodel, LoadOptions(), place.host, place.gpu) for submodel, place in every]

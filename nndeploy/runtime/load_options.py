@@ -7,6 +7,7 @@ from nndeploy.cuda import gpu_number
 from nndeploy.errors import UsageError
 from nndeploy.options.described import described
 from nndeploy.options.texts import library_paths
+from nndeploy.target.place_limits import PlaceLimit, places_in, why_no_places
 
 _MACHINE = "Machine"
 
@@ -26,6 +27,12 @@ class LoadOptions:
         "auto", "Where to run: auto (a GPU where a chain is for it), cpu, or cuda:N (that GPU or an error).",
         section=_MACHINE,
     )  # fmt: skip
+    places: tuple[PlaceLimit, ...] = described(
+        (),
+        "The places that a bundle compiled with --place spans, with limits: cuda:0=4GiB,cuda:1,cpu. cpu:0, cpu:1 are "
+        "pools of cores. Default: as it was compiled.",
+        section=_MACHINE, flags=("--place",), metavar="PLACE=SIZE,..", from_text=places_in,
+    )  # fmt: skip
     strict: bool = described(False, "Fail where this machine cannot take the best chain or variant.", section=_MACHINE)
     cache_dir: str | None = described(
         None, "The folder for what is compiled for this GPU; '' for none. Default: BUNDLE.cache.",
@@ -43,5 +50,9 @@ class LoadOptions:
     def __post_init__(self) -> None:
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
+        if self.places and (reason := why_no_places(self.places)):
+            raise UsageError(f"places: {reason}")
+        if self.places and self.device != "auto":
+            raise UsageError(f"--place says where to run, and so does --device {self.device}", hint="one of them")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The open sessions of a chain: one for each submodel, opened several at once, closed together."""
+"""The open sessions of a chain: one for each submodel, opened several at once, closed together.
+
+A session is opened where it will run: with the streams of the program's GPUs, and on the threads of its pool of cores.
+"""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -10,64 +13,86 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.bundle.reader import Bundle
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.code_policy import files_in
-from nndeploy.runtime.gpu_stream import GpuStream
+from nndeploy.runtime.core_pool import CorePool
+from nndeploy.runtime.gpu_stream import GpuStreams
 from nndeploy.runtime.other_sizes import NextVariant
+from nndeploy.runtime.placed_chain import Place
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice, SessionOptions, open_submodel
 
 
 class OpenedChain:
-    """The sessions of a chain, in order, the choices behind them, and the stream that they share on a GPU, if any.
+    """The sessions of a chain, in order, the choices behind them, and the streams that they share on GPUs, if any.
 
     `next_variants` run what a session was not built for; None where a submodel has no variant behind the chosen one.
+    `pools` are the pools of cores that run submodels, by submodel; without those that run on all cores.
     """
 
     def __init__(
         self,
-        gpu_stream: GpuStream | None,
+        gpu_streams: GpuStreams | None,
         opened: Sequence[tuple[Session, Choice]],
         next_variants: Sequence[NextVariant | None] = (),
+        pools: Mapping[str, CorePool] = {},
     ) -> None:
-        """Takes the stream and the sessions over."""
-        self.gpu_stream = gpu_stream
+        """Takes the streams, the sessions and the pools over."""
+        self.gpu_streams = gpu_streams
         self.sessions = tuple(session for session, _ in opened)
         self.choices = tuple(choice for _, choice in opened)
         self.next_variants = tuple(next_variants) or (None,) * len(opened)
+        self.pools = pools
 
     def close(self) -> None:
-        """Closes the sessions and gives the stream back."""
-        with _inside(self.gpu_stream):
+        """Closes the sessions, gives the streams back and ends the pools."""
+        with _inside(self.gpu_streams):
             for session in (*self.sessions, *filter(None, self.next_variants)):
                 session.close()
-        if self.gpu_stream is not None:
-            self.gpu_stream.close()
+        if self.gpu_streams is not None:
+            self.gpu_streams.close()
+        for pool in dict.fromkeys(self.pools.values()):
+            pool.close()
 
 
-def _inside(gpu_stream: GpuStream | None) -> AbstractContextManager[object]:
-    return gpu_stream.entered() if gpu_stream is not None else nullcontext()
+def _inside(gpu_streams: GpuStreams | None) -> AbstractContextManager[object]:
+    return gpu_streams.entered() if gpu_streams is not None else nullcontext()
 
 
 def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -> OpenedChain:
     """Opens the sessions of a chain, several at once.
 
     Raises:
-        UnavailableError: a submodel has no variant that opens, or the GPU cannot be used.
+        UnavailableError: a submodel has no variant that opens, or a GPU cannot be used.
         BundleError: a file of the chain is damaged.
     """
-    gpu_stream = GpuStream(chain.place.gpu) if chain.place.gpu else None
+    places = {submodel.id: chain.place_of(submodel) for submodel in chain.submodels}
+    gpus = dict.fromkeys(place.gpu for place in (chain.place, *places.values()) if place.gpu)
+    gpu_streams = GpuStreams(gpus) if gpus else None
+    by_name = {place.pool: CorePool(place.pool, place.cores) for place in set(places.values()) if place.pool}
+    pools = {name: by_name[place.pool] for name, place in places.items() if place.pool}
+
+    def opened_here(submodel: Submodel) -> tuple[Session, Choice]:
+        place = places[submodel.id]
+        with _inside(gpu_streams):
+            how = _options_at(place, options)
+            return open_submodel(submodel, files_in(bundle), how, place.host, place.gpu, chain.values)
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
-        with _inside(gpu_stream):
-            return open_submodel(submodel, files_in(bundle), options, chain.place.host, chain.place.gpu, chain.values)
+        pool = pools.get(submodel.id)
+        return opened_here(submodel) if pool is None else pool.run(opened_here, submodel)
 
     results = _all_of(opened, chain.submodels)
     sessions = [result for result in results if not isinstance(result, BaseException)]
     if error := next((result for result in results if isinstance(result, BaseException)), None):
-        OpenedChain(gpu_stream, sessions).close()
+        OpenedChain(gpu_streams, sessions, (), pools).close()
         raise error
     every = zip(chain.submodels, sessions, strict=True)
     others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
-    return OpenedChain(gpu_stream, sessions, others)
+    return OpenedChain(gpu_streams, sessions, others, pools)
+
+
+def _options_at(place: Place, options: SessionOptions) -> SessionOptions:
+    """Returns the options with as many threads as a pool has cores, where nobody says how many."""
+    return replace(options, threads=len(place.cores)) if place.cores and options.threads is None else options
 
 
 def _next_variant(
@@ -79,8 +104,10 @@ def _next_variant(
     if not rest.variants or choice.device != "cpu":
         return None
 
+    place = chain.place_of(submodel)
+
     def opened() -> Session:
-        return open_submodel(rest, files_in(bundle), options, chain.place.host, types=chain.values)[0]
+        return open_submodel(rest, files_in(bundle), _options_at(place, options), place.host, types=chain.values)[0]
 
     return NextVariant(opened)
 

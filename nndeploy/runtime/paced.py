@@ -22,7 +22,7 @@ from nndeploy.pacing.paced_shape import LearntShape, Shapes
 from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
 from nndeploy.runtime.chain import Runnable
-from nndeploy.runtime.gpu_stream import GpuStream
+from nndeploy.runtime.gpu_stream import GpuStreams
 from nndeploy.runtime.opened_chain import OpenedChain
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
@@ -106,7 +106,7 @@ def paced(
         label = f"submodel {choice.submodel} ({choice.backend})"
         own: Sequence[PacePoint] = ()
         if isinstance(session, PacedSession):
-            given = None if values is None else _on_host(step.inputs, values, opened.gpu_stream)
+            given = None if values is None else _on_host(step.inputs, values, opened.gpu_streams)
             own = session.pace(pacer.address, given, pacing.wanted(choice.submodel))
             if session.pace_note:
                 pacer.notes.append(f"{label}: {session.pace_note}")
@@ -115,8 +115,8 @@ def paced(
         first = pacer.add_points([(point.name, point.is_cut) for point in added])
         amounts = _amounts(pacing.operators.get(choice.submodel), own)
         points += [ProgramPoint(choice.submodel, one.name, amount) for one, amount in zip(added, amounts, strict=True)]
-        gpu_stream = opened.gpu_stream if choice.device != "cpu" else None
-        with_points.append(_PacedStep(step, pacing.library, first, passes=not own, gpu_stream=gpu_stream))
+        gpu_streams = opened.gpu_streams if choice.device != "cpu" else None
+        with_points.append(_PacedStep(step, pacing.library, first, passes=not own, gpu_streams=gpu_streams))
         values = _continued(values, step)
     return pacer, with_points, points
 
@@ -138,9 +138,9 @@ def _continued(values: dict[str, Value] | None, step: Runnable) -> dict[str, Val
         return None
 
 
-def _on_host(names: Sequence[str], values: Mapping[str, Value], gpu_stream: GpuStream | None) -> Mapping[str, Value]:
+def _on_host(names: Sequence[str], values: Mapping[str, Value], gpu_streams: GpuStreams | None) -> Mapping[str, Value]:
     given = {name: values[name] for name in names}
-    return given if gpu_stream is None else gpu_stream.on_host(given)
+    return given if gpu_streams is None else gpu_streams.on_host(given)
 
 
 def sample_of(bundle: Bundle) -> Mapping[str, Value]:
@@ -201,22 +201,22 @@ def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntS
 class _PacedStep:
     """A step that counts its points from where they are in the program.
 
-    One whose session passes none (`passes`) is a single operator; on a GPU (`gpu_stream`) that ends when its work is
+    One whose session passes none (`passes`) is a single operator; on a GPU (`gpu_streams`) that ends when its work is
     done there, not when it was queued.
     """
 
     def __init__(
-        self, step: Runnable, library: PaceLibrary, first: int, *, passes: bool, gpu_stream: GpuStream | None = None
+        self, step: Runnable, library: PaceLibrary, first: int, *, passes: bool, gpu_streams: GpuStreams | None = None
     ) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
         self._step, self._library, self._first, self._passes = step, library, first, passes
-        self._gpu_stream = gpu_stream
+        self._gpu_streams = gpu_streams
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         self._library.count_from(self._first)
         results = self._step(values)
-        if self._gpu_stream is not None:
-            self._gpu_stream.wait()
+        if self._gpu_streams is not None:
+            self._gpu_streams.wait()
         if self._passes:
             self._library.passes(0)
         return results

@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the chain of a bundle that this machine runs, and the GPU it runs on; says why each other was passed over.
+"""Chooses the chain of a bundle that this machine runs, and where; says why each other was passed over.
 
     target chains, best first: the first GPU that meets what a chain requires, and on which it opens
     the portable chain, on the CPU: where none of them can be taken
+    a chain that spans places (`nndeploy.runtime.placed_chain`): on those, or none
 
 A chain for other GPUs than this machine's is not meant for it, as long as some other is. On a machine where no target
 chain of the bundle can be taken the user is told that the portable one runs, or with `strict` that nothing does.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from nndeploy.bundle.manifest import PORTABLE, Manifest, Submodel, TargetChain
 from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.placed_chain import Place, placed_submodels
 from nndeploy.runtime.select import choose
-from nndeploy.target.target import Target, host_target, unmet
+from nndeploy.target.place_limits import places_text
+from nndeploy.target.target import host_target, unmet
 from nndeploy.values.types import ValueType
 
 Opened = TypeVar("Opened")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a chain runs: `host` is this machine with the one GPU that it may use, `gpu` that GPU ("cuda:0") or ""."""
-
-    host: Target
-    gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +38,37 @@ class ChainPassedOver:
 
 @dataclass(frozen=True, slots=True)
 class ChainChoice:
-    """The chain that runs, its submodels and the types of its values, where, and the better ones passed over."""
+    """The chain that runs, its submodels and the types of its values, where, and the better ones passed over.
+
+    `placed` are the places of the submodels of a chain that spans several; of another all are at `place`.
+    """
 
     id: str
     submodels: tuple[Submodel, ...]
     values: Mapping[str, ValueType]
     place: Place
     passed_over: tuple[ChainPassedOver, ...] = ()
+    placed: Mapping[str, Place] = field(default_factory=dict)
+
+    def place_of(self, submodel: Submodel) -> Place:
+        """Returns where a submodel of the chain runs."""
+        return self.placed.get(submodel.id, self.place)
+
+    @property
+    def where(self) -> str:
+        """Where the chain runs, in words."""
+        names = dict.fromkeys(place.name for place in self.placed.values())
+        return ", ".join(names) or self.place.gpu or "the CPU"
 
     @property
     def warning(self) -> str:
         """One line where this machine should have taken a better chain, or ""."""
-        losses = [f"{other.chain}: {other.reason}" for other in self.passed_over if other.is_loss]
-        return f"the chain {self.id} runs{_where(self.place)}, not one for a GPU: {'; '.join(losses)}" if losses else ""
+        losses = [other for other in self.passed_over if other.is_loss]
+        if not losses:
+            return ""
+        better = "as the bundle places it" if losses[-1].chain == self.id else "one for a GPU"
+        reasons = "; ".join(f"{other.chain}: {other.reason}" for other in losses)
+        return f"the chain {self.id} runs on {self.where}, not {better}: {reasons}"
 
 
 def portable_place() -> Place:
@@ -87,23 +100,71 @@ def open_chain(
 def _first(manifest: Manifest, options: LoadOptions, attempt: Callable[[ChainChoice], Opened]) -> Opened:
     """Returns what `attempt` gives for the first chain and place for which it does not raise UnavailableError."""
     passed_over: list[ChainPassedOver] = []
-    for chain in manifest.target_chains if options.device != "cpu" else ():
+    wants_gpu = options.device.startswith("cuda") or any(place.is_gpu for place in options.places)
+    wants_cpu = options.device == "cpu" or (bool(options.places) and not wants_gpu)
+    for chain in manifest.target_chains if not wants_cpu else ():
         refusals: list[ChainPassedOver] = []
-        for place in _places(options.device):
-            refusal = _why_not(chain, options, place)
+        for choice in _choices(manifest, chain, options):
+            refusal = choice if isinstance(choice, ChainPassedOver) else _why_not(choice, options)
             if refusal is None:
+                assert isinstance(choice, ChainChoice)
                 try:
-                    return attempt(ChainChoice(chain.id, chain.submodels, chain.values, place, tuple(passed_over)))
+                    return attempt(replace(choice, passed_over=tuple(passed_over)))
                 except UnavailableError as err:
                     if options.strict:
                         raise
                     refusal = ChainPassedOver(chain.id, str(err), err.hint)
             refusals.append(refusal)
         passed_over.append(max(refusals, key=lambda refusal: refusal.is_loss))  # of one GPU: the one that is meant
-    if options.device.startswith("cuda") or (options.strict and passed_over):
+    if wants_gpu or (options.strict and passed_over):
         raise UnavailableError(_nothing_for_gpus(options, passed_over), hint=_hint(passed_over))
-    everywhere = tuple(replace(other, is_loss=True) for other in passed_over)
-    return attempt(ChainChoice(PORTABLE, manifest.submodels, manifest.values, portable_place(), everywhere))
+    return _portable(manifest, options, attempt, [replace(other, is_loss=True) for other in passed_over])
+
+
+def _portable(
+    manifest: Manifest,
+    options: LoadOptions,
+    attempt: Callable[[ChainChoice], Opened],
+    passed_over: Sequence[ChainPassedOver],
+) -> Opened:
+    """Returns what `attempt` gives for the portable chain: on its places where this machine has them, else on the CPU.
+
+    Raises:
+        UnavailableError: the places were asked for, or it is `strict`, and this machine lacks them.
+    """
+    choice = ChainChoice(PORTABLE, manifest.submodels, manifest.values, portable_place(), tuple(passed_over))
+    if _is_placed(manifest, PORTABLE, options):
+        try:
+            return attempt(replace(choice, placed=_placed(manifest, PORTABLE, manifest.submodels, options)))
+        except UnavailableError as err:
+            if options.places or options.strict:
+                raise
+            choice = replace(choice, passed_over=(*passed_over, ChainPassedOver(PORTABLE, str(err), err.hint)))
+    return attempt(choice)
+
+
+def _choices(manifest: Manifest, chain: TargetChain, options: LoadOptions) -> Iterator[ChainChoice | ChainPassedOver]:
+    """Yields where a chain for GPUs may run, or why it cannot."""
+    if not _is_placed(manifest, chain.id, options):
+        for place in _places(options.device):
+            yield ChainChoice(chain.id, chain.submodels, chain.values, place)
+        return
+    try:
+        placed = _placed(manifest, chain.id, chain.submodels, options)
+    except UnavailableError as err:
+        yield ChainPassedOver(chain.id, err.what, err.hint, is_loss=bool(host_target().gpus))
+    else:
+        yield ChainChoice(chain.id, chain.submodels, chain.values, portable_place(), (), placed)
+
+
+def _is_placed(manifest: Manifest, chain: str, options: LoadOptions) -> bool:
+    """Returns whether a chain is to span places: those that were asked for, or its own where no device was."""
+    return bool(options.places) or (options.device == "auto" and chain in manifest.placings)
+
+
+def _placed(manifest: Manifest, chain: str, submodels: Sequence[Submodel], options: LoadOptions) -> Mapping[str, Place]:
+    outputs = [output.name for output in manifest.outputs]
+    return placed_submodels(manifest.placings.get(chain), submodels, outputs, options.places)
 
 
 def _places(device: str) -> Iterator[Place]:
@@ -128,12 +189,17 @@ def place_for(requires: Mapping[str, Any], kind: str) -> tuple[Place, str]:
     return (places[0], reasons[0]) if found is None else (found, "")
 
 
-def _why_not(chain: TargetChain, options: LoadOptions, place: Place) -> ChainPassedOver | None:
-    """Returns why a chain cannot be taken at a place, or None when nothing speaks against opening it."""
-    reasons = [unmet(variant.requires, place.host) for submodel in chain.submodels for variant in submodel.variants[:1]]
+def _why_not(chain: ChainChoice, options: LoadOptions) -> ChainPassedOver | None:
+    """Returns why a chain cannot be taken where it would run, or None when nothing speaks against opening it."""
+    reasons = [
+        unmet(variant.requires, chain.place_of(submodel).host)
+        for submodel in chain.submodels
+        for variant in submodel.variants[:1]
+    ]
     if reason := next(filter(None, reasons), ""):
         return ChainPassedOver(chain.id, reason, is_loss=False)
     for submodel in chain.submodels:
+        place = chain.place_of(submodel)
         choice = choose(submodel, options, place.host, place.gpu)
         if not choice.variant:
             refusal = choice.passed_over[0]
@@ -142,7 +208,8 @@ def _why_not(chain: TargetChain, options: LoadOptions, place: Place) -> ChainPas
 
 
 def _nothing_for_gpus(options: LoadOptions, passed_over: Sequence[ChainPassedOver]) -> str:
-    asked = "" if options.device == "auto" else f" on {options.device}"
+    where = places_text(options.places) or options.device
+    asked = "" if where == "auto" else f" on {where}"
     if not passed_over:
         why = cuda_unavailable()
         return f"the bundle has no chain for GPUs, so it cannot run{asked}" + (f" ({why})" if why else "")
@@ -151,7 +218,3 @@ def _nothing_for_gpus(options: LoadOptions, passed_over: Sequence[ChainPassedOve
 
 def _hint(passed_over: Sequence[ChainPassedOver]) -> str:
     return "; ".join(dict.fromkeys(other.hint for other in passed_over if other.hint)) or "--device cpu"
-
-
-def _where(place: Place) -> str:
-    return f" on {place.gpu}" if place.gpu else " on the CPU"

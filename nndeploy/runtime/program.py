@@ -27,6 +27,7 @@ from nndeploy.pacing.pacer import Pacer
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
+from nndeploy.runtime.core_pool import PoolStep
 from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.load_options import LoadOptions
@@ -61,7 +62,7 @@ class Program:
             self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         has_only_produced = not manifest.aliases and not self._constants
-        only_produced = self._made if opened.gpu_stream else self._chain.run
+        only_produced = self._made if opened.gpu_streams else self._chain.run
         self._unpaced = only_produced if has_only_produced else self._with_others
         self._results = self._unpaced if self.pacer is None else self._paced
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
@@ -151,7 +152,7 @@ class Program:
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the outputs that submodels produce, on the host."""
         made = self._chain.run(values)
-        return made if self._opened.gpu_stream is None else self._opened.gpu_stream.on_host(made)
+        return made if self._opened.gpu_streams is None else self._opened.gpu_streams.on_host(made)
 
     def _with_others(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns all outputs where some are inputs handed through, or constants; those are copied."""
@@ -217,6 +218,8 @@ def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> 
     allowed = bundle.manifest if options.allow_native_code else without_code(bundle.manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
     try:
+        if pacing is not None and sessions.pools:
+            raise UsageError("runs over pools of cores cannot be paced", hint="--device cpu runs all on all cores")
         return Program(bundle, chain, sessions, pacing)
     except BaseException:
         sessions.close()
@@ -224,28 +227,25 @@ def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> 
 
 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
-    """Returns the submodels as steps; those on the CPU get what arrives on a GPU as copies."""
-    every = list(zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True))
-    if opened.gpu_stream is None:
-        return [
-            ChainStep(submodel, session, choice.backend, chain.values, next_variant=other)
-            for submodel, session, choice, other in every
-        ]
-    on_gpu = {name for submodel, _, choice, _ in every if choice.device != "cpu" for name in submodel.outputs}
-    return [
-        GpuStreamStep(
-            ChainStep(
-                submodel,
-                session,
-                choice.backend,
-                chain.values,
-                from_device=on_gpu.intersection(submodel.inputs) if choice.device == "cpu" else (),
-                next_variant=other,
-            ),
-            opened.gpu_stream,
+    """Returns the submodels as steps; what arrives on a GPU other than its own each gets as a copy on the host."""
+    every = zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True)
+    gpu_of = {
+        name: choice.device
+        for submodel, choice in zip(chain.submodels, opened.choices, strict=True)
+        for name in (submodel.outputs if choice.device != "cpu" else ())
+    }
+    found = list[Runnable]()
+    for submodel, session, choice, other in every:
+        foreign = [name for name in submodel.inputs if gpu_of.get(name, choice.device) != choice.device]
+        step: Runnable = ChainStep(
+            submodel, session, choice.backend, chain.values, from_device=foreign, next_variant=other
         )
-        for submodel, session, choice, other in every
-    ]
+        if opened.gpu_streams is not None:
+            step = GpuStreamStep(step, opened.gpu_streams)
+        if submodel.id in opened.pools:
+            step = PoolStep(step, opened.pools[submodel.id])
+        found.append(step)
+    return found
 
 
 def _strided_inputs(chain: ChainChoice, opened: OpenedChain) -> set[str]:

@@ -16,7 +16,7 @@ import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.plugin.registry import backend
-from nndeploy.runtime.gpu_stream import GpuStream
+from nndeploy.runtime.gpu_stream import GpuStreams
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 g (float[4,4] x) => (float[4,4] y) {
@@ -79,8 +79,8 @@ def test_points_are_tried_on_a_sample_of_each_submodel(
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What happens, in order: points that are passed, and waits for a GPU."""
-    events, wait = list[str](), GpuStream.wait
-    monkeypatch.setattr(GpuStream, "wait", lambda gpu_stream: (events.append("wait"), wait(gpu_stream))[1])
+    events, wait = list[str](), GpuStreams.wait
+    monkeypatch.setattr(GpuStreams, "wait", lambda gpu_streams: (events.append("wait"), wait(gpu_streams))[1])
     return events
 
 

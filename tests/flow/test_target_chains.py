@@ -217,10 +217,10 @@ def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_n
 def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
     with machine_with("8.9"):
         with nndeploy.load_bundle(bundle) as one, nndeploy.load_bundle(bundle) as other:
-            streams = [program._opened.gpu_stream._stream.handle for program in (one, other)]
+            streams = [program._opened.gpu_streams.streams[0].handle for program in (one, other)]
             assert streams[0] != streams[1]
         with nndeploy.load_bundle(bundle) as again:
-            assert again._opened.gpu_stream._stream.handle in streams, "streams are used again"
+            assert again._opened.gpu_streams.streams[0].handle in streams, "streams are used again"
 
 
 def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install: Install, tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where on this machine the submodels of a chain run that spans several places: as the bundle says, or as is asked.
+
+Comes in: what the bundle says of the chain (`Placing`), and the places that were asked for, if any. Goes out: a `Place`
+for each submodel. Law: what this machine lacks, or what is too small, is refused before anything is opened.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nndeploy.bundle.manifest import PlacedSubmodel, Placing, Submodel
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.registry import backend, is_installed
+from nndeploy.runtime.core_pool import pool_cores
+from nndeploy.target.place_limits import CPU, PlaceLimit, is_gpu, number_of
+from nndeploy.target.spread import NoRoom, SpreadStep, mib, spread
+from nndeploy.target.target import Target, host_target
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chain or a submodel runs.
+
+    `host` is this machine with the one GPU that it may use, `gpu` that GPU ("cuda:0") or ""; `pool` is the pool of
+    cores whose threads run it ("cpu:0"), and `cores` are these; "" for all cores.
+    """
+
+    host: Target
+    gpu: str = ""
+    pool: str = ""
+    cores: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The place's name, as `--place` takes it."""
+        return self.gpu or self.pool or CPU
+
+
+def placed_submodels(
+    placing: Placing | None, submodels: Sequence[Submodel], outputs: Sequence[str], asked: Sequence[PlaceLimit]
+) -> dict[str, Place]:
+    """Returns the place of each submodel of a chain, by id; `asked` is empty where the bundle decides.
+
+    Raises:
+        UnavailableError: this machine lacks a place, a place is too small, or the bundle does not say what is needed.
+    """
+    if placing is None:
+        raise UnavailableError(
+            "the bundle does not say what its submodels need of a place", hint="compile it with --place"
+        )
+    names = {name: one.place for name, one in placing.submodels.items()}
+    host = host_target()
+    if asked:
+        names = _spread(placing, submodels, outputs, [_with_memory(one, host) for one in asked])
+    found = places_here(names.values(), host)
+    _check_memory(placing.submodels, names, host)
+    return {submodel.id: found[names[submodel.id]] for submodel in submodels}
+
+
+def places_here(names: Iterable[str], host: Target) -> dict[str, Place]:
+    """Returns the places called `names` on this machine.
+
+    Raises:
+        UnavailableError: it lacks one.
+    """
+    found, without_gpus = dict[str, Place](), replace(host, gpus=())
+    cores = pool_cores(names := tuple(names))
+    for name in names:
+        if not is_gpu(name):
+            found[name] = Place(without_gpus, "", "" if name == CPU else name, cores.get(name, ()))
+        elif number_of(name) < len(host.gpus):
+            found[name] = Place(replace(host, gpus=(host.gpus[number_of(name)],)), name)
+        else:
+            raise UnavailableError(f"there is no GPU {name}, this machine has {len(host.gpus)}")
+    return found
+
+
+def _with_memory(place: PlaceLimit, host: Target) -> PlaceLimit:
+    """Returns a place whose limit is what this machine's GPU has, where none was given."""
+    memory = _memory(place.name, host)
+    return replace(place, limit_bytes=memory) if memory and place.limit_bytes is None else place
+
+
+def _memory(name: str, host: Target) -> int:
+    """Returns the bytes that a GPU has; 0 where that is not known, and for the CPU, which takes what it can."""
+    number = number_of(name) if is_gpu(name) else len(host.gpus)
+    return host.gpus[number].memory_bytes if number < len(host.gpus) else 0
+
+
+def _spread(
+    placing: Placing, submodels: Sequence[Submodel], outputs: Sequence[str], places: Sequence[PlaceLimit]
+) -> dict[str, str]:
+    """Returns the place of each submodel by its id."""
+    steps = [_step(submodel, placing.submodels[submodel.id]) for submodel in submodels]
+    found = spread(steps, placing.value_bytes, outputs, places)
+    if isinstance(found, NoRoom):
+        raise UnavailableError(found.reason, hint="give --place more memory or more places, or leave it out")
+    return dict(zip((submodel.id for submodel in submodels), found, strict=True))
+
+
+def _step(submodel: Submodel, needs: PlacedSubmodel) -> SpreadStep:
+    """Returns a submodel as a step: one that is built for GPUs runs on these, any other on a CPU."""
+    for_gpus = any(
+        is_installed(one.backend) and backend(one.backend).device_kind == "cuda" for one in submodel.variants
+    )
+    return SpreadStep(
+        f"submodel {submodel.id}",
+        submodel.inputs,
+        submodel.outputs,
+        weights={submodel.id: needs.weight_bytes},
+        peak_bytes=needs.peak_bytes,
+        needs_cpu=not for_gpus,
+        needs_gpu=for_gpus,
+    )
+
+
+def _check_memory(needs: Mapping[str, PlacedSubmodel], names: Mapping[str, str], host: Target) -> None:
+    """Checks that each GPU has the memory that its submodels need together."""
+    for place in dict.fromkeys(names.values()):
+        there = [needs[submodel] for submodel, name in names.items() if name == place]
+        needed = sum(one.weight_bytes for one in there) + max(one.peak_bytes for one in there)
+        if 0 < _memory(place, host) < needed:
+            raise UnavailableError(
+                f"the submodels on {place} need {mib(needed)}, it has {mib(_memory(place, host))}",
+                hint="--place with more places",
+            )
