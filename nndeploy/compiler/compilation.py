@@ -43,8 +43,9 @@ class Compilation:
 
     @property
     def host(self) -> Target:
-        """This machine without its GPUs: what the portable chain is built for and checked on."""
-        return replace(self.here, gpus=())
+        """This machine without its GPUs and their places: what the portable chain is built for and checked on."""
+        places = () if any(place.is_gpu for place in self.here.places) else self.here.places
+        return replace(self.here, gpus=(), places=places)
 
     @contextmanager
     def in_stage(self, name: str) -> Iterator[None]:

@@ -30,6 +30,7 @@ from nndeploy.compiler.model_loading import model_to_compile
 from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pace_libraries import pace_libraries
 from nndeploy.compiler.pack import Packing
+from nndeploy.compiler.placed_targets import placed_targets, places_here
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
 from nndeploy.compiler.quantised_model import check_can_quantise, quantised_model
 from nndeploy.compiler.share_gates import check_settled
@@ -83,11 +84,11 @@ def compile_model(
                 **parse_trtexec_shapes(options.min_shapes, options.opt_shapes, options.max_shapes),
                 **options.shapes,
             },
-            targets=tuple(_with_buffer(target, options.cache_buffer) for target in options.targets),
+            targets=tuple(_with_buffer(target, options.cache_buffer) for target in placed_targets(options)),
         ),
         workers=workers or shared_workers(),
         events=events or (lambda _stage, _detail: None),
-        here=_with_buffer(host_target(), options.cache_buffer),
+        here=_with_buffer(replace(host_target(), places=places_here(options)), options.cache_buffer),
         out=None if out is None else Path(out),
     )
     _check_places(compilation)  # before the work, not after it
@@ -126,7 +127,8 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
     try:
         return _flow(compilation, loaded, portable, others)
     except Exception as err:
-        if not may_help(err, compilation.stage) or compilation.options.quantise is not None:
+        spans = compilation.here.places or any(target.places for target in compilation.options.targets)
+        if spans or compilation.options.quantise is not None or not may_help(err, compilation.stage):
             raise
         failure = f"the stage {compilation.stage!r} failed: {described(err)}"
         try:

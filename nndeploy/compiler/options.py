@@ -12,6 +12,7 @@ from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, library_paths, names_in, share_in
 from nndeploy.plugin.interface import CALIBRATIONS, PRECISIONS
+from nndeploy.target.place_limits import PlaceLimit, places_in, places_text, why_no_places
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
@@ -143,6 +144,12 @@ class CompileOptions:
         section=_TARGETS, flags=("--target",), metavar="BOX",
         from_texts=option_texts.targets, rooted=option_texts.rooted_target,
     )  # fmt: skip
+    places: tuple[PlaceLimit, ...] = described(
+        (),
+        "The places that a chain spans where the first is too small, in their order, each with what it may take: "
+        "cuda:0=4GiB,cuda:1=4GiB,cpu. cpu:0, cpu:1 are pools of cores. Default: what the target file says, or one.",
+        section=_TARGETS, flags=("--place",), metavar="PLACE=SIZE,..", from_text=places_in,
+    )  # fmt: skip
     keep_fallback: bool = described(
         True, "Also build each submodel for the next backend below, for boxes that lack the first.",
         section=_TARGETS, flags=("--fallback/--no-fallback",),
@@ -182,6 +189,8 @@ class CompileOptions:
         for name in ("backends", "without", "pins", "targets", "custom_op_libraries"):
             if isinstance(getattr(self, name), str):
                 raise UsageError(f"{name} is a tuple, not the text {getattr(self, name)!r:.80}")
+        if self.places and (reason := why_no_places(self.places)):
+            raise UsageError(f"places: {reason}")
         if self.objective not in OBJECTIVES:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
         if self.precision not in PRECISIONS:
@@ -249,6 +258,10 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     if options.quantise is None:
         for name in ("quantise", "calibration", "quantise_tolerance"):
             del data[name]
+    if options.places:
+        data["places"] = places_text(options.places)
+    else:
+        del data["places"]
     data["targets"] = [target.name for target in options.targets]
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}
     data["num_custom_op_libraries"] = len(options.custom_op_libraries)

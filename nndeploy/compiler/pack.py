@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from nndeploy.bundle.manifest import Golden, Limits, Manifest, Submodel, TargetChain, Variant
+from nndeploy.bundle.manifest import PORTABLE, Golden, Limits, Manifest, Placing, Submodel, TargetChain, Variant
 from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.report import (
     TRANSFORMS,
@@ -135,6 +135,7 @@ def pack(
         },
         pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.pace_libraries else "",
         provenance=_provenance(packing),
+        placings=_placings(packing, settled),
     )
     carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
     contents, smaller = compressed(manifest, members.contents, packing.kept)
@@ -241,6 +242,13 @@ def _variant(submodel: str, name: str, variant: BuiltVariant, members: _Members)
         native_code=variant.artifact.native_code,
         deterministic=variant.artifact.deterministic,
     )
+
+
+def _placings(packing: Packing, settled: Settled) -> dict[str, Placing]:
+    """Returns where the submodels of each chain run that spans several places."""
+    plans = {PORTABLE: settled.plan, **{chain.id: chain.plan for chain in packing.chains if chain.uses_gpu}}
+    found = {name: plan.placing for name, plan in plans.items()}
+    return {name: placing for name, placing in found.items() if placing is not None}
 
 
 def _operators(packing: Packing, chains: Sequence[Settled]) -> bytes:

@@ -6,12 +6,15 @@ every edge the level does not fall, and it rises where the backend changes, so t
 level) form a graph without cycles. Then regions of one backend that touch are merged, in order, wherever no path
 between them leads through a third region.
 
+Where nodes have places, those of one region have one backend and one place.
+
 Laws: every node is in exactly one region; regions stand in an order in which every value is produced before it is
 read; merging never makes a cycle.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -20,26 +23,38 @@ from nndeploy.graph.nodes import is_constant, node_name, values_read
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Nodes of one backend, in the order of the graph."""
+    """Nodes of one backend, in the order of the graph; `place` is where they run, "" where nobody says."""
 
     backend: str
     nodes: tuple[ir.Node, ...]
+    place: str = ""
 
 
-def regions_of(graph: ir.Graph, backend_of: Mapping[str, str]) -> list[Region]:
+class Owner(NamedTuple):
+    """Who runs a node, and where."""
+
+    backend: str
+    place: str
+
+
+def regions_of(
+    graph: ir.Graph, backend_of: Mapping[str, str], place_of: Mapping[str, str] | None = None
+) -> list[Region]:
     """Returns the regions of a topologically sorted graph, in an order in which they can run.
 
-    `backend_of` maps every node's name to its backend.
+    `backend_of` maps every node's name to its backend, `place_of` to its place.
     """
     nodes = list(graph)
     producers = node_producers(nodes)
-    backends = [backend_of[node_name(node)] for node in nodes]
-    if len(set(backends)) == 1:
-        return [Region(backends[0], tuple(nodes))]  # one call; the engine itself runs what is independent
-    groups = _connected_pieces(producers, backends)
-    merged = _merged(groups, producers, backends)
+    names = [node_name(node) for node in nodes]
+    owners = [Owner(backend_of[name], "" if place_of is None else place_of[name]) for name in names]
+    if len(set(owners)) == 1:
+        return [Region(owners[0].backend, tuple(nodes), owners[0].place)]  # the engine itself runs what is independent
+    groups = _connected_pieces(producers, owners)
+    merged = _merged(groups, producers, owners)
     ordered = _in_running_order(merged, producers)
-    return [Region(backends[group[0]], tuple(nodes[i] for i in group)) for group in ordered]
+    found = [(owners[group[0]], tuple(nodes[i] for i in group)) for group in ordered]
+    return [Region(owner.backend, inside, owner.place) for owner, inside in found]
 
 
 def node_producers(nodes: Sequence[ir.Node]) -> list[list[int]]:
@@ -55,17 +70,17 @@ def node_producers(nodes: Sequence[ir.Node]) -> list[list[int]]:
     ]  # fmt: skip
 
 
-def _connected_pieces(producers: Sequence[Sequence[int]], backends: Sequence[str]) -> list[list[int]]:
+def _connected_pieces(producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[list[int]]:
     levels: list[int] = []
     for i, before in enumerate(producers):
-        levels.append(max((levels[p] + (backends[p] != backends[i]) for p in before), default=0))
-    parent = list(range(len(backends)))
+        levels.append(max((levels[p] + (owners[p] != owners[i]) for p in before), default=0))
+    parent = list(range(len(owners)))
     for i, before in enumerate(producers):
         for p in before:
-            if (backends[p], levels[p]) == (backends[i], levels[i]):
+            if (owners[p], levels[p]) == (owners[i], levels[i]):
                 parent[_root(parent, i)] = _root(parent, p)
     pieces: dict[int, list[int]] = {}
-    for i in range(len(backends)):
+    for i in range(len(owners)):
         pieces.setdefault(_root(parent, i), []).append(i)
     return list(pieces.values())
 
@@ -77,14 +92,14 @@ def _root(parent: list[int], i: int) -> int:
     return i
 
 
-def _merged(groups: list[list[int]], producers: Sequence[Sequence[int]], backends: Sequence[str]) -> list[list[int]]:
+def _merged(groups: list[list[int]], producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[list[int]]:
     """Merges touching groups of one backend until no pair is left that can be merged without a cycle."""
     graph = _GroupGraph(groups, producers)
     found = True
     while found:
         found = False
         for before, after in graph.edges():
-            same = backends[graph.groups[before][0]] == backends[graph.groups[after][0]]
+            same = owners[graph.groups[before][0]] == owners[graph.groups[after][0]]
             if same and not graph.has_detour(before, after):
                 graph.merge(before, after)
                 found = True

@@ -19,6 +19,7 @@ from nndeploy.errors import ERRORS_BY_CODE, BuildRefusedError, NndeployError
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.target.place_limits import PlaceLimit
 from nndeploy.target.target import Gpu, Target
 from nndeploy.values.types import DimRange, Value
 
@@ -106,6 +107,7 @@ def _target_from_json(data: Mapping[str, Any]) -> Target:
             "caches": tuple((level, size) for level, size in data["caches"]),
             "gpus": tuple(_gpu_from_json(gpu) for gpu in data["gpus"]),
             "libraries": tuple((name, version) for name, version in data["libraries"]),
+            "places": tuple(PlaceLimit(**place) for place in data["places"]),
         }
     )
 

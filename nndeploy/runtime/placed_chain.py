@@ -13,6 +13,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.core_pool import pool_cores
 from nndeploy.target.place_limits import CPU, PlaceLimit, is_gpu, number_of
+from nndeploy.target.spanned_places import memory_bytes, spanned_places
 from nndeploy.target.spread import NoRoom, SpreadStep, mib, spread
 from nndeploy.target.target import Target, host_target
 
@@ -51,7 +52,9 @@ def placed_submodels(
     names = {name: one.place for name, one in placing.submodels.items()}
     host = host_target()
     if asked:
-        names = _spread(placing, submodels, outputs, [_with_memory(one, host) for one in asked])
+        places_here([one.name for one in asked], host)
+        gpus = host.gpus if any(one.is_gpu for one in asked) else ()
+        names = _spread(placing, submodels, outputs, spanned_places(replace(host, gpus=gpus, places=tuple(asked))))
     found = places_here(names.values(), host)
     _check_memory(placing.submodels, names, host)
     return {submodel.id: found[names[submodel.id]] for submodel in submodels}
@@ -68,23 +71,9 @@ def places_here(names: Iterable[str], host: Target) -> dict[str, Place]:
     for name in names:
         if not is_gpu(name):
             found[name] = Place(without_gpus, "", "" if name == CPU else name, cores.get(name, ()))
-        elif number_of(name) < len(host.gpus):
+        elif memory_bytes(name, host) >= 0:
             found[name] = Place(replace(host, gpus=(host.gpus[number_of(name)],)), name)
-        else:
-            raise UnavailableError(f"there is no GPU {name}, this machine has {len(host.gpus)}")
     return found
-
-
-def _with_memory(place: PlaceLimit, host: Target) -> PlaceLimit:
-    """Returns a place whose limit is what this machine's GPU has, where none was given."""
-    memory = _memory(place.name, host)
-    return replace(place, limit_bytes=memory) if memory and place.limit_bytes is None else place
-
-
-def _memory(name: str, host: Target) -> int:
-    """Returns the bytes that a GPU has; 0 where that is not known, and for the CPU, which takes what it can."""
-    number = number_of(name) if is_gpu(name) else len(host.gpus)
-    return host.gpus[number].memory_bytes if number < len(host.gpus) else 0
 
 
 def _spread(
@@ -119,8 +108,8 @@ def _check_memory(needs: Mapping[str, PlacedSubmodel], names: Mapping[str, str],
     for place in dict.fromkeys(names.values()):
         there = [needs[submodel] for submodel, name in names.items() if name == place]
         needed = sum(one.weight_bytes for one in there) + max(one.peak_bytes for one in there)
-        if 0 < _memory(place, host) < needed:
+        if 0 < (memory := memory_bytes(place, host)) < needed:
             raise UnavailableError(
-                f"the submodels on {place} need {mib(needed)}, it has {mib(_memory(place, host))}",
+                f"the submodels on {place} need {mib(needed)}, it has {mib(memory)}",
                 hint="--place with more places",
             )

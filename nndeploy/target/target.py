@@ -20,6 +20,7 @@ from typing import Any
 from nndeploy.cuda.facts import cuda_unavailable, gpu_facts
 from nndeploy.errors import DataError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
+from nndeploy.target.place_limits import PlaceLimit, places_from_tables
 
 X86_64_LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-v2": ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"),
@@ -58,7 +59,7 @@ class Target:
     `flops_per_s` and `bytes_per_s` are what its operators reach at best on the threads that run them, 0: not known.
 
     `gpus` stand in the order of their CUDA device numbers. `libraries` gives backend -> version of its library there,
-    or `ANY_VERSION`.
+    or `ANY_VERSION`. `places` are those that a chain may span there, where one is too small.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Target:
     libraries: tuple[tuple[str, str], ...] = ()
     flops_per_s: int = 0
     bytes_per_s: int = 0
+    places: tuple[PlaceLimit, ...] = ()
 
     @property
     def level(self) -> str:
@@ -209,6 +211,7 @@ def target_from_toml(path: Path) -> Target:
         libraries=tuple(sorted(libraries.items())),
         flops_per_s=_rate(data, "flops_per_s", where),
         bytes_per_s=_rate(data, "bytes_per_s", where),
+        places=places_from_tables(data["places"], where) if "places" in data else (),
     )
 
 
@@ -233,12 +236,15 @@ def target_to_toml(target: Target) -> str:
         lines += ["", "[libraries]", *(f"{_toml_text(name)} = {_toml_text(text)}" for name, text in target.libraries)]
     for gpu in target.gpus:
         lines += ["", "[[gpus]]", *_toml_lines_of_gpu(gpu)]
+    for place in target.places:
+        lines += ["", "[[places]]", f"name = {_toml_text(place.name)}"]
+        lines += [f'memory = "{place.limit_bytes}"'] if place.limit_bytes is not None else []
     return "\n".join(lines) + "\n"
 
 
 _TARGET_KEYS: dict[str, type] = {
     "name": str, "arch": str, "level": str, "cpu_features": list, "caches": dict, "num_cores": int, "gpus": list,
-    "libraries": dict, "flops_per_s": int, "bytes_per_s": int,
+    "libraries": dict, "flops_per_s": int, "bytes_per_s": int, "places": list,
 }  # fmt: skip
 _RATES = ("flops_per_s", "bytes_per_s")
 _GPU_KEYS: dict[str, type] = {"name": str, "compute_capability": str, "memory_bytes": int, "cudnn": dict}

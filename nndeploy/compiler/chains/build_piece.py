@@ -20,6 +20,8 @@ from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import Built
+from nndeploy.target.place_limits import is_gpu, number_of
+from nndeploy.target.target import Target
 from nndeploy.values.types import Value, shapes_text
 
 
@@ -68,7 +70,7 @@ def _tried(
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
-        built = setting.workers.build(backend, piece.model, setting.target, setting.build_options, fed)
+        built = setting.workers.build(backend, piece.model, _target(setting, piece), setting.build_options, fed)
     except BuildRefusedError as err:
         return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
@@ -97,6 +99,13 @@ def _tried(
     return Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
 
 
+def _target(setting: Setting, piece: Piece) -> Target:
+    """Returns what a piece is built for: of several GPUs the one that runs it."""
+    if not is_gpu(piece.place):
+        return setting.target
+    return replace(setting.target, gpus=(setting.target.gpus[number_of(piece.place)],), places=())
+
+
 def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Mapping[str, Value]]) -> list[CheckReport]:
     """Returns comparisons of what operators that choose and sort are given in a piece: that is no list, but numbers.
 
@@ -110,7 +119,7 @@ def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Map
     samples = [{name: values[name] for name in names} for values in fed]
     try:
         want = setting.reference.evaluate(model_bytes(before), samples)
-        built = setting.workers.build(backend, before, setting.target, setting.build_options, samples)
+        built = setting.workers.build(backend, before, _target(setting, piece), setting.build_options, samples)
     except BuildRefusedError:
         return []
     types = {name: kind for name, kind in types_between_pieces([part], want).items() if name in part.outputs}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who runs what in one chain: backends are asked, nodes are placed, and the regions become models of their own.
 
-    model, backends in order, pins -> placement -> islands merged -> `ChainPlan` -> `Piece`s
+    model, backends in order, pins -> placement -> islands merged -> over places, if any -> `ChainPlan` -> `Piece`s
 
 Laws: every node is in exactly one piece; a backend is asked once of the same graph.
 """
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nndeploy.bundle.manifest import Placing
+from nndeploy.compiler.chains.chain_places import placed, placing_of
 from nndeploy.compiler.chains.chain_setting import Setting, options_for
 from nndeploy.graph.nodes import node_name
 from nndeploy.graph.regions import Region
@@ -38,6 +40,12 @@ class ChainPlan:
         """The model after the backends' transforms."""
         return self.placement.model
 
+    @property
+    def placing(self) -> Placing | None:
+        """Where the submodels run and what they need there, None for a chain that runs in one place."""
+        ids = [self.submodel_id(i) for i in range(len(self.regions))]
+        return placing_of(self.model.graph, self.regions, self.costs, ids)
+
     def submodel_id(self, index: int) -> str:
         """Returns the id of the submodel made of a region."""
         return f"{self.prefix}s{index}"
@@ -45,7 +53,7 @@ class ChainPlan:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One region as a model of its own."""
+    """One region as a model of its own; `place` is where it runs, "" where nobody says."""
 
     id: str
     backend: str
@@ -53,6 +61,7 @@ class Piece:
     model: ir.Model
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    place: str = ""
 
 
 def plan_for(
@@ -88,6 +97,9 @@ def plan_for(
     costs = costs_of(placement.model)
     last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
     regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
+    over_places = placed(placement, backend_of, costs, setting.target, order)
+    if over_places is not None:
+        return ChainPlan(setting.prefix, placement, over_places.regions, over_places.backend_of, moved, costs)
     return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
 
 
@@ -102,6 +114,7 @@ def pieces_of(plan: ChainPlan) -> list[Piece]:
             model=submodel_of(plan.model, region, between),
             inputs=tuple(value.name or "" for value in region_inputs(region)),
             outputs=tuple(value.name or "" for value in region_outputs(region, between)),
+            place=region.place,
         )
         for i, region in enumerate(plan.regions)
     ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from nndeploy.bundle.manifest import PORTABLE
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
@@ -92,7 +93,7 @@ def _with_ids(targets: Sequence[TargetBackends]) -> list[tuple[str, TargetBacken
     for backends in targets:
         base = re.sub(r"[^a-z0-9_-]+", "-", backends.target.name.lower()).strip("-")[:MAX_ID] or "target"
         number, name = 1, base
-        while name in found:
+        while name in found or name == PORTABLE:
             number += 1
             name = f"{base}-{number}"
         found[name] = backends
