@@ -14,7 +14,7 @@ from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.core_pool import pool_cores
 from nndeploy.target.place_limits import CPU, PlaceLimit, is_gpu, number_of
 from nndeploy.target.spanned_places import memory_bytes, spanned_places
-from nndeploy.target.spread import NoRoom, SpreadStep, mib, spread
+from nndeploy.target.spread import NoRoom, SpreadStep, binary_size, spread
 from nndeploy.target.target import Target, host_target
 
 
@@ -110,6 +110,6 @@ def _check_memory(needs: Mapping[str, PlacedSubmodel], names: Mapping[str, str],
         needed = sum(one.weight_bytes for one in there) + max(one.peak_bytes for one in there)
         if 0 < (memory := memory_bytes(place, host)) < needed:
             raise UnavailableError(
-                f"the submodels on {place} need {mib(needed)}, it has {mib(memory)}",
+                f"the submodels on {place} need {binary_size(needed)}, it has {binary_size(memory)}",
                 hint="--place with more places",
             )

@@ -164,7 +164,7 @@ class _Uses:
 
 def _why_no_room(runs: _Runs, places: Sequence[PlaceLimit]) -> str:
     """Says what is too much for the places: a single step, or what is left when each has as many steps as it takes."""
-    first, limits = 0, ", ".join(f"{one.name} has {mib(_limit(one))}" for one in places)
+    first, limits = 0, ", ".join(f"{one.name} has {binary_size(_limit(one))}" for one in places)
     for place in places:
         fits = (runs.needed(first, place) <= _limit(place)) & np.isfinite(runs.cost(first, place))
         first += int(fits.argmin()) if not fits.all() else len(fits)
@@ -174,11 +174,17 @@ def _why_no_room(runs: _Runs, places: Sequence[PlaceLimit]) -> str:
     if step.needs_gpu and not any(place.is_gpu for place in places):
         return f"{step.name} needs a GPU, and none is among the places"
     if alone > _limit(largest):
-        return f"{step.name} needs {mib(alone)}, the largest place, {largest.name}, has {mib(_limit(largest))}"
+        has = binary_size(_limit(largest))
+        return f"{step.name} needs {binary_size(alone)}, the largest place, {largest.name}, has {has}"
     whole = float(runs.needed(0, places[0])[-1])
-    return f"the chain needs {mib(whole)} on one place, and does not fit the places from {step.name} on: {limits}"
+    return (
+        f"the chain needs {binary_size(whole)} on one place, and does not fit the places from {step.name} on: {limits}"
+    )
 
 
-def mib(num_bytes: float) -> str:
-    """Returns a size in MiB, as limits are given."""
-    return "no limit" if np.isinf(num_bytes) else f"{num_bytes / (1 << 20):,.1f} MiB"
+def binary_size(num_bytes: float) -> str:
+    """Returns a size as limits are given: in KiB below a MiB, in MiB from there on; "no limit" for infinity."""
+    if np.isinf(num_bytes):
+        return "no limit"
+    unit, size = ("MiB", 1 << 20) if num_bytes >= 1 << 20 else ("KiB", 1 << 10)
+    return f"{num_bytes / size:,.1f} {unit}"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain over several places: where it is cut, on which cores it really runs, what is said where it does not fit."""
+
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import nndeploy
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.pacing.goal import PaceGoal
+from nndeploy.target.place_limits import places_in
+
+SIZES = (64, 256, 256, 32, 256, 256, 8)
+"""Of the layers, with weights of 648 KiB: least crosses after the third, 4 KiB; before it are weights of 352 KiB."""
+ROWS = 32
+BOTH = "cpu:0=512KiB,cpu:1=512KiB"
+TWO_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two pools need two cores")
+
+
+def network() -> onnx.ModelProto:
+    """Layers in a line, `v0` to `v6`."""
+    random = np.random.default_rng(0)
+    nodes, weights = [], []
+    for i, (rows, columns) in enumerate(pairwise(SIZES)):
+        weight = (random.standard_normal((rows, columns)) / rows**0.5).astype(np.float32)
+        weights.append(numpy_helper.from_array(weight, f"w{i}"))
+        nodes.append(helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"m{i}"], name=f"matmul{i}"))
+        nodes.append(helper.make_node("Tanh", [f"m{i}"], [f"v{i + 1}"], name=f"tanh{i}"))
+    ends = [[helper.make_tensor_value_info(f"v{i}", TensorProto.FLOAT, [ROWS, SIZES[i]])] for i in (0, len(SIZES) - 1)]
+    graph = helper.make_graph(nodes, "network", *ends, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+INPUT = {"v0": np.linspace(-2, 2, ROWS * SIZES[0], dtype=np.float32).reshape(ROWS, SIZES[0])}
+
+
+def assert_right(outputs: dict[str, Any]) -> None:
+    value = INPUT["v0"].astype(np.float64)
+    for weight in network().graph.initializer:
+        value = np.tanh(value @ numpy_helper.to_array(weight))
+    np.testing.assert_allclose(outputs[f"v{len(SIZES) - 1}"], value, rtol=1e-3, atol=1e-4)
+
+
+def compiled(path: Path, place: str, **options: Any) -> Manifest:
+    asked = {"backends": ("native",), "objective": "priority", "keep_fallback": False, **options}
+    nndeploy.compile_model(network(), path, nndeploy.CompileOptions(places=places_in(place), **asked))
+    with open_bundle(path) as bundle:
+        return bundle.manifest
+
+
+def places_of(manifest: Manifest) -> list[str]:
+    return [one.place for one in manifest.placings["portable"].submodels.values()]
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    compiled(tmp_path / "m.nnd", BOTH)
+    return tmp_path / "m.nnd"
+
+
+@pytest.fixture
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = min(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {core})
+
+
+def test_a_chain_that_is_too_large_for_one_place_is_cut_where_least_crosses(tmp_path: Path) -> None:
+    manifest = compiled(tmp_path / "m.nnd", BOTH)
+    first, second = manifest.submodels
+    assert (first.outputs, second.inputs) == (("v3",), ("v3",))
+    placing = manifest.placings["portable"]
+    assert places_of(manifest) == ["cpu:0", "cpu:1"]
+    assert placing.value_bytes == {"v0": 4 * ROWS * SIZES[0], "v3": 4 * ROWS * SIZES[3], "v6": 4 * ROWS * SIZES[6]}
+    one, other = placing.submodels.values()
+    assert (one.weight_bytes, other.weight_bytes) == (
+        4 * (64 * 256 + 256 * 256 + 256 * 32),
+        4 * (32 * 256 + 256 * 256 + 256 * 8),
+    )
+    assert one.peak_bytes == 4 * ROWS * (256 + 256), "two layers' values are alive at once"
+
+
+def test_a_chain_that_fits_the_first_place_stays_there(tmp_path: Path) -> None:
+    assert places_of(compiled(tmp_path / "m.nnd", "cpu:0=1MiB,cpu:1=1MiB")) == ["cpu:0"]
+
+
+def test_two_compiles_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    compiled(tmp_path / "again.nnd", BOTH)
+    assert (tmp_path / "again.nnd").read_bytes() == bundle.read_bytes()
+
+
+def cores_of_threads() -> dict[str, str]:
+    """Returns the cores of each thread of this process, as Linux lists them."""
+    found = {}
+    for thread in Path("/proc/self/task").iterdir():
+        lines = (thread / "status").read_text().splitlines()
+        found[thread.name] = next(line.split()[1] for line in lines if line.startswith("Cpus_allowed_list"))
+    return found
+
+
+@TWO_CORES
+@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+def test_each_submodel_runs_on_the_cores_of_its_pool_alone(tmp_path: Path, backend: str) -> None:
+    path = tmp_path / "m.nnd"
+    compiled(path, BOTH, backends=(backend,))
+    before = cores_of_threads()
+    with nndeploy.load_bundle(path) as program:
+        assert program.chain.where == "cpu:0, cpu:1"
+        assert program.warnings == ()
+        ran = watched(program)
+        assert_right(program.run(INPUT))
+        begun = {cores for thread, cores in cores_of_threads().items() if thread not in before}
+    cores = sorted(os.sched_getaffinity(0))
+    assert ran == [set(cores[: len(cores) // 2]), set(cores[len(cores) // 2 :])]
+    assert len(begun) == 2, "every thread that was begun is bound to the cores of one pool"
+    assert os.sched_getaffinity(0) == set(cores), "the caller's thread is not bound"
+
+
+def watched(program: Any) -> list[set[int]]:
+    """Returns a list that gets, for each session that runs, the cores that it may use."""
+    ran: list[set[int]] = []
+    for session in program._opened.sessions:
+        run: Callable[..., Any] = session.run
+        for step in program._chain._steps:
+            inner = step._step
+            if inner._run == run:
+                inner._run = lambda values, run=run: (ran.append(os.sched_getaffinity(0)), run(values))[1]
+    return ran
+
+
+@TWO_CORES
+def test_places_at_load_go_before_those_of_the_bundle(bundle: Path) -> None:
+    options = nndeploy.LoadOptions(places=places_in("cpu:0=1MiB,cpu:1=1MiB"))
+    with nndeploy.load_bundle(bundle, options) as program:
+        assert [program.chain.place_of(one).name for one in program.chain.submodels] == ["cpu:0", "cpu:0"]
+        assert_right(program.run(INPUT))
+
+
+def test_the_whole_cpu_is_taken_where_that_is_asked_for(bundle: Path, one_core: None) -> None:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cpu", strict=True)) as program:
+        assert (program.chain.where, program.warnings) == ("the CPU", ())
+        assert_right(program.run(INPUT))
+
+
+LACKS = r"there is no place cpu:1: this process has 1 core, too few for 2 pools"
+
+
+def test_a_machine_that_lacks_a_place_runs_on_the_whole_cpu_and_says_so(bundle: Path, one_core: None) -> None:
+    with nndeploy.load_bundle(bundle) as program:
+        (line,) = program.warnings
+        assert line == (
+            "the chain portable runs on the CPU, not as the bundle places it: portable: "
+            "there is no place cpu:1: this process has 1 core, too few for 2 pools"
+        )
+        assert_right(program.run(INPUT))
+
+
+@pytest.mark.parametrize("options", [{"strict": True}, {"places": places_in("cpu:0,cpu:1")}], ids=["strict", "places"])
+def test_a_place_that_must_be_there_and_is_not_is_an_error(
+    bundle: Path, one_core: None, options: dict[str, Any]
+) -> None:
+    with pytest.raises(UnavailableError, match=LACKS) as caught:
+        nndeploy.load_bundle(bundle, nndeploy.LoadOptions(**options))
+    assert caught.value.exit_code == 69
+
+
+def test_says_which_submodel_no_place_takes(bundle: Path) -> None:
+    options = nndeploy.LoadOptions(places=places_in("cpu:0=300KiB,cpu:1=350KiB"))
+    message = r"submodel s0 needs 416\.0 KiB, the largest place, cpu:1, has 350\.0 KiB"
+    with pytest.raises(UnavailableError, match=message) as caught:
+        nndeploy.load_bundle(bundle, options)
+    assert caught.value.exit_code == 69
+
+
+def test_a_bundle_that_does_not_say_what_it_needs_cannot_be_spread(tmp_path: Path) -> None:
+    options = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
+    nndeploy.compile_model(network(), tmp_path / "m.nnd", options)
+    with pytest.raises(UnavailableError, match=r"does not say what its submodels need .*compile it with --place"):
+        nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(places=places_in("cpu:0,cpu:1")))
+
+
+def test_a_place_and_a_device_are_one_too_many() -> None:
+    with pytest.raises(UsageError, match="--place says where to run, and so does --device cpu"):
+        nndeploy.LoadOptions(places=places_in("cpu:0"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "line"),
+    [
+        ("cpu:0=200KiB,cpu:1=100KiB", 69, "node 'matmul1' needs 320.0 KiB, the largest place, cpu:0, has 200.0 KiB"),
+        (
+            "cpu:0=400KiB,cpu:1=100KiB",
+            69,
+            "the chain needs 712.0 KiB on one place, and does not fit the places from node 'tanh3' on: "
+            "cpu:0 has 400.0 KiB, cpu:1 has 100.0 KiB",
+        ),
+        ("cuda:0=1GiB,cpu", 69, "--place cuda:0=1073741824,cpu names GPUs, and no target has one"),
+        ("gpu:0,cpu", 2, "there is no place 'gpu:0' (hint: did you mean 'cuda:0'?)"),
+        ("cpu:0=few", 2, "--place cpu:0: 'few' is not a size"),
+    ],
+)
+def test_the_command_says_in_one_line_what_is_wrong(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], place: str, code: int, line: str
+) -> None:
+    onnx.save(network(), tmp_path / "m.onnx")
+    out = tmp_path / "m.nnd"
+    assert run_command(["compile", str(tmp_path / "m.onnx"), "-o", str(out), "--place", place]) == code
+    errors = [said for said in capfd.readouterr().err.splitlines() if "nndeploy: error" in said]
+    assert len(errors) == 1
+    assert line in errors[0]
+    assert not out.exists()
+
+
+def test_a_target_file_says_the_places_of_a_box(tmp_path: Path) -> None:
+    onnx.save(network(), tmp_path / "m.onnx")
+    tables = "".join(f'[[places]]\nname = "cpu:{i}"\nmemory = "512KiB"\n' for i in range(2))
+    (tmp_path / "box.toml").write_text(f'arch = "x86_64"\nlevel = "x86-64-v3"\n{tables}')
+    command = ["compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.nnd"), "--objective", "priority"]
+    assert run_command([*command, "--target", str(tmp_path / "box.toml"), "--backends", "native"]) == 0
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        assert places_of(bundle.manifest) == ["cpu:0", "cpu:1"]
+
+
+def test_boxes_with_different_places_share_no_portable_chain(tmp_path: Path) -> None:
+    boxes = [
+        nndeploy.Target(name, "x86_64", places=places_in(place)) for name, place in (("a", BOTH), ("b", "cpu:0,cpu:1"))
+    ]
+    with pytest.raises(UsageError, match="a and b have different places, and one portable chain serves them"):
+        nndeploy.compile_model(network(), tmp_path / "m.nnd", nndeploy.CompileOptions(targets=tuple(boxes)))
+
+
+def test_runs_over_pools_are_not_paced(tmp_path: Path) -> None:
+    compiled(tmp_path / "m.nnd", BOTH, pace=True)
+    with pytest.raises(UsageError, match="runs over pools of cores cannot be paced"):
+        nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(max_latency_ns=10**9))
