@@ -21,7 +21,7 @@ from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSeq
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.inverted_residual import InvertedResidual
-from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import (
     PAD_MODES,
     Append,
@@ -307,6 +307,9 @@ def _(step: Product, w: PlanWriter) -> None:
     if isinstance(step.b, View):
         words.append(w.tensor(step.b.base))
         of_b: Shape = (b.offset, *b.strides[-2:])
+    elif isinstance(step.b, BitWeights):
+        words += _bits(step.b, w)
+        of_b = ()
     else:
         weights, turned = np.asarray(step.b, np.float32), np.asarray(step.b, np.float32).swapaxes(-1, -2)
         is_transposed = turned.flags.c_contiguous and not weights.flags.c_contiguous
@@ -324,8 +327,21 @@ def _(step: Product, w: PlanWriter) -> None:
     words.append(w.tensor(step.output))
     if of_b:
         w.step("product", f"product {rows}x{inner}x{columns}", words)
+    elif isinstance(step.b, BitWeights):
+        what = f"{step.b.bits} bits in blocks of {step.b.block}"
+        w.step("bits_connected", f"fully connected {inner}->{columns}, {what}", words)
     else:
         w.step("fully_connected", f"fully connected {inner}->{columns}", words)
+
+
+def _bits(b: BitWeights, w: PlanWriter) -> list[int]:
+    """Returns the words of weights of few bits."""
+
+    def of_blocks(one: OfBlocks) -> list[int]:
+        return [w.weight(one.numbers), one.block_step, one.column_step]
+
+    words = [w.weight(b.numbers), b.bits, int(b.is_signed), b.inner, b.columns, b.block, *b.steps, *of_blocks(b.scales)]
+    return [*words, *([-1, 0, 0] if b.zeros is None else of_blocks(b.zeros)), b.zero]
 
 
 @write_step.register

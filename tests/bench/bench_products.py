@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of matrices by the kernel library against ONNX Runtime: fully connected layers and MatMul of two values.
 
-    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul] [--rows M,M...] [--seconds S]
-        [--rounds N] [--level x86-64-v4] [--library PATH] [--json out.json]
+    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul,bits4,bits8,bits4-int8,bits8-int8]
+        [--rows M,M...] [--seconds S] [--rounds N] [--level x86-64-v4] [--library PATH] [--json out.json]
 
 x W + b with constant W (what ONNX Runtime packs too), then x w of two values; M from 1 to 1024 at five K x N. One
 process, one thread, all optimisations of ONNX Runtime, both called with bound memory, in interleaved rounds; CPU time
 of the process, the median over rounds of the ratio within a round. Ours is one `nnd_run` through ctypes. Outputs are
 compared before each case is timed; a difference over 1e-5 of the largest value ends the command. GB/s counts the
 weights alone.
+
+`bits4` and `bits8` are MatMulNBits in blocks of 32 with zero points, at three K x N, M 1 and 128. ONNX Runtime computes
+them in float32, as we do; with `-int8` it may make bytes of its activations (accuracy_level 4): 5e-2 is allowed then.
 """
 
 import argparse
@@ -18,18 +21,20 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnx.parser
 import onnxruntime
 from native_engines import machine_line
-from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
@@ -37,8 +42,27 @@ from plan_calls import BEST_LEVEL, Call, aligned, library_of, plan_call
 
 ROWS = (1, 4, 7, 14, 64, 256, 1024)
 SIZES = ((768, 768), (768, 3072), (3072, 768), (256, 1000), (512, 512))
+BIT_ROWS = (1, 128)
+BIT_SIZES = ((768, 3072), (2048, 2048), (4096, 4096))
+BLOCK = 32
 MEAN, LEAST = 1.15, 0.97
 TOLERANCE = 1e-5
+TOLERANCE_OF_BYTES = 5e-2
+"""Of activations of which ONNX Runtime makes bytes, in parts of the largest value."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product (K, N): what ONNX Runtime runs, what we do, what both are given beside x, and the bytes of weights."""
+
+    kind: str
+    k: int
+    n: int
+    model: onnx.ModelProto
+    step_of: Callable[[Tensor, list[Tensor]], NativeStep]
+    given: tuple[npt.NDArray[np.float32], ...]
+    weight_bytes: int
+    tolerance: float = TOLERANCE
 
 
 def main() -> None:
@@ -50,9 +74,10 @@ def main() -> None:
     print("| what | K x N | M | ours, us | ONNX Runtime, us | ratio | GFLOP/s | GB/s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for kind in options.kind.split(","):
-        for k, n in SIZES:
+        for k, n in BIT_SIZES if kind.startswith("bits") else SIZES:
             if options.only in f"{k}x{n}":
-                found += _cases(kind, k, n, lib, options, random)
+                case = _bits_case(kind, k, n, random) if kind.startswith("bits") else _case(kind, k, n, random)
+                found += _measured(case, lib, options, random)
     ratios = [one["ratio"] for one in found]
     mean, least = statistics.geometric_mean(ratios), min(ratios)
     reached = "reached" if mean >= MEAN and least >= LEAST else "missed"
@@ -63,9 +88,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="products of matrices against ONNX Runtime, on one thread")
-    parser.add_argument("--only", default="", metavar="KxN", help="one of the five sizes")
+    parser.add_argument("--only", default="", metavar="KxN", help="one of the sizes")
     parser.add_argument("--kind", default="connected,matmul")
-    parser.add_argument("--rows", default=",".join(map(str, ROWS)), metavar="M,M...")
+    parser.add_argument("--rows", default="", metavar="M,M...")
     parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--level", default=BEST_LEVEL)
@@ -74,32 +99,69 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _cases(
-    kind: str, k: int, n: int, lib: ctypes.CDLL, options: argparse.Namespace, random: np.random.Generator
-) -> list[dict[str, Any]]:
+def _case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
+    """Returns a product by constant floats, with a bias, or by another value."""
     weights = (random.standard_normal((k, n)) / k**0.5).astype(np.float32)
     bias = random.standard_normal(n).astype(np.float32)
-    body = "y = Gemm(x, w, b)" if kind == "connected" else "y = MatMul(x, w)"
-    inputs = f"float[M,{k}] x" if kind == "connected" else f"float[M,{k}] x, float[{k},{n}] w"
-    model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 17]> g ({inputs}) => (float[M,{n}] y) {{ {body} }}'
+    is_connected = kind == "connected"
+    body = "y = Gemm(x, w, b)" if is_connected else "y = MatMul(x, w)"
+    model = _parsed(f"float[M,{k}] x" if is_connected else f"float[M,{k}] x, float[{k},{n}] w", n, body)
+    if is_connected:
+        initializers = (onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(bias, "b"))
+        model.graph.initializer.extend(initializers)
+
+    def step_of(y: Tensor, inputs: list[Tensor]) -> NativeStep:
+        a, *others = map(View.of, inputs)
+        return Product(y, a, weights, bias) if is_connected else Product(y, a, *others)
+
+    return Case(kind, k, n, model, step_of, () if is_connected else (aligned(weights),), 4 * n * k)
+
+
+def _bits_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
+    """Returns a MatMulNBits."""
+    bits, is_of_bytes, blocks = int(kind[4]), kind.endswith("int8"), k // BLOCK
+    numbers = random.integers(0, 256, (n, blocks, BLOCK * bits // 8)).astype(np.uint8)
+    scales = (random.random((n, blocks)) / k**0.5 / 2**bits).astype(np.float32)
+    zeros = random.integers(0, 256, (n, blocks * bits // 8)).astype(np.uint8)
+    attributes = f"K={k}, N={n}, bits={bits}, block_size={BLOCK}, accuracy_level={4 if is_of_bytes else 1}"
+    model = _parsed(f"float[M,{k}] x", n, f"y = com.microsoft.MatMulNBits<{attributes}>(x, q, s, z)")
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name) for name, array in (("q", numbers), ("s", scales), ("z", zeros))
     )
-    if kind == "connected":
-        model.graph.initializer.extend(
-            (onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(bias, "b"))
-        )
+    weights = BitWeights(
+        numbers.reshape(-1), bits, False, k, n, (1, k), BLOCK,
+        OfBlocks(scales.reshape(-1), 1, blocks), OfBlocks(zeros.reshape(-1), 1, blocks),
+    )  # fmt: skip
+    weight_bytes = sum(array.nbytes for array in (numbers, scales, zeros))
+    tolerance = TOLERANCE_OF_BYTES if is_of_bytes else TOLERANCE
+    return Case(
+        kind, k, n, model, lambda y, inputs: Product(y, View.of(inputs[0]), weights), (), weight_bytes, tolerance
+    )
+
+
+def _parsed(inputs: str, n: int, body: str) -> onnx.ModelProto:
+    opsets = '"": 17, "com.microsoft": 1'
+    return onnx.parser.parse_model(
+        f"<ir_version: 8, opset_import: [{opsets}]> g ({inputs}) => (float[M,{n}] y) {{ {body} }}"
+    )
+
+
+def _measured(
+    case: Case, lib: ctypes.CDLL, options: argparse.Namespace, random: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Prints and returns the rows of a case, one for each M."""
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
-    rows = []
-    for m in map(int, options.rows.split(",")):
+    session = onnxruntime.InferenceSession(case.model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    rows, (k, n) = [], (case.k, case.n)
+    usual = BIT_ROWS if case.kind.startswith("bits") else ROWS
+    for m in map(int, options.rows.split(",")) if options.rows else usual:
         x = aligned(random.standard_normal((m, k)).astype(np.float32))
         ours, theirs = aligned(np.zeros((m, n), np.float32)), aligned(np.zeros((m, n), np.float32))
-        fed = [x] if kind == "connected" else [x, aligned(weights)]
+        fed = [x, *case.given]
         tensors = [Tensor(name, one.shape) for name, one in zip(("x", "w"), fed, strict=False)]
         y = Tensor("y", ours.shape)
-        views = [View.of(one) for one in tensors]
-        step: NativeStep = Product(y, *views) if kind == "matmul" else Product(y, *views, weights, bias)
+        step = case.step_of(y, tensors)
         binding = session.io_binding()
         for name, value in zip(("x", "w"), fed, strict=False):
             binding.bind_cpu_input(name, value)
@@ -107,12 +169,12 @@ def _cases(
         calls = [plan_call(lib, [step], tensors, y, fed, ours), lambda bound=binding: session.run_with_iobinding(bound)]
         seconds, ratio = _raced(calls, options)
         error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
-        if not error <= TOLERANCE:
-            sys.exit(f"{kind} {m} x {k} x {n}: {error:.1e} of the largest value from ONNX Runtime's")
-        row = {"kind": kind, "k": k, "n": n, "m": m, "ours": seconds[0], "onnxruntime": seconds[1], "ratio": ratio}
+        if not error <= case.tolerance:
+            sys.exit(f"{case.kind} {m} x {k} x {n}: {error:.1e} of the largest value from ONNX Runtime's")
+        row = {"kind": case.kind, "k": k, "n": n, "m": m, "ours": seconds[0], "onnxruntime": seconds[1], "ratio": ratio}
         print(
-            f"| {kind} | {k} x {n} | {m} | {seconds[0] * 1e6:.1f} | {seconds[1] * 1e6:.1f} | {ratio:.2f} "
-            f"| {2 * m * n * k / seconds[0] / 1e9:.0f} | {4 * n * k / seconds[0] / 1e9:.1f} |",
+            f"| {case.kind} | {k} x {n} | {m} | {seconds[0] * 1e6:.1f} | {seconds[1] * 1e6:.1f} | {ratio:.2f} "
+            f"| {2 * m * n * k / seconds[0] / 1e9:.0f} | {case.weight_bytes / seconds[0] / 1e9:.1f} |",
             flush=True,
         )
         rows.append(row)

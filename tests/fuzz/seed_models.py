@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models of forms that random networks do not draw, as seeds of mutants: ONNX text and shapes of constants."""
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 from native_models import Array, dynamic, reals
@@ -85,6 +86,20 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         w = MaxPool<kernel_shape=[2,3], strides=[2,2]>(x) v = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(w, i)
         k = Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, f, s) }""",
         {"f": np.array([0, 0, -0.1, 0.2, 1, 1, 0.9, 1.1], np.float32), "s": np.array([1, 1.8, 1, 1], np.float32)},
+    ),
+    (  # weights of few bits
+        """g (float[n,t,40] x, float[n,t,19] r) => (float[n,t,19] y, float[3,7] u) {
+        w = DequantizeLinear<axis=0, block_size=8>(q, s, z) m = MatMul(x, w) a = Add(m, r) y = Tanh(a)
+        d = DequantizeLinear<axis=0>(p, k) u = Gemm<transB=1>(v, d, b) }""",
+        {
+            "q": np.arange(760).reshape(40, 19).astype(ml_dtypes.uint4),
+            "z": np.arange(95).reshape(5, 19).astype(ml_dtypes.uint4),
+            "p": np.arange(490).reshape(7, 70).astype(np.int8),
+            "s": (5, 19),
+            "v": (3, 70),
+            "b": (7,),
+            "k": (7,),
+        },
     ),
     (  # Winograd's products
         """g (float[n,40,12,13] x, float[n,36,12,13] r) => (float[n,36,12,13] y) {

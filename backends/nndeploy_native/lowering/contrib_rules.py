@@ -18,7 +18,7 @@ from nndeploy.values.size import product as size_of
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit, emit_value
-from nndeploy_native.lowering.matrix_rules import factor, matrix, product
+from nndeploy_native.lowering.matrices import factor, matrix, product
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.normalisation import Normalise

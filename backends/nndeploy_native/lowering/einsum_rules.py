@@ -19,7 +19,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.einsum import parsed_equation
 from nndeploy.graph.operators import text_attribute
 from nndeploy.values.size import Dim, product
-from nndeploy_native.lowering import matrix_rules
+from nndeploy_native.lowering import matrices
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.reduction import AlongAxis
@@ -125,7 +125,7 @@ def _multiplied(a: _Term, b: _Term, kept: Collection[str], output: Labels, conte
         right = _weights(b, batch, over, columns)
     labels = (*both, *apart, *rows, *columns)
     made = context.temporary("einsum", tuple(sizes[label] for label in labels), Layout.PLAIN)
-    context.emit(matrix_rules.product(made, _readable(of_a, context), right))
+    context.emit(matrices.product(made, _readable(of_a, context), right))
     return _Term(View.of(made), labels)
 
 
@@ -192,4 +192,4 @@ def _weights(term: _Term, batch: Labels, over: Sequence[str], columns: Sequence[
 
 def _readable(view: View, context: Context) -> View:
     """Returns a view that a product reads: copied where it does not go on along a row or a column."""
-    return view if matrix_rules.is_readable(view) else View.of(context.stored(view, "operand"))
+    return view if matrices.is_readable(view) else View.of(context.stored(view, "operand"))

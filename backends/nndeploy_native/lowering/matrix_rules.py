@@ -8,19 +8,17 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand
-from nndeploy.values.size import bounds, is_fixed, typical
+from nndeploy.values.size import is_fixed
 from nndeploy_native.expressions import Expression, const
+from nndeploy_native.lowering.bits_rules import dequantised_weights
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
 from nndeploy_native.lowering.integer_rules import dequantised_product
-from nndeploy_native.plan import MAX_RANK
+from nndeploy_native.lowering.matrices import factor, matrix, product
 from nndeploy_native.steps.elementwise import Operand
-from nndeploy_native.steps.matmul import Product
+from nndeploy_native.steps.matmul import BitWeights
 from nndeploy_native.steps.movement import View
-from nndeploy_native.tensors import Array, Layout, Shape, Tensor
-
-FEW_ROWS = 8
-"""Rows that lie apart in parts of fewer rows than these are copied first: weights are read once for each part."""
+from nndeploy_native.tensors import Layout, Shape
 
 
 def gemm(node: ir.Node, context: Context) -> None:
@@ -30,15 +28,17 @@ def gemm(node: ir.Node, context: Context) -> None:
         context.emit(integers)
         return
     output, alpha, beta = node.outputs[0], float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0)
-    shape, b = context.shape_of(output), factor(node.inputs[1], context)
+    shape, turns_b = context.shape_of(output), int_attribute(node, "transB", 0) != 0
+    bits = dequantised_weights(node.inputs[1], is_turned=turns_b)
+    b = bits or factor(node.inputs[1], context)
     a = matrix(node.inputs[0], context)
     if len(a.sizes) != 2 or len(b.sizes if isinstance(b, View) else b.shape) != 2:
         raise BuildRefusedError("a Gemm of something else than two matrices")
     if int_attribute(node, "transA", 0):
         a = a.transposed((1, 0))
-    if int_attribute(node, "transB", 0):
+    if turns_b and not isinstance(b, BitWeights):
         b = b.transposed((1, 0)) if isinstance(b, View) else b.T
-    if not isinstance(b, View) and alpha != 1.0:
+    if isinstance(b, np.ndarray) and alpha != 1.0:
         b, alpha = (b.astype(np.float64) * alpha).astype(np.float32), 1.0
     added = operand(node, 2)
     if added is None and alpha == 1.0:
@@ -68,11 +68,12 @@ def matmul(node: ir.Node, context: Context) -> None:
     if integers is not None:
         context.emit(integers)
         return
-    shape, b = context.shape_of(node.outputs[0]), factor(node.inputs[1], context)
-    a = matrix(node.inputs[0], context, shares_b=not isinstance(b, View) and b.ndim <= 2)
-    if not isinstance(b, View):
+    shape = context.shape_of(node.outputs[0])
+    b = dequantised_weights(node.inputs[1]) or factor(node.inputs[1], context)
+    a = matrix(node.inputs[0], context, shares_b=not isinstance(b, View) and len(b.shape) <= 2)
+    if isinstance(b, np.ndarray):
         b = b.reshape(-1, 1) if b.ndim == 1 else b
-    elif len(b.sizes) == 1:
+    elif isinstance(b, View) and len(b.sizes) == 1:
         b = replace(b, sizes=(*b.sizes, 1), strides=(*b.strides, 1))
     if len(a.sizes) == 1:
         a = replace(a, sizes=(1, *a.sizes), strides=(1, *a.strides))
@@ -83,41 +84,6 @@ def matmul(node: ir.Node, context: Context) -> None:
     a = a.expanded((*batch, *a.sizes[-2:]))
     b = b.expanded((*batch, *b.sizes[-2:])) if isinstance(b, View) else b
     context.emit(product(context.output(node.outputs[0], Layout.PLAIN), a, b))
-
-
-def matrix(value: ir.Value | None, context: Context, *, shares_b: bool = False) -> View:
-    """Returns a value as a view that a product reads where it lies; few rows at a time that share a matrix, copied."""
-    context.shape_of(value)
-    view = context.view(value)
-    axes = [pair for pair in zip(view.sizes[:-1], view.strides[:-1], strict=True) if pair[0] != 1]
-    has_few_rows = shares_b and not view.is_in_order and len(axes) > 1 and typical(axes[-1][0]) < FEW_ROWS
-    return view if is_readable(view) and not has_few_rows else View.of(context.plain(value))
-
-
-def is_readable(view: View) -> bool:
-    """Whether a product reads a view: it goes on along rows and columns, and nowhere back."""
-    goes_on = all(size == 1 or bounds(by)[0] > 0 for size, by in zip(view.sizes[-2:], view.strides[-2:], strict=True))
-    return goes_on and all(bounds(by)[0] >= 0 for by in view.strides)
-
-
-def factor(value: ir.Value | None, context: Context) -> View | Array:
-    """Returns the second operand of a product: the numbers of a constant, else a view."""
-    array = context.constant(value)
-    return matrix(value, context) if array is None else context.floats(value, "weights")
-
-
-def product(output: Tensor, a: View, b: View | Array) -> Product:
-    """Returns the product of views with equal batches, or by weights.
-
-    Raises:
-        BuildRefusedError: rows and columns are of different lengths, or there are too many axes.
-    """
-    if len(a.sizes) > MAX_RANK:
-        raise BuildRefusedError(f"a product over more than {MAX_RANK} axes")
-    inner, other = a.sizes[-1], b.sizes[-2] if isinstance(b, View) else b.shape[-2]
-    if inner != other and is_fixed((inner, other)):
-        raise BuildRefusedError(f"rows of {inner} by columns of {other}")
-    return Product(output, a, b)
 
 
 def _is_broadcast(sizes: Shape, to: Shape) -> bool:

@@ -10,6 +10,7 @@ from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     activation_rules,
+    bits_rules,
     contrib_rules,
     convolution_rules,
     einsum_rules,
@@ -107,6 +108,7 @@ RULES: dict[str, Rule] = {
     "com.microsoft::DynamicQuantizeMatMul": integer_rules.dynamic_quantise_matmul,
     "com.microsoft::FusedMatMul": contrib_rules.fused_matmul,
     "com.microsoft::MatMulIntegerToFloat": integer_rules.matmul_integer_to_float,
+    "com.microsoft::MatMulNBits": bits_rules.matmul_nbits,
     "com.microsoft::QuickGelu": contrib_rules.quick_gelu,
     "com.microsoft::SkipLayerNormalization": contrib_rules.skip_layer_normalization,
     "com.microsoft::SkipSimplifiedLayerNormalization": contrib_rules.skip_simplified_layer_normalization,

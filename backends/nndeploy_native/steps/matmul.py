@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of plain matrices: by constant weights, packed, or of two values."""
+"""Products of plain matrices: by constant weights, packed, of floats or of few bits, or of two values."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,17 +9,51 @@ from nndeploy_native.tensors import Array, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class OfBlocks:
+    """Numbers of blocks of columns: that of block b of column c is number b * block_step + c * column_step."""
+
+    numbers: Array
+    block_step: int
+    column_step: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitWeights:
+    """A matrix (inner, columns) of (number - zero point) * scale, with one of each for each block along a column.
+
+    Element (k, c) is number k * steps[0] + c * steps[1] of `numbers`, which are bytes: numbers of 4 bits two a byte,
+    the first one low. Zero points are numbers of the same kind, or float32; `zero` is that of all where there are none.
+    """
+
+    numbers: Array
+    bits: int
+    is_signed: bool
+    inner: int
+    columns: int
+    steps: tuple[int, int]
+    block: int
+    scales: OfBlocks
+    zeros: OfBlocks | None = None
+    zero: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The sizes of the matrix."""
+        return self.inner, self.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Product:
     """output (..., rows, columns) = epilogue(a (..., rows, inner) by b (..., inner, columns) + bias (columns)).
 
-    `b` is a view of as many axes as `a`, of the same batch, or constant weights whose batch is broadcast. Columns lie
-    side by side in the output; `strides`, where there are any, are those of its other axes, which may stand in any
-    order and fill it.
+    `b` is a view of as many axes as `a`, of the same batch, or constant weights whose batch is broadcast, of few bits
+    where they are one matrix. Columns lie side by side in the output; `strides`, where there are any, are those of its
+    other axes, which may stand in any order and fill it.
     """
 
     output: Tensor
     a: View
-    b: View | Array
+    b: View | Array | BitWeights
     bias: Array | None = None
     epilogue: Epilogue = field(default=PLAIN)
     strides: Shape | None = None

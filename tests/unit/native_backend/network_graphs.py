@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
+import ml_dtypes
 import numpy as np
 import onnx
 from native_models import Array
@@ -583,10 +584,26 @@ class Drawn:
                                        (inner, columns), transA=1, transB=1, alpha=0.5)  # fmt: skip
                 return self.end(transposed)
             case _:
-                made = self.node(
-                    "MatMul", [x, self.constant(self.normal(inner, columns) * scale)], (*batch, rows, columns)
-                )
+                weights = self.quantised(inner, columns) or self.constant(self.normal(inner, columns) * scale)
+                made = self.node("MatMul", [x, weights], (*batch, rows, columns))
         return self.end(made)
+
+    def quantised(self, inner: int, columns: int) -> str | None:
+        """Returns constant weights of 4 or 8 bits, dequantised in blocks or in columns; None now and then."""
+        block = self.random.choice([size for size in (8, 16, 24, 32, 96, 128) if inner % size == 0] or [0])
+        if self.random.random() < 0.5:
+            return None
+        dtype = self.random.choice((ml_dtypes.int4, ml_dtypes.uint4, np.int8, np.uint8))
+        low, high = int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max)
+        of_scales = (inner // block, columns) if block else (columns,)
+
+        def drawn(*shape: int) -> str:
+            return self.constant(self.numbers.integers(low, high + 1, shape).astype(dtype))
+
+        scales = self.numbers.random(of_scales).astype(np.float32) / np.float32(high * math.sqrt(inner))
+        inputs = [drawn(inner, columns), self.constant(scales), *([drawn(*of_scales)] * self.random.randrange(2))]
+        attributes = {"axis": 0, "block_size": block} if block else {"axis": 1}
+        return self.hidden(TensorProto.FLOAT, "DequantizeLinear", inputs, **attributes)
 
     def recurrent(self, x: str) -> str | None:
         """Returns the states of a recurrent layer that walks down an image's rows."""

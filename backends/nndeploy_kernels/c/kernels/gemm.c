@@ -13,6 +13,7 @@
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
 #define NND_DOTS_AHEAD 16   /* columns */
+#define NND_FEW_FOR_BITS 8  /* rows by which weights of few bits are multiplied as they are */
 #define NND_GEMM_AHEAD 1024 /* floats: what few rows read of `b` is fetched so far ahead of them */
 #define NND_PACKED_ROWS 16  /* of `b` that are packed at once, for all panels: few pages are open at a time */
 
@@ -495,15 +496,22 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   const int may_dot = g->b_step == 1 && g->a_step == 1 && (g->rows <= NND_DOT_ROWS || is_narrow);
   const nnd_size most = l2_bytes / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
   g->parts = 1, g->part = g->inner;
-  if (may_dot && (!is_packed || is_narrow)) {
+  if (g->bits && g->rows <= NND_FEW_FOR_BITS) {
+    g->b_kind = NND_B_FEW_BITS;
+    g->tiles = g->groups = 1;
+    g->panels = nnd_blocks(g->columns);
+    g->tile_floats = 0;
+    return nnd_bits_ready_floats(g->bits, g->rows) * (nnd_size)sizeof(float);
+  }
+  if (!g->bits && may_dot && (!is_packed || is_narrow)) {
     g->b_kind = NND_B_DOTS;
     g->tiles = g->groups = nnd_ceil_div(g->rows, NND_DOT_ROWS);
     g->panels = nnd_ceil_div(g->columns, NND_DOT_COLUMNS);
     g->tile_floats = 0;
     return 0;
   }
-  is_packed = is_packed && !is_narrow; /* few columns are kept as they are for dots */
-  g->b_kind = is_packed ? NND_B_PANELS : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE : NND_B_TO_PACK;
+  is_packed = g->bits || (is_packed && !is_narrow); /* few columns are kept as they are for dots */
+  g->b_kind = g->bits ? NND_B_BITS : is_packed ? NND_B_PANELS : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE : NND_B_TO_PACK;
   g->tiles = g->groups = nnd_ceil_div(g->rows, NND_GEMM_ROWS);
   g->panels = nnd_ceil_div(g->columns, NND_GEMM_COLUMNS);
   g->tile_floats = 0;
@@ -516,6 +524,7 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   if (!is_packed)
     longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / nnd_max(1, g->b_step)));
   g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
+  if (g->bits) g->part = nnd_min(g->inner, nnd_ceil_div(g->part, g->bits->piece) * g->bits->piece);
   g->parts = nnd_ceil_div(g->inner, g->part);
   const nnd_size of_tile = NND_GEMM_ROWS * nnd_gemm_padded(g->part);
   g->groups = nnd_ceil_div(g->tiles, nnd_max(1, most / of_tile));
@@ -622,6 +631,29 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   nnd_gemm_end_row(g, d, column, columns);
 }
 
+/* The vectors of columns [first, last) of few rows by weights of few bits. */
+static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,
+                                  float *scratch) {
+  for (nnd_size row = 0; row < g->rows; row += NND_BITS_ROWS)
+    nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, g->rows - row), d->a + row * g->a_row, g->a_row, g->a_step,
+                        scratch + nnd_bits_ready_floats(g->bits, row));
+  for (nnd_size vector = first; vector < last; vector++)
+    for (nnd_size row = 0; row < g->rows; row += NND_BITS_ROWS) {
+      const nnd_size column = vector * NND_LANES, rows = nnd_min(NND_BITS_ROWS, g->rows - row);
+      const nnd_size at = row * g->out_row + column;
+      const struct nnd_gemm_tile t = {.columns = nnd_min(NND_LANES, g->columns - column),
+                                      .numbers = d->numbers ? d->numbers + column : NULL,
+                                      .residual = d->residual ? d->residual + at : NULL,
+                                      .out = d->out + at,
+                                      .out_row = g->out_row,
+                                      .end = &g->end};
+      vf sums[NND_BITS_ROWS];
+      for (nnd_size r = 0; r < rows; r++) sums[r] = d->bias ? nnd_load(d->bias + column) : nnd_splat(0.0f);
+      nnd_bits_sums(g->bits, vector, rows, scratch + nnd_bits_ready_floats(g->bits, row), sums);
+      nnd_gemm_finish(&t, (int)rows, 1, sums);
+    }
+}
+
 /* A part of the sums of a group of tiles, for the panels [panel, end). */
 static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group, nnd_size part,
                            nnd_size panel, nnd_size end, float *scratch) {
@@ -643,7 +675,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
     const nnd_size column = panel * NND_GEMM_COLUMNS, full = g->columns / NND_GEMM_COLUMNS;
     const int vectors = nnd_gemm_vectors(g->columns, panel);
     int wide = 1, packs = 0;
-    if (g->b_kind != NND_B_TO_PACK && tiles == 1 && g->rows > 1) {
+    if (g->b_kind != NND_B_TO_PACK && g->b_kind != NND_B_BITS && tiles == 1 && g->rows > 1) {
       if (panel + 4 <= nnd_min(end, full) && nnd_gemm_four[most])
         wide = 4;
       else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most])
@@ -670,6 +702,12 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
       t.ahead = wide * NND_GEMM_COLUMNS + NND_LAST_OF_LINE;
       t.next = (const char *)(t.weights + t.ahead);
       t.next_step = t.step * (nnd_size)sizeof(float);
+    } else if (g->b_kind == NND_B_BITS) {
+      float *to = scratch + g->tile_floats;
+      for (int v = 0; v < vectors; v++)
+        nnd_bits_unpack(g->bits, panel * NND_PANEL + v, begin / g->bits->piece, k, to + v * NND_LANES, t.step);
+      t.weights = to;
+      t.next = (const char *)to;
     } else {
       t.packed = scratch + g->tile_floats;
       t.weights = t.packed;
@@ -713,6 +751,10 @@ void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_s
   }
   if (g->b_kind == NND_B_STREAMS) {
     nnd_gemm_run_streams(g, d, first, last);
+    return;
+  }
+  if (g->b_kind == NND_B_FEW_BITS) {
+    nnd_gemm_run_few_bits(g, d, first, last, (float *)scratch);
     return;
   }
   while (first < last) {

@@ -6,7 +6,8 @@
  * fewer rows by two or four panels. Rows of `a` are packed: [k / 16][row][16]. `b` lies in panels, one after the other,
  * each [inner][vectors][c], the last one of as many vectors as it has columns for; or it is packed so by the first tile
  * of each group; or it is read in place, where rows are too few to pay for that, and row by row where there is only one
- * of `a`. Few rows by columns that are contiguous along k, and few such columns, are products of vectors instead.
+ * of `a`. Few rows by columns that are contiguous along k, and few such columns, are products of vectors instead. Few
+ * rows by weights of 4 or 8 bits read these as they are; for more rows a panel is unpacked for each group of tiles.
  *
  * Work is cut in units: a group of tiles, whose packed rows stay in the second cache, by a panel. Long sums are taken
  * in parts, which are added up in the output.
@@ -15,12 +16,13 @@
 #define NND_GEMM_H
 
 #include "base/step.h"
+#include "kernels/bits.h"
 
 #define NND_GEMM_ROWS (NND_ACCUMULATORS / NND_PANEL)
 #define NND_GEMM_COLUMNS (NND_PANEL * NND_LANES)
 #define NND_GEMM_MOST_COLUMNS_OF_DOTS (NND_LANES / 4)
 
-enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B_STREAMS };
+enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B_STREAMS, NND_B_FEW_BITS, NND_B_BITS };
 
 struct nnd_gemm {
   nnd_size rows, inner, columns;
@@ -28,6 +30,7 @@ struct nnd_gemm {
   nnd_size b_step, b_column; /* floats from k to k, from column to column; of panels nothing */
   nnd_size out_row;          /* floats from row to row; columns lie side by side */
   int b_kind;                /* enum nnd_gemm_b */
+  const struct nnd_bits *bits; /* which are `b`; null where it is floats */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */
   nnd_size parts, part;           /* of the sums, and the most k of one */

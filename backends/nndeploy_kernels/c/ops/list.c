@@ -13,6 +13,7 @@
   X(arg_max) \
   X(arg_min) \
   X(attention) \
+  X(bits_connected) \
   X(channel_parts) \
   X(channels_last) \
   X(convolution_) \

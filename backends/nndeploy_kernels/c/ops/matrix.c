@@ -3,11 +3,12 @@
  * Products of plain matrices, by constant weights that are packed when the step is opened, or of two values.
  *
  *   fully_connected   a (tensor), weights (..., inner, columns), is transposed: (..., columns, inner); then as product
+ *   bits_connected    a (tensor), weights of 4 or 8 bits in blocks (ops/bits.h); then as product
  *   product           a, b (tensors), bias (columns; -1: none), program of the end (-1: none), numbers of the end
  *                     (columns; -1: none), residual (tensor, which lies as the output does; -1: none),
  *                     rows, inner, columns (rules), inner of b (a rule, which must be the same),
  *                     of a: offset, step from row to row, step from k to k (rules),
- *                     of b, which fully_connected has not: offset, step from k to k, step from column to column (rules),
+ *                     of b, which the other two have not: offset, step from k to k, step from column to column (rules),
  *                     of the output: step from row to row (a rule),
  *                     batch axes, each: size, step of a, step of b, step of the output (rules), output
  *
@@ -18,6 +19,7 @@
 
 #include "kernels/gemm.h"
 #include "ops/batches.h"
+#include "ops/bits.h"
 #include "ops/conv_record.h"
 #include "ops/windows.h"
 
@@ -26,13 +28,14 @@ struct nnd_product_axis {
   nnd_size size, a, b, out;
 };
 
-/* Sizes and steps are rules. `b` -1: `matrices` of `inputs` x `outputs` are packed, `each` floats. */
+/* Sizes and steps are rules. `b` -1: `matrices` of `inputs` x `outputs` are packed, `each` floats, or one of `bits`. */
 struct nnd_product_own {
   int a, b, residual, out; /* tensors */
   nnd_size rows, inner, columns, inner_of_b, a_offset, a_row, a_step, b_offset, b_step, b_column, out_row;
   int num_axes;
   struct nnd_product_axis axes[NND_MOST_BATCH_AXES];
   nnd_size matrices, inputs, outputs, each;
+  const struct nnd_bits *bits;
   const float *packed, *bias, *numbers;
   nnd_size num_bias, num_numbers;
   struct nnd_end end;
@@ -83,14 +86,22 @@ static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, c
   return t.to != NULL;
 }
 
-static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
+enum nnd_factor { NND_OF_VALUE, NND_OF_FLOATS, NND_OF_BITS };
+
+static int nnd_open_matrices(struct nnd_opener *o, enum nnd_factor factor) {
+  const int is_packed = factor != NND_OF_VALUE;
   struct nnd_product_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   o->step->takes_empty = 1;
   own->a = nnd_read_tensor(o);
   own->b = is_packed ? -1 : nnd_read_tensor(o);
-  const struct nnd_weight_data *weights = is_packed ? nnd_read_weight(o) : NULL;
-  const int is_transposed = is_packed ? (int)nnd_word(o, 0, 1) : 0;
+  const struct nnd_weight_data *weights = factor == NND_OF_FLOATS ? nnd_read_weight(o) : NULL;
+  const int is_transposed = factor == NND_OF_FLOATS ? (int)nnd_word(o, 0, 1) : 0;
+  if (factor == NND_OF_BITS) {
+    own->bits = nnd_read_bits(o);
+    if (!own->bits) return 0;
+    own->matrices = 1, own->inputs = own->bits->inner, own->outputs = own->bits->columns;
+  }
   const struct nnd_weight_data *bias = nnd_read_weight(o);
   const struct nnd_program *program = nnd_read_program(o);
   const struct nnd_weight_data *numbers = nnd_read_weight(o);
@@ -113,11 +124,12 @@ static int nnd_open_matrices(struct nnd_opener *o, int is_packed) {
   own->num_bias = bias ? bias->count : 0, own->num_numbers = numbers ? numbers->count : 0;
   own->bias = bias ? nnd_pack_channels(o, bias, bias->count) : NULL;
   own->numbers = numbers ? nnd_pack_channels(o, numbers, numbers->count) : NULL;
-  return !o->message->failed && (!is_packed || nnd_pack_weights(o, own, weights, is_transposed));
+  return !o->message->failed && (factor != NND_OF_FLOATS || nnd_pack_weights(o, own, weights, is_transposed));
 }
 
-static int nnd_open_connected(struct nnd_opener *o) { return nnd_open_matrices(o, 1); }
-static int nnd_open_product(struct nnd_opener *o) { return nnd_open_matrices(o, 0); }
+static int nnd_open_connected(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_FLOATS); }
+static int nnd_open_bits(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_BITS); }
+static int nnd_open_product(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_VALUE); }
 
 struct nnd_product_fields {
   struct nnd_gemm g;
@@ -198,7 +210,8 @@ static void nnd_join_rows(struct nnd_product_fields *t) {
 }
 
 static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *t) {
-  static const char *const kinds[] = {"packed", "in place", "packed here", "by dots", "streamed"};
+  static const char *const kinds[] = {"packed", "in place", "packed here", "by dots", "streamed",
+                                      "few rows by bits", "unpacked bits"};
   const struct nnd_gemm *g = &t->g;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts",
            (long long)t->products, (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind],
@@ -217,6 +230,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows),
                            .inner = inner,
                            .columns = columns,
+                           .bits = own->bits,
                            .a_row = nnd_size_of(m, own->a_row),
                            .a_step = nnd_size_of(m, own->a_step),
                            .b_step = is_packed ? 1 : nnd_size_of(m, own->b_step),
@@ -264,4 +278,5 @@ static int nnd_make_product(struct nnd_maker *m) {
 }
 
 const struct nnd_op nnd_op_fully_connected = {"fully_connected", nnd_open_connected, nnd_make_product};
+const struct nnd_op nnd_op_bits_connected = {"bits_connected", nnd_open_bits, nnd_make_product};
 const struct nnd_op nnd_op_product = {"product", nnd_open_product, nnd_make_product};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/bits.h"
+
+#define NND_BITS_PIECE(bits) ((bits) == 4 ? 128 : 64) /* the most numbers */
+#define NND_BITS_AHEAD 1024                           /* bytes of words that are fetched before they are read */
+
+typedef uint32_t nnd_bits_words __attribute__((vector_size(4 * NND_LANES)));
+typedef uint8_t nnd_bits_bytes __attribute__((vector_size(NND_LANES)));
+
+nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner) {
+  const nnd_size most = NND_BITS_PIECE(bits);
+  if (block <= most) return block;
+  return block % most == 0 || block >= inner ? most : 0;
+}
+
+NND_INLINE uint32_t nnd_bits_number(const uint8_t *from, int bits, nnd_size at) {
+  return bits == 4 ? from[at >> 1] >> (at & 1) * 4 & 15u : from[at];
+}
+
+void nnd_bits_pack_numbers(const struct nnd_bits *b, const struct nnd_bits_source *from, nnd_size first, nnd_size last,
+                           uint32_t *to) {
+  const int bits = b->bits;
+  const nnd_size each = nnd_bits_a_word(bits);
+  uint32_t flips = 0;
+  for (nnd_size j = 0; j < each; j++) flips |= from->flip << j * bits;
+  to += first * b->pieces * b->words * NND_LANES;
+  for (nnd_size vector = first; vector < last; vector++)
+    for (nnd_size piece = 0; piece < b->pieces; piece++) {
+      const nnd_size end = nnd_min(b->inner, (piece + 1) * b->piece);
+      for (nnd_size word = 0; word < b->words; word++, to += NND_LANES) {
+        const nnd_size begin = piece * b->piece + word * each, count = nnd_min(each, end - begin);
+        for (int lane = 0; lane < NND_LANES; lane++) {
+          const nnd_size column = vector * NND_LANES + lane;
+          const nnd_size at = column * from->column_step + begin * from->k_step;
+          uint32_t made = 0;
+          if (column < b->columns && count == each && from->k_step == 1 && at * bits % 8 == 0) {
+            memcpy(&made, from->numbers + at * bits / 8, sizeof made);
+            made ^= flips;
+          } else if (column < b->columns)
+            for (nnd_size j = 0; j < count; j++)
+              made |= (nnd_bits_number(from->numbers, bits, at + j * from->k_step) ^ from->flip) << j * bits;
+          to[lane] = made;
+        }
+      }
+    }
+}
+
+void nnd_bits_pack_scales(const struct nnd_bits *b, const struct nnd_bits_source *from, float *scales, uint8_t *zeros,
+                          float *float_zeros) {
+  for (nnd_size vector = 0; vector < nnd_blocks(b->columns); vector++)
+    for (nnd_size piece = 0; piece < b->pieces; piece++) {
+      const nnd_size to = (vector * b->pieces + piece) * NND_LANES, block = piece * b->piece / from->block;
+      for (int lane = 0; lane < NND_LANES; lane++) {
+        const nnd_size column = nnd_min(vector * NND_LANES + lane, b->columns - 1);
+        const nnd_size of_zero = block * from->zero_step + column * from->zero_column;
+        scales[to + lane] = from->scales[block * from->scale_step + column * from->scale_column];
+        if (zeros) zeros[to + lane] = (uint8_t)(nnd_bits_number(from->zeros, b->bits, of_zero) ^ from->flip);
+        if (float_zeros) float_zeros[to + lane] = from->float_zeros[of_zero] + (float)from->flip;
+      }
+    }
+}
+
+/* What is left of a number of a word when the mask has it: it is so many times too large. */
+NND_INLINE int nnd_bits_shift(int bits, int j) { return bits * (j < 32 / bits - 1 ? j : j - 1); }
+
+NND_INLINE vf nnd_bits_float(int bits, int j, nnd_bits_words word, nnd_bits_words down) {
+  const uint32_t mask = ((1u << bits) - 1) << nnd_bits_shift(bits, j);
+  return __builtin_convertvector((vi)((j < 32 / bits - 1 ? word : down) & mask), vf);
+}
+
+NND_INLINE vf nnd_bits_zero(const struct nnd_bits *b, nnd_size at) {
+  if (b->zeros) return __builtin_convertvector(*(const nnd_bits_bytes *)(b->zeros + at), vf);
+  return b->float_zeros ? nnd_load(b->float_zeros + at) : nnd_splat(b->zero);
+}
+
+/* Of each piece: its numbers, of all rows each, and then their sums. */
+nnd_size nnd_bits_ready_floats(const struct nnd_bits *b, nnd_size rows) {
+  return b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
+}
+
+void nnd_bits_make_ready(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row, nnd_size a_step,
+                         float *to) {
+  const int each = (int)nnd_bits_a_word(b->bits);
+  float powers[8];
+  for (int j = 0; j < each; j++) powers[j] = 1.0f / (float)(1 << nnd_bits_shift(b->bits, j));
+  const nnd_size padded = b->words * each;
+  for (nnd_size piece = 0; piece < b->pieces; piece++, to += (padded + 1) * rows)
+    for (nnd_size r = 0; r < rows; r++) {
+      const nnd_size count = nnd_min(b->piece, b->inner - piece * b->piece);
+      const float *from = a + r * a_row + piece * b->piece * a_step;
+      float sums[8] = {0};
+      nnd_size k = 0;
+      for (; k + each <= count; k += each)
+        for (int j = 0; j < each; j++) {
+          const float x = from[(k + j) * a_step];
+          sums[j] += x;
+          to[(k + j) * rows + r] = x * powers[j];
+        }
+      for (int j = 0; k < padded; k++, j = (j + 1) % each) {
+        const float x = k < count ? from[k * a_step] : 0.0f;
+        sums[j] += x;
+        to[k * rows + r] = x * powers[j];
+      }
+      to[padded * rows + r] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    }
+}
+
+/* One row has four sums of a piece, others two: they would wait for each other. */
+NND_INLINE void nnd_bits_dots(int bits, int rows, const struct nnd_bits *b, nnd_size vector, const float *ready,
+                              vf *sums) {
+  const int each = 32 / bits, split = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  const nnd_size first = vector * b->pieces;
+  const uint32_t *words = b->numbers + first * b->words * NND_LANES;
+  vf total[NND_BITS_ROWS];
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) total[r] = sums[r];
+  for (nnd_size piece = 0; piece < b->pieces; piece++) {
+    vf dots[NND_BITS_ROWS * 4];
+    NND_UNROLL
+    for (int i = 0; i < rows * split; i++) dots[i] = nnd_splat(0.0f);
+    NND_NO_UNROLL
+    for (nnd_size w = 0; w < b->words; w++) {
+      const nnd_bits_words word = *(const nnd_bits_words *)words, down = word >> (uint32_t)bits;
+      __builtin_prefetch((const char *)words + NND_BITS_AHEAD, 0, 3);
+      words += NND_LANES;
+      NND_UNROLL
+      for (int j = 0; j < each; j++) {
+        const vf n = nnd_bits_float(bits, j, word, down);
+        NND_UNROLL
+        for (int r = 0; r < rows; r++) dots[r * split + j % split] += n * ready[j * rows + r];
+      }
+      ready += each * rows;
+    }
+    const nnd_size at = (first + piece) * NND_LANES;
+    const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) {
+      vf dot = dots[r * split];
+      NND_UNROLL
+      for (int s = 1; s < split; s++) dot += dots[r * split + s];
+      total[r] += scale * (dot - zero * ready[r]);
+    }
+    ready += rows;
+  }
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) sums[r] = total[r];
+}
+
+#define NND_DEFINE_DOTS(bits, rows)                                                                                    \
+  static void nnd_bits_dots_##bits##_##rows(const struct nnd_bits *b, nnd_size vector, const float *ready, vf *sums) { \
+    nnd_bits_dots(bits, rows, b, vector, ready, sums);                                                                 \
+  }
+#define NND_EACH_ROWS(X, bits) X(bits, 1) X(bits, 2) X(bits, 3) X(bits, 4)
+#define NND_LISTED_DOTS(bits, rows) nnd_bits_dots_##bits##_##rows,
+NND_EACH_ROWS(NND_DEFINE_DOTS, 4)
+NND_EACH_ROWS(NND_DEFINE_DOTS, 8)
+
+void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, const float *ready, vf *sums) {
+  static void (*const kernels[2][NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
+      {NND_EACH_ROWS(NND_LISTED_DOTS, 4)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 8)}};
+  kernels[b->bits == 8][rows - 1](b, vector, ready, sums);
+}
+
+NND_INLINE void nnd_bits_unpack_all(int bits, const struct nnd_bits *b, nnd_size vector, nnd_size piece, nnd_size k,
+                                    float *to, nnd_size step) {
+  const int each = 32 / bits;
+  const uint32_t *words = b->numbers + (vector * b->pieces + piece) * b->words * NND_LANES;
+  for (; k > 0; piece++, k -= b->piece) {
+    const nnd_size at = (vector * b->pieces + piece) * NND_LANES, count = nnd_min(k, b->piece);
+    const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
+    for (nnd_size w = 0; w < b->words; w++, words += NND_LANES) {
+      const nnd_bits_words word = *(const nnd_bits_words *)words, down = word >> (uint32_t)bits;
+      const nnd_size some = nnd_min(each, count - w * each);
+      NND_UNROLL
+      for (int j = 0; j < each; j++) {
+        if (j >= some) break;
+        const vf n = nnd_bits_float(bits, j, word, down) * (1.0f / (float)(1 << nnd_bits_shift(bits, j)));
+        nnd_store(to + j * step, (n - zero) * scale);
+      }
+      to += some * step;
+    }
+  }
+}
+
+void nnd_bits_unpack(const struct nnd_bits *b, nnd_size vector, nnd_size piece, nnd_size k, float *to, nnd_size step) {
+  if (b->bits == 4)
+    nnd_bits_unpack_all(4, b, vector, piece, k, to, step);
+  else
+    nnd_bits_unpack_all(8, b, vector, piece, k, to, step);
+}

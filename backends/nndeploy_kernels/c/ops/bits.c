@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/bits.h"
+
+#define NND_MOST_OF_BITS ((int64_t)1 << 30) /* of sizes and steps: no place is beyond 64 bits */
+
+struct nnd_bits_to_pack {
+  struct nnd_bits bits;
+  struct nnd_bits_source from;
+  uint32_t *to;
+};
+
+static void nnd_pack_bits(const void *fields, nnd_size first, nnd_size last) {
+  const struct nnd_bits_to_pack *t = fields;
+  nnd_bits_pack_numbers(&t->bits, &t->from, first, last, t->to);
+}
+
+/* Whether the last of (`count`, `columns`) numbers of so many bits is one of a weight. */
+static int nnd_has_bits(const struct nnd_weight_data *weight, int bits, nnd_size count, nnd_size step, nnd_size columns,
+                        nnd_size column_step) {
+  const nnd_size last = (count - 1) * step + (columns - 1) * column_step;
+  return last * bits / (8 * nnd_element_bytes[weight->element]) < weight->count;
+}
+
+/* Reads scales or zero points, with their steps; null where there are none. */
+static const struct nnd_weight_data *nnd_read_of_blocks(struct nnd_opener *o, nnd_size *step, nnd_size *column) {
+  const struct nnd_weight_data *found = nnd_read_any_weight(o);
+  *step = nnd_word(o, 0, NND_MOST_OF_BITS), *column = nnd_word(o, 0, NND_MOST_OF_BITS);
+  return found;
+}
+
+const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
+  struct nnd_bits *b = nnd_memory_take(&o->model->memory, sizeof *b);
+  const struct nnd_weight_data *numbers = nnd_read_weight_of(o, NND_UINT8);
+  struct nnd_bits_source from = {0};
+  const int bits = (int)nnd_word(o, 4, 8);
+  from.flip = nnd_word(o, 0, 1) ? 1u << (bits - 1) : 0;
+  const nnd_size inner = nnd_word(o, 1, NND_MOST_OF_BITS), columns = nnd_word(o, 1, NND_MOST_OF_BITS);
+  from.block = nnd_word(o, 1, NND_MOST_OF_BITS);
+  from.k_step = nnd_word(o, 1, NND_MOST_OF_BITS), from.column_step = nnd_word(o, 1, NND_MOST_OF_BITS);
+  const struct nnd_weight_data *scales = nnd_read_of_blocks(o, &from.scale_step, &from.scale_column);
+  const struct nnd_weight_data *zeros = nnd_read_of_blocks(o, &from.zero_step, &from.zero_column);
+  const uint32_t zero = (uint32_t)nnd_word(o, 0, 255);
+  if (o->message->failed) return NULL;
+  if (!b) {
+    nnd_fail(o->message, "no memory for weights of few bits");
+    return NULL;
+  }
+  const nnd_size blocks = nnd_ceil_div(inner, from.block), piece = nnd_bits_piece(bits, from.block, inner);
+  const int is_float = zeros && zeros->element == NND_FLOAT32;
+  if ((bits != 4 && bits != 8) || !numbers || !scales || scales->element != NND_FLOAT32 ||
+      (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece)
+    nnd_fail(o->message, "%d bits in blocks of %lld, or zero points or scales that do not fit them", bits,
+             (long long)from.block);
+  else if (inner > 8 / bits * numbers->count / columns ||
+           !nnd_has_bits(numbers, bits, inner, from.k_step, columns, from.column_step) ||
+           !nnd_has_bits(scales, 32, blocks, from.scale_step, columns, from.scale_column) ||
+           (zeros && !nnd_has_bits(zeros, is_float ? 32 : bits, blocks, from.zero_step, columns, from.zero_column)))
+    nnd_fail(o->message, "weights, scales or zero points for %lld columns of %lld numbers of %d bits are too few",
+             (long long)columns, (long long)inner, bits);
+  if (o->message->failed) return NULL;
+  from.numbers = numbers->data, from.scales = scales->data;
+  if (is_float)
+    from.float_zeros = zeros->data;
+  else if (zeros)
+    from.zeros = zeros->data;
+  const nnd_size words = nnd_ceil_div(piece, nnd_bits_a_word(bits)), pieces = nnd_ceil_div(inner, piece);
+  *b = (struct nnd_bits){.inner = inner,
+                         .columns = columns,
+                         .piece = piece,
+                         .pieces = pieces,
+                         .words = words,
+                         .bits = bits,
+                         .zero = (float)(zero ^ from.flip)};
+  const nnd_size lanes = nnd_blocks(columns) * pieces * NND_LANES;
+  uint32_t *to = nnd_packed(o, lanes * words * (nnd_size)sizeof *to);
+  float *to_scales = nnd_packed(o, lanes * (nnd_size)sizeof *to_scales);
+  uint8_t *to_zeros = from.zeros ? nnd_packed(o, lanes) : NULL;
+  float *to_floats = is_float ? nnd_packed(o, lanes * (nnd_size)sizeof *to_floats) : NULL;
+  if (o->message->failed) return NULL;
+  nnd_bits_pack_scales(b, &from, to_scales, to_zeros, to_floats);
+  b->numbers = to, b->scales = to_scales, b->zeros = to_zeros, b->float_zeros = to_floats;
+  const struct nnd_bits_to_pack t = {*b, from, to};
+  nnd_pack(o, numbers, nnd_pack_bits, &t, sizeof t, nnd_blocks(columns), 0);
+  return o->message->failed ? NULL : b;
+}
