@@ -43,10 +43,20 @@ class Launch:
     args: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy: `kind` is "to device", "to host" or "on device", `ordinal` the GPU whose memory it reads or writes."""
+
+    kind: str
+    ordinal: int
+    num_bytes: int
+
+
 class HostDriver:
     """`nndeploy.cuda.driver.Driver` on the host.
 
-    What happened can be read: `launches`, `live_bytes`, `live_pinned`, `num_synchronized`, `allowed_shared_bytes`.
+    What happened can be read: `launches`, `copies` (those of captured graphs at each launch), `live_bytes`,
+    `live_pinned`, `num_synchronized`, `allowed_shared_bytes`. Memory is that of the GPU whose context is current.
     While `finish_events` is False no recorded event is done, as if the GPU were still busy.
     """
 
@@ -55,12 +65,14 @@ class HostDriver:
     ) -> None:
         self.gpus = tuple(gpus)
         self.launches: list[Launch] = []
+        self.copies: list[Copy] = []
         self.allowed_shared_bytes: dict[str, int] = {}
         self.num_synchronized = 0
         self.finish_events = True
         self._run_kernel = run_kernel
         self._handles = count(1)
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._owner: dict[int, int] = {}  # by address: the GPU that has it
         self._pinned: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self._modules: dict[int, bytes] = {}
         self._functions: dict[int, str] = {}
@@ -128,9 +140,12 @@ class HostDriver:
         self._check_context("cuMemAllocAsync")
         _check(stream not in self._captures, "cuMemAllocAsync", "the stream is being captured")
         _check(num_bytes > 0, "cuMemAllocAsync", "invalid argument")
-        room = self.gpus[self._thread.context - 1].memory_bytes - self.live_bytes
-        _check(num_bytes <= room, "cuMemAllocAsync", "out of memory")
-        return _new_buffer(self._memory, num_bytes)
+        ordinal = self._thread.context - 1
+        taken = sum(len(buffer) for pointer, buffer in self._memory.items() if self._owner[pointer] == ordinal)
+        _check(num_bytes <= self.gpus[ordinal].memory_bytes - taken, "cuMemAllocAsync", "out of memory")
+        pointer = _new_buffer(self._memory, num_bytes)
+        self._owner[pointer] = ordinal
+        return pointer
 
     def free(self, pointer: int, stream: int) -> None:
         self._check_context("cuMemFreeAsync")
@@ -147,18 +162,18 @@ class HostDriver:
     def copy_to_device(self, device: int, host: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyHtoDAsync")
         self._check_inside(device, num_bytes, "cuMemcpyHtoDAsync")
-        self.queue(stream, lambda: ctypes.memmove(device, host, num_bytes))
+        self._queue_copy(stream, "to device", device, host, num_bytes)
 
     def copy_to_host(self, host: int, device: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyDtoHAsync")
         self._check_inside(device, num_bytes, "cuMemcpyDtoHAsync")
-        self.queue(stream, lambda: ctypes.memmove(host, device, num_bytes))
+        self._queue_copy(stream, "to host", host, device, num_bytes)
 
     def copy_on_device(self, target: int, source: int, num_bytes: int, stream: int) -> None:
         self._check_context("cuMemcpyDtoDAsync")
         self._check_inside(target, num_bytes, "cuMemcpyDtoDAsync")
         self._check_inside(source, num_bytes, "cuMemcpyDtoDAsync")
-        self.queue(stream, lambda: ctypes.memmove(target, source, num_bytes))
+        self._queue_copy(stream, "on device", target, source, num_bytes)
 
     def create_event(self) -> int:
         self._check_context("cuEventCreate")
@@ -247,6 +262,16 @@ class HostDriver:
         else:
             step()
 
+    def _queue_copy(self, stream: int, kind: str, target: int, source: int, num_bytes: int) -> None:
+        """Copies, in the order of a stream, within the memory of the GPU whose context is current."""
+        copy = Copy(kind, self._thread.context - 1, num_bytes)
+
+        def step() -> None:
+            self.copies.append(copy)
+            ctypes.memmove(target, source, num_bytes)
+
+        self.queue(stream, step)
+
     def _execute(self, launch: Launch) -> None:
         self.launches.append(launch)
         if self._run_kernel is not None:
@@ -257,9 +282,11 @@ class HostDriver:
 
     def _check_inside(self, pointer: int, num_bytes: int, call: str) -> None:
         inside = any(
-            start <= pointer and pointer + num_bytes <= start + len(buffer) for start, buffer in self._memory.items()
+            start <= pointer and pointer + num_bytes <= start + len(buffer)
+            for start, buffer in list(self._memory.items())
+            if self._owner[start] == self._thread.context - 1
         )
-        _check(inside, call, "outside every allocation")
+        _check(inside, call, "outside every allocation of this GPU")
 
 
 def _new_buffer(buffers: dict[int, ctypes.Array[ctypes.c_char]], num_bytes: int) -> int:

@@ -4,11 +4,13 @@
 What is real is all that the core does: which chain is built and taken, where values lie, who copies them and when.
 """
 
+import ctypes
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from faulty_backends import good_backend
 
 from nndeploy.cuda import Device, DeviceArray, device
@@ -27,10 +29,13 @@ def box(name: str, *capabilities: str) -> Target:
 
 
 @contextmanager
-def machine_with(*capabilities: str) -> Iterator[HostDriver]:
+def machine_with(*capabilities: str, memory_bytes: int = 1 << 30) -> Iterator[HostDriver]:
     """This machine with a GPU of each compute capability; none means one without a driver's GPUs."""
     gpus = [
-        HostGpu(attributes={**HostGpu().attributes, **dict(zip(_ATTRIBUTES, map(int, text.split(".")), strict=True))})
+        HostGpu(
+            memory_bytes=memory_bytes,
+            attributes={**HostGpu().attributes, **dict(zip(_ATTRIBUTES, map(int, text.split(".")), strict=True))},
+        )
         for text in capabilities
     ]
     driver = HostDriver(gpus)
@@ -45,6 +50,12 @@ def machine_with(*capabilities: str) -> Iterator[HostDriver]:
 _ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
 
 
+def in_memory(array: DeviceArray) -> "np.ndarray[Any, Any]":
+    """Returns an array of a pretended GPU as its kernels see it, without a copy."""
+    memory = (ctypes.c_char * array.nbytes).from_address(array.ptr)
+    return np.frombuffer(memory, array.dtype).reshape(array.shape)
+
+
 class PretendedSession:
     """ONNX Runtime's results, on the memory of a pretended GPU; writes down what it was given."""
 
@@ -54,8 +65,13 @@ class PretendedSession:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         self._events += [(name, type(value).__name__) for name, value in inputs.items()]
-        given = {name: v.numpy() if isinstance(v, DeviceArray) else v for name, v in inputs.items()}
-        return {name: self._gpu.to_device(value) for name, value in self._session.run(given).items()}
+        own = {name: v if isinstance(v, DeviceArray) else self._gpu.to_device(v) for name, v in inputs.items()}
+        assert all(value.device is self._gpu for value in own.values()), "the core hands no other GPU's arrays over"
+        results = self._session.run({name: in_memory(value) for name, value in own.items()})
+        made = {name: self._gpu.empty(value.shape, value.dtype.name) for name, value in results.items()}
+        for name, value in results.items():
+            in_memory(made[name])[...] = value
+        return made
 
     def close(self) -> None:
         self._session.close()
