@@ -9,11 +9,16 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interleaved import Array, EngineRefusedError, Ready
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from nndeploy.plugin.interface import Support
 
 Inputs = Mapping[str, Array]
 OPENVINO_PRECISIONS = {"fp32": "f32", "bf16": "bf16"}
@@ -36,6 +41,7 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *,
     probe = plugin.probe(target)
     if not (probe.can_build and probe.can_run):
         raise EngineRefusedError(probe.reason)
+    with_own_transforms(loaded.model, plugin.supports(loaded.model, target, options))
     answers = plugin.supports(loaded.model, target, options)
     if refused := [answer.reason for answer in answers if not answer.ok]:
         raise EngineRefusedError(f"{len(refused)} of {len(answers)} nodes have no kernel; the first: {refused[0]}")
@@ -46,6 +52,17 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *,
     feed = dict(zip((one.name for one in loaded.inputs), inputs.values(), strict=True))
     names = [one.name for one in loaded.outputs]
     return Ready(lambda: session.run(feed), lambda found: [found[name] for name in names], artifact.log.split("\n")[0])
+
+
+def with_own_transforms(model: "ir.Model", answers: Sequence["Support"]) -> None:
+    """Makes, in place, of nodes that native refuses others that it takes, as the compiler lets it."""
+    from nndeploy_native.plugin import Plugin
+
+    from nndeploy.target.target import host_target
+
+    refused = {node for node, answer in zip(model.graph, answers, strict=True) if not answer.ok}
+    for transform in Plugin().transforms(host_target()):
+        transform(model, refused.__contains__)
 
 
 def bundle(inputs: Inputs, path: str, threads: int, outputs: list[str]) -> Ready:

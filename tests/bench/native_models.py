@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MobileNetV1 and MobileNetV2 as ONNX models: width 1.0, 1000 classes, ReLU6 as Clip, seeded weights.
+"""MobileNetV1, MobileNetV2 and ResNet-18 as ONNX models: width 1.0, 1000 classes, ReLU6 as Clip, seeded weights.
 
 Batch normalisation is folded already: each convolution has a bias. Weights are scaled for their fan-in (He et al.,
 2015), by 1 instead of 2 where the input was not rectified, and by 0.1 where a residual is added: the root mean square
@@ -50,6 +50,21 @@ def mobilenet_v2(size: int, batch: int, seed: int = 0) -> ModelProto:
     return net.model("mobilenet_v2", (batch, 3, size, size))
 
 
+def residual_network(size: int, batch: int, seed: int = 0) -> ModelProto:
+    """Returns ResNet-18 for an input "x" of (batch, 3, size, size), its first pooling as strides; output as above.
+
+    Source: He et al., 2016, table 1.
+    """
+    net = _Network(np.random.default_rng(seed))
+    x, channels = net.conv("x", 3, 64, kernel=7, stride=4, gain=LINEAR), 64
+    for outputs in (64, 128, 256, 512):
+        for stride in (1 if outputs == 64 else 2, 1):
+            x = net.basic_residual(x, channels, outputs, stride)
+            channels = outputs
+    net.classify(x, channels)
+    return net.model("resnet18", (batch, 3, size, size))
+
+
 NETWORKS = {"v1": mobilenet_v1, "v2": mobilenet_v2}
 
 
@@ -80,6 +95,14 @@ class _Network:
         y = self.conv(y, wide, wide, kernel=3, stride=stride, groups=wide)
         y = self.conv(y, wide, outputs, gain=RESIDUAL if residual else RECTIFIED, relu6=False)
         return self._node("Add", [x, y]) if residual else y
+
+    def basic_residual(self, x: str, inputs: int, outputs: int, stride: int) -> str:
+        """Adds two dense convolutions and the residual, projected where shapes differ; returns the output."""
+        y = self.conv(x, inputs, outputs, kernel=3, stride=stride)
+        y = self.conv(y, outputs, outputs, kernel=3, gain=RESIDUAL, relu6=False)
+        if (inputs, stride) != (outputs, 1):
+            x = self.conv(x, inputs, outputs, stride=stride, gain=LINEAR, relu6=False)
+        return self._node("Relu", [self._node("Add", [x, y])])
 
     def classify(self, x: str, channels: int) -> None:
         """Adds the mean over the image and the last matrix product, whose output is "y"."""

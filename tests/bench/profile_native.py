@@ -20,15 +20,17 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from native_engines import with_own_transforms
 from nndeploy_native.build import build
 from nndeploy_native.library import library_from_source
 from nndeploy_native.plan import DOCUMENT_FILE
 from nndeploy_native.session import open_session
+from nndeploy_native.support import supports
 
 from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
-from nndeploy.plugin.interface import OpenOptions
+from nndeploy.plugin.interface import BuildOptions, OpenOptions
 from nndeploy.target.target import host_target
 
 MOST_STEPS = 4096
@@ -66,6 +68,7 @@ def main() -> None:
     shapes = dict(_shape(text) for text in options.shape)
     loaded = load_model(options.model, shapes=shapes)
     optimise(loaded.model)
+    with_own_transforms(loaded.model, supports(loaded.model, host_target(), BuildOptions(ranges=loaded.ranges)))
     rows = profile(loaded.model, options.precision, options.threads, options.runs)
     total = sum(row.microseconds for row in rows)
     print("| kernel | what | µs | share |\n| --- | --- | ---: | ---: |")

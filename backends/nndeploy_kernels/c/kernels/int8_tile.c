@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/int8_tile.h"
 
+#include "kernels/int8_ways.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #else
-#include <arm_neon.h>
 #include <sys/auxv.h>
 #endif
 
@@ -73,23 +74,6 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
 
 #if defined(__x86_64__)
 
-/* Every second byte of the weights and of the rows, as 16 bits, and what is left: sums of two products at once. */
-typedef int16_t nnd_vs __attribute__((vector_size(4 * NND_LANES)));
-typedef uint16_t nnd_vus __attribute__((vector_size(4 * NND_LANES)));
-#if NND_LANES == 16
-#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd512(a, b))
-#elif NND_LANES == 8
-#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd256(a, b))
-#else
-#define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd128(a, b))
-#endif
-NND_INLINE nnd_vs nnd_int8_even(nnd_vu bytes, int is_signed) {
-  return is_signed ? (nnd_vs)((nnd_vus)bytes << 8) >> 8 : (nnd_vs)((nnd_vus)bytes & 255);
-}
-NND_INLINE nnd_vs nnd_int8_odd(nnd_vu bytes, int is_signed) {
-  return is_signed ? (nnd_vs)bytes >> 8 : (nnd_vs)((nnd_vus)bytes >> 8);
-}
-
 #define NND_HOW pairs
 #define NND_TARGET
 #define NND_IN_FLIPS(is_signed) 0
@@ -115,20 +99,10 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 #if NND_LANES >= 8
 /* uint8 by int8. */
 #define NND_HOW vnni
-#if NND_LANES == 16
-#define NND_TARGET __attribute__((target("avx512vnni")))
-typedef uint8_t nnd_vub __attribute__((vector_size(64)));
-typedef int8_t nnd_vsb __attribute__((vector_size(64)));
-#define NND_FOUR(sums, x, w) ((nnd_vu)__builtin_ia32_vpdpbusd512((vi)(sums), (nnd_vub)(x), (nnd_vsb)(w)))
-#else
-#define NND_TARGET __attribute__((target("avxvnni")))
-typedef uint8_t nnd_vub __attribute__((vector_size(32)));
-typedef int8_t nnd_vsb __attribute__((vector_size(32)));
-#define NND_FOUR(sums, x, w) ((nnd_vu)__builtin_ia32_vpdpbusd256((vi)(sums), (nnd_vub)(x), (nnd_vsb)(w)))
-#endif
+#define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (is_signed)
 #define NND_IN_ROWS NND_INT8_ROWS
-NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FOUR)
+NND_INT8_STEP_OF_FOUR(vnni, is_signed, NND_FAST_FOUR)
 #include "kernels/int8_sums.h"
 
 static int nnd_int8_is_fast;
@@ -139,10 +113,17 @@ __attribute__((constructor)) static void nnd_int8_ask_processor(void) {
   nnd_int8_is_fast = is_told && (NND_LANES == 16 ? c >> 11 & 1 : a >> 4 & 1); /* AVX512_VNNI, AVX_VNNI */
 }
 
+int nnd_int8_is_quick(int plain) { return nnd_int8_is_fast && !plain; }
+
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-  return nnd_int8_is_fast && !plain ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
+  return nnd_int8_is_quick(plain) ? &nnd_int8_kernels_vnni : &nnd_int8_kernels_pairs;
 }
 #else
+int nnd_int8_is_quick(int plain) {
+  (void)plain;
+  return 0;
+}
+
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
   (void)plain;
   return &nnd_int8_kernels_pairs;
@@ -173,17 +154,18 @@ NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const 
 
 /* int8 by int8. */
 #define NND_HOW dotprod
-#define NND_TARGET __attribute__((target("dotprod")))
-#define NND_FOUR(sums, x, w) ((nnd_vu)vdotq_s32((int32x4_t)(sums), (int8x16_t)(x), (int8x16_t)(w)))
+#define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (!(is_signed))
 #define NND_IN_ROWS NND_INT8_ROWS
-NND_INT8_STEP_OF_FOUR(dotprod, !is_signed, NND_FOUR)
+NND_INT8_STEP_OF_FOUR(dotprod, !is_signed, NND_FAST_FOUR)
 #include "kernels/int8_sums.h"
 
 #define NND_HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP */
 
+int nnd_int8_is_quick(int plain) { return !plain && getauxval(AT_HWCAP) & NND_HAS_DOTPROD; }
+
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
-  return !plain && getauxval(AT_HWCAP) & NND_HAS_DOTPROD ? &nnd_int8_kernels_dotprod : &nnd_int8_kernels_plain;
+  return nnd_int8_is_quick(plain) ? &nnd_int8_kernels_dotprod : &nnd_int8_kernels_plain;
 }
 
 #endif

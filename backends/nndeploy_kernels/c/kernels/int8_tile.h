@@ -53,6 +53,9 @@ struct nnd_int8_kernels {
   nnd_int8_kernel of[NND_PANEL + 1][NND_INT8_ROWS + 1];
 };
 
+/* Whether this machine multiplies four bytes at once; never with `plain`. */
+int nnd_int8_is_quick(int plain);
+
 /* The kernels of this machine; with `plain`, those that use nothing but what the level has. */
 const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain);
 

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "ops/int8_window.h"
+#include "ops/int8_depthwise.h"
 #include "ops/windows.h"
 
 struct nnd_int8_conv_own {
@@ -16,6 +16,7 @@ struct nnd_int8_conv_own {
   struct nnd_int8_window window;
   nnd_size taps, k; /* of a product: one tap of all where they are copied */
   int copies;
+  const struct nnd_int8_deep *deep; /* null: it is another */
   const int8_t *packed;
   const int32_t *column_sums;
 };
@@ -55,6 +56,7 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
   struct nnd_int8_window *w = &own->window;
   struct nnd_int8_record *r = &own->record;
   if (!nnd_open_int8_window(o, w) || !nnd_open_int8(o, r, &given) || !nnd_fit_int8_window(o, w, r)) return 0;
+  if (nnd_int8_is_deep(w, r)) return nnd_spread_int8(o, r, &given) && (own->deep = nnd_open_int8_deep(o, w, r));
   own->taps = w->kernel[0] * w->kernel[1], own->k = w->channels;
   own->copies = own->taps > 1 && (own->k < NND_FEW_CHANNELS || own->k % NND_INT8_DEPTH);
   if (own->copies) own->k *= own->taps, own->taps = 1;
@@ -241,9 +243,11 @@ static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes
 static int nnd_make_int8_convolution(struct nnd_maker *m) {
   const struct nnd_int8_conv_own *own = m->step->own;
   const struct nnd_int8_record *r = &own->record;
-  struct nnd_int8_conv_fields *t = nnd_fields(m, sizeof *t);
   struct nnd_int8_image image;
-  if (!t || !nnd_make_int8_window(m, &own->window, r, &image)) return 0;
+  if (!nnd_make_int8_window(m, &own->window, r, &image)) return 0;
+  if (own->deep) return nnd_make_int8_deep(m, own->deep, r, &image);
+  struct nnd_int8_conv_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
   const nnd_size columns = r->columns / own->window.groups;
   *t = (struct nnd_int8_conv_fields){.own = own,
                                      .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/int8_depthwise.h"
+
+#include "base/operators.h"
+#include "kernels/int8_ways.h"
+
+typedef uint8_t nnd_deep_bytes __attribute__((vector_size(NND_INT8_DEEP)));
+typedef uint8_t nnd_deep_bytes_any __attribute__((vector_size(NND_INT8_DEEP), aligned(1)));
+typedef uint16_t nnd_deep_halves __attribute__((vector_size(NND_INT8_DEEP)));
+
+/* The first or second halves of each 16 bytes of two vectors, interleaved: bytes, and pairs of them. */
+#define NND_ZIP_8(at, n)                                                                                               \
+  (at), (n) + (at), (at) + 1, (n) + (at) + 1, (at) + 2, (n) + (at) + 2, (at) + 3, (n) + (at) + 3, (at) + 4,            \
+      (n) + (at) + 4, (at) + 5, (n) + (at) + 5, (at) + 6, (n) + (at) + 6, (at) + 7, (n) + (at) + 7
+#define NND_ZIP_4(at, n)                                                                                               \
+  (at), (n) + (at), (at) + 1, (n) + (at) + 1, (at) + 2, (n) + (at) + 2, (at) + 3, (n) + (at) + 3
+#if NND_LANES == 16
+#define NND_ZIPPED(a, b, i)                                                                                            \
+  __builtin_shufflevector(a, b, NND_ZIP_8(i, 64), NND_ZIP_8(i + 16, 64), NND_ZIP_8(i + 32, 64), NND_ZIP_8(i + 48, 64))
+#define NND_ZIPPED_PAIRS(a, b, i)                                                                                      \
+  __builtin_shufflevector(a, b, NND_ZIP_4(i, 32), NND_ZIP_4(i + 8, 32), NND_ZIP_4(i + 16, 32), NND_ZIP_4(i + 24, 32))
+#elif NND_LANES == 8
+#define NND_ZIPPED(a, b, i) __builtin_shufflevector(a, b, NND_ZIP_8(i, 32), NND_ZIP_8(i + 16, 32))
+#define NND_ZIPPED_PAIRS(a, b, i) __builtin_shufflevector(a, b, NND_ZIP_4(i, 16), NND_ZIP_4(i + 8, 16))
+#else
+#define NND_ZIPPED(a, b, i) __builtin_shufflevector(a, b, NND_ZIP_8(i, 16))
+#define NND_ZIPPED_PAIRS(a, b, i) __builtin_shufflevector(a, b, NND_ZIP_4(i, 8))
+#endif
+
+void nnd_int8_quads(const uint8_t *const *rows, nnd_size groups, uint8_t flip, nnd_vu *to) {
+  const nnd_deep_bytes turned = flip - (nnd_deep_bytes){0};
+  for (nnd_size group = 0; group < groups; group++, rows += NND_INT8_DEPTH, to += 4) {
+    nnd_deep_bytes row[NND_INT8_DEPTH];
+    NND_UNROLL
+    for (int i = 0; i < NND_INT8_DEPTH; i++) row[i] = *(const nnd_deep_bytes_any *)rows[i] ^ turned;
+    const nnd_deep_halves a = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 0);
+    const nnd_deep_halves b = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 0);
+    const nnd_deep_halves c = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 8);
+    const nnd_deep_halves d = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 8);
+    to[0] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 0), to[1] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 4);
+    to[2] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 0), to[3] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 4);
+  }
+}
+
+#if defined(__x86_64__)
+typedef int8_t nnd_deep_signed __attribute__((vector_size(NND_INT8_DEEP)));
+#if NND_LANES == 16
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw512(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb512(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb512(a, b)
+#elif NND_LANES == 8
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw256(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb256(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb256(a, b)
+#else
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw128(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb128(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb128(a, b)
+#endif
+#endif
+
+/* Numbers that a byte holds, as bytes in the order of the channels. */
+NND_INLINE nnd_deep_bytes nnd_int8_narrowed(const vi *numbers, int is_signed) {
+#if defined(__x86_64__)
+  const nnd_vs a = NND_PACKED_HALVES(numbers[0], numbers[1]), b = NND_PACKED_HALVES(numbers[2], numbers[3]);
+  return is_signed ? NND_PACKED_SIGNED(a, b) : NND_PACKED_UNSIGNED(a, b);
+#else
+  (void)is_signed;
+  const int16x8_t a = vcombine_s16(vmovn_s32((int32x4_t)numbers[0]), vmovn_s32((int32x4_t)numbers[1]));
+  const int16x8_t b = vcombine_s16(vmovn_s32((int32x4_t)numbers[2]), vmovn_s32((int32x4_t)numbers[3]));
+  return (nnd_deep_bytes)vcombine_s8(vmovn_s16(a), vmovn_s16(b));
+#endif
+}
+
+/* The first `count` bytes of a vector. */
+NND_INLINE void nnd_store_bytes(uint8_t *to, nnd_deep_bytes bytes, nnd_size count) {
+  if (count == NND_INT8_DEEP) {
+    *(nnd_deep_bytes_any *)to = bytes;
+    return;
+  }
+  uint8_t kept[NND_INT8_DEEP];
+  memcpy(kept, &bytes, sizeof kept);
+  nnd_size at = 0;
+  for (; at + 16 <= count; at += 16) memcpy(to + at, kept + at, 16);
+  for (; at + 8 <= count; at += 8) memcpy(to + at, kept + at, 8);
+  for (; at < count; at++) to[at] = kept[at];
+}
+
+#define NND_NEAREST 12582912.0f /* 3 * 2^22: numbers added to it are rounded to whole ones, ties to even */
+
+NND_INLINE void nnd_int8_deep_end(const struct nnd_int8_deep_job *j, int pixels, const nnd_vu *sums) {
+  const struct nnd_int8_deep_end *end = j->end;
+  const vf low = nnd_splat(end->low), high = nnd_splat(end->high);
+  const vi nearest = (vi)nnd_splat(NND_NEAREST) - end->zero;
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++) {
+    vi numbers[4];
+    NND_UNROLL
+    for (int v = 0; v < 4; v++) {
+      const vf x = __builtin_convertvector((vi)sums[4 * p + v], vf) * nnd_load_any(end->factors + v * NND_LANES);
+      numbers[v] = (vi)(nnd_at_most(high, nnd_select(x > low, x, low)) + NND_NEAREST) - nearest;
+    }
+    nnd_store_bytes(j->out + p * j->out_pixel, nnd_int8_narrowed(numbers, end->is_signed), j->channels);
+  }
+}
+
+/* Stores sums in the order of the channels. */
+NND_INLINE void nnd_int8_deep_sums(int pixels, const nnd_vu *sums, int32_t *to) {
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++)
+    for (int v = 0; v < 4; v++)
+      for (int lane = 0; lane < NND_LANES; lane += 4)
+        memcpy(to + p * NND_INT8_DEEP + lane * 4 + v * 4, (const uint32_t *)&sums[4 * p + v] + lane, 16);
+}
+
+#define NND_DEEP_KERNEL(how, TARGET, FOUR)                                                                             \
+  NND_INLINE TARGET void nnd_int8_deep_##how(const struct nnd_int8_deep_job *j, int pixels) {                          \
+    nnd_vu sums[4 * NND_INT8_PIXELS];                                                                                  \
+    NND_UNROLL                                                                                                         \
+    for (int i = 0; i < 4 * pixels; i++) sums[i] = j->first[i % 4];                                                    \
+    const int8_t *weights = j->weights;                                                                                \
+    for (nnd_size pass = 0; pass < j->passes; pass++) {                                                                \
+      const nnd_vu *column = j->quads;                                                                                 \
+      for (nnd_size k = 0; k < j->columns; k++, column += j->to_column)                                                \
+        for (nnd_size group = 0; group < j->groups; group++) {                                                         \
+          const nnd_vu *quads = column + 4 * group;                                                                    \
+          NND_UNROLL                                                                                                   \
+          for (int v = 0; v < 4; v++) {                                                                                \
+            const nnd_vu w = *(const nnd_vu_any *)(weights + v * NND_INT8_DEEP);                                       \
+            NND_UNROLL                                                                                                 \
+            for (int p = 0; p < pixels; p++) sums[4 * p + v] = FOUR(sums[4 * p + v], quads[p * j->to_pixel + v], w);   \
+          }                                                                                                            \
+          weights += 4 * NND_INT8_DEEP;                                                                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+    if (j->end)                                                                                                        \
+      nnd_int8_deep_end(j, pixels, sums);                                                                              \
+    else                                                                                                               \
+      nnd_int8_deep_sums(pixels, sums, j->sums);                                                                       \
+  }                                                                                                                    \
+  static TARGET void nnd_int8_deep_some_##how(const struct nnd_int8_deep_job *job, int pixels) {                       \
+    switch (pixels) {                                                                                                  \
+      case 1: nnd_int8_deep_##how(job, 1); return;                                                                     \
+      case 2: nnd_int8_deep_##how(job, 2); return;                                                                     \
+        NND_DEEP_MORE(how)                                                                                             \
+    }                                                                                                                  \
+  }
+
+#if NND_INT8_PIXELS == 4
+#define NND_DEEP_MORE(how)                                                                                             \
+  case 3: nnd_int8_deep_##how(job, 3); return;                                                                         \
+  default: nnd_int8_deep_##how(job, 4);
+#else
+#define NND_DEEP_MORE(how) default:;
+#endif
+
+#if defined(__x86_64__)
+#define NND_DEEP_PAIRS(sums, x, w)                                                                                     \
+  ((sums) + NND_PAIRS(nnd_int8_even(w, 1), nnd_int8_even(x, 0)) + NND_PAIRS(nnd_int8_odd(w, 1), nnd_int8_odd(x, 0)))
+NND_DEEP_KERNEL(pairs, , NND_DEEP_PAIRS)
+#define NND_DEEP_USUAL nnd_int8_deep_some_pairs
+#else
+NND_INLINE nnd_vu nnd_int8_deep_plain_four(nnd_vu sums, nnd_vu x, nnd_vu w) {
+  NND_UNROLL
+  for (int i = 0; i < NND_INT8_DEPTH; i++) {
+    const vi a = (vi)(x << (24 - 8 * i)) >> 24, b = (vi)(w << (24 - 8 * i)) >> 24;
+    sums += (nnd_vu)(a * b);
+  }
+  return sums;
+}
+NND_DEEP_KERNEL(plain, , nnd_int8_deep_plain_four)
+#define NND_DEEP_USUAL nnd_int8_deep_some_plain
+#endif
+
+#ifdef NND_FAST_FOUR
+NND_DEEP_KERNEL(fast, NND_FAST_TARGET, NND_FAST_FOUR)
+#define NND_DEEP_FAST nnd_int8_deep_some_fast
+#else
+#define NND_DEEP_FAST NND_DEEP_USUAL
+#endif
+
+nnd_int8_deep_kernel nnd_int8_deep_kernel_here(int plain) {
+  return nnd_int8_is_quick(plain) ? NND_DEEP_FAST : NND_DEEP_USUAL;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Zero points of weights are taken from these when they are packed: what does not fit a byte then is the sum of some.
+ */
+#include "ops/int8_depthwise.h"
+
+#include <stdio.h>
+
+#include "kernels/int8_depthwise.h"
+#include "ops/windows.h"
+
+#define NND_MOST_REACH 1024 /* columns of an image that one window spans */
+#define NND_QUAD_BYTES ((nnd_size)24 << 10)
+
+struct nnd_int8_deep {
+  nnd_size blocks, groups, kernel; /* groups of four rows; columns of a window */
+  nnd_size *passes, *at;           /* of each block; at: where its weights begin */
+  int8_t *weights;
+  int32_t *bias, *sums; /* of columns, four vectors a block */
+  float *factors;
+  int is_quick; /* sums become bytes where they are made */
+  struct nnd_int8_deep_end end;
+};
+
+int nnd_int8_is_deep(const struct nnd_int8_window *w, const struct nnd_int8_record *r) {
+  return w->channels == 1 && w->groups == r->columns && w->kernel[0] <= NND_MOST_REACH &&
+         (w->kernel[1] - 1) * w->dilation[1] < NND_MOST_REACH;
+}
+
+static nnd_size nnd_deep_weight(const struct nnd_int8_record *r, nnd_size channel, nnd_size tap) {
+  const uint8_t byte = ((const uint8_t *)r->weights->data)[channel * r->inner + tap];
+  const nnd_size weight = r->weights->element == NND_UINT8 ? byte - 128 : (int8_t)byte;
+  return weight - (r->zeros ? r->zeros[channel] : 0);
+}
+
+/* What a weight adds in a pass: the least or largest number of a byte, for as long as there is more of it. */
+static int8_t nnd_part_of(nnd_size weight, nnd_size pass) {
+  const nnd_size most = weight < 0 ? -128 : 127, before = most * pass;
+  if (weight < 0) return (int8_t)nnd_min(0, nnd_max(most, weight - before));
+  return (int8_t)nnd_max(0, nnd_min(most, weight - before));
+}
+
+static nnd_size nnd_passes_of(const struct nnd_int8_record *r, nnd_size begin, nnd_size end) {
+  nnd_size passes = 1;
+  for (nnd_size c = begin; c < end; c++)
+    for (nnd_size tap = 0; tap < r->inner; tap++)
+      while (nnd_part_of(nnd_deep_weight(r, c, tap), passes)) passes++;
+  return passes;
+}
+
+static void nnd_pack_deep_block(const struct nnd_int8_window *w, const struct nnd_int8_record *r,
+                                const struct nnd_int8_deep *d, nnd_size block) {
+  const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(r->columns, begin + NND_INT8_DEEP);
+  int8_t *to = d->weights + d->at[block];
+  for (nnd_size c = begin; c < end; c++) {
+    const nnd_size place = nnd_int8_deep_place(c - begin);
+    int32_t sum = 0;
+    for (nnd_size y = 0; y < w->kernel[0]; y++)
+      for (nnd_size x = 0; x < w->kernel[1]; x++) {
+        const nnd_size weight = nnd_deep_weight(r, c, y * w->kernel[1] + x);
+        for (nnd_size pass = 0; pass < d->passes[block]; pass++) {
+          const nnd_size quads = (pass * d->kernel + x) * d->groups + y / NND_INT8_DEPTH;
+          to[(quads * NND_INT8_DEEP + place) * NND_INT8_DEPTH + y % NND_INT8_DEPTH] = nnd_part_of(weight, pass);
+        }
+        sum += (int32_t)weight;
+      }
+    d->sums[begin + place] = sum;
+    d->bias[begin + place] = r->whole_bias ? r->whole_bias[c] : 0;
+    d->factors[begin + place] = r->factors ? r->factors[c] : 1.0f;
+  }
+}
+
+static float nnd_within(float x, float low, float high) {
+  const float above = x > low ? x : low;
+  return above < high ? above : high;
+}
+
+/* Whether sums become bytes by a factor and bounds alone; how is written to `end`. */
+static int nnd_is_quick_end(const struct nnd_int8_record *r, struct nnd_int8_deep_end *end) {
+  const struct nnd_end *given = &r->end.end;
+  const int is_bounded = given->kind == NND_END_BOUNDED;
+  if (!nnd_is_byte(r->end.element) || r->factor >= 0 || r->bias || r->residual >= 0 || given->adds ||
+      (!is_bounded && given->kind != NND_END_PLAIN))
+    return 0;
+  for (nnd_size c = 0; r->factors && c < r->columns; c++)
+    if (!(r->factors[c] - r->factors[c] == 0.0f)) return 0; /* no number: it becomes the least byte, not a bound */
+  end->is_signed = r->end.element == NND_INT8, end->zero = (int)r->end.zero;
+  const float low = (end->is_signed ? -128.0f : 0.0f) - r->end.zero, high = low + 255.0f;
+  end->low = is_bounded ? nnd_within(given->low, low, high) : low;
+  end->high = is_bounded ? nnd_within(given->high, low, high) : high;
+  return 1;
+}
+
+const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struct nnd_int8_window *w,
+                                               const struct nnd_int8_record *r) {
+  struct nnd_int8_deep *d = nnd_packed(o, sizeof *d);
+  if (!d) return NULL;
+  d->blocks = nnd_ceil_div(r->columns, NND_INT8_DEEP), d->kernel = w->kernel[1];
+  d->groups = nnd_ceil_div(w->kernel[0], NND_INT8_DEPTH);
+  d->passes = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->passes);
+  d->at = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->at);
+  const nnd_size columns = d->blocks * NND_INT8_DEEP;
+  d->bias = nnd_packed(o, columns * (nnd_size)sizeof *d->bias);
+  d->sums = nnd_packed(o, columns * (nnd_size)sizeof *d->sums);
+  d->factors = nnd_packed(o, columns * (nnd_size)sizeof *d->factors);
+  if (o->message->failed) return NULL;
+  nnd_size bytes = 0;
+  for (nnd_size block = 0; block < d->blocks; block++) {
+    const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(r->columns, begin + NND_INT8_DEEP);
+    d->passes[block] = nnd_passes_of(r, begin, end), d->at[block] = bytes;
+    bytes += d->passes[block] * d->kernel * d->groups * NND_INT8_DEPTH * NND_INT8_DEEP;
+  }
+  d->weights = nnd_packed(o, bytes);
+  if (!d->weights) return NULL;
+  for (nnd_size block = 0; block < d->blocks; block++) nnd_pack_deep_block(w, r, d, block);
+  d->is_quick = nnd_is_quick_end(r, &d->end);
+  return d;
+}
+
+/* Scratch: a pixel outside of the image, a pixel of each row of a window that is copied, quads. */
+struct nnd_int8_deep_fields {
+  const struct nnd_int8_deep *deep;
+  const struct nnd_int8_record *record;
+  nnd_int8_deep_kernel kernel;
+  struct nnd_int8_image image;
+  nnd_size columns, rows_at, quads_at; /* columns of an output row that are done at once */
+  int is_signed, factor_step;
+};
+
+struct nnd_int8_deep_run {
+  const struct nnd_int8_data *data;
+  uint8_t *outside, *copied;
+  nnd_vu *quads;
+  const uint8_t *end; /* of the image's bytes */
+  const uint8_t *rows[NND_MOST_REACH + NND_INT8_DEPTH]; /* of a window; null outside of the image */
+  uint8_t flip;
+  uint32_t zero; /* as the kernels read it */
+};
+
+/* Makes the quads of columns [from, to) of the image, some of which may lie outside, for channels from `channel` on. */
+static void nnd_make_quads(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size from,
+                           nnd_size to, nnd_size channel) {
+  const struct nnd_int8_deep *d = t->deep;
+  const nnd_size channels = t->image.channels, kernel = t->image.y.kernel, padded = d->groups * NND_INT8_DEPTH;
+  const uint8_t *at[NND_MOST_REACH + NND_INT8_DEPTH];
+  nnd_vu *quads = run->quads;
+  for (nnd_size x = from; x < to; x++, quads += 4 * d->groups) {
+    const int is_inside = x >= 0 && x < t->image.x.size;
+    for (nnd_size k = 0; k < padded; k++) {
+      at[k] = run->outside;
+      if (k >= kernel || !is_inside || !run->rows[k]) continue;
+      at[k] = run->rows[k] + x * channels + channel;
+      if (run->end - at[k] >= NND_INT8_DEEP) continue;
+      uint8_t *copy = run->copied + k * NND_INT8_DEEP;
+      memcpy(copy, at[k], (size_t)nnd_min(NND_INT8_DEEP, channels - channel));
+      at[k] = copy;
+    }
+    nnd_int8_quads(at, d->groups, run->flip, quads);
+  }
+}
+
+/* Ends sums of pixels, which lie in the order of the channels. */
+static void nnd_finish_deep(const struct nnd_int8_deep_fields *t, const struct nnd_int8_data *data, const int32_t *sums,
+                            nnd_size pixel, nnd_size pixels, nnd_size channel) {
+  const struct nnd_int8_record *r = t->record;
+  const nnd_size last = nnd_min(r->columns, channel + NND_INT8_DEEP);
+  float factors[NND_INT8_COLUMNS];
+  for (nnd_size c = channel; c < last; c += NND_INT8_COLUMNS) {
+    const nnd_size columns = nnd_min(NND_INT8_COLUMNS, last - c), at = pixel * r->columns + c;
+    for (nnd_size i = 0; i < NND_INT8_COLUMNS; i++) {
+      const nnd_size column = nnd_min(c + i, r->columns - 1);
+      const float factor = r->factors ? r->factors[column] : 1.0f;
+      factors[i] = data->factor ? data->factor[t->factor_step ? column : 0] * factor : factor;
+    }
+    const struct nnd_int8_ended ended = {.sums = sums + c - channel,
+                                         .sums_row = NND_INT8_DEEP,
+                                         .rows = pixels,
+                                         .columns = columns,
+                                         .factors = factors,
+                                         .bias = r->bias ? r->bias + c : NULL,
+                                         .numbers = r->numbers ? r->numbers + c : NULL,
+                                         .residual = data->residual ? data->residual + at : NULL,
+                                         .out = data->out + at * nnd_element_bytes[r->end.element],
+                                         .out_row = r->columns};
+    nnd_int8_finish(&r->end, &ended);
+  }
+}
+
+/* One row of the output for one block of channels. */
+static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size row,
+                             nnd_size block) {
+  const struct nnd_int8_deep *d = t->deep;
+  const struct nnd_axis *y = &t->image.y, *x = &t->image.x;
+  const nnd_size channel = block * NND_INT8_DEEP, channels = t->image.channels, number = row / y->out_size;
+  for (nnd_size k = 0; k < y->kernel; k++) {
+    const nnd_size at = row % y->out_size * y->stride - y->pad + k * y->dilation;
+    const int is_inside = at >= 0 && at < y->size;
+    run->rows[k] = is_inside ? run->data->a + (number * y->size + at) * x->size * channels : NULL;
+  }
+  nnd_vu first[4];
+  int32_t sums[NND_INT8_PIXELS * NND_INT8_DEEP];
+  for (int v = 0; v < 4; v++) {
+    const nnd_size at = channel + v * NND_LANES;
+    first[v] = *(const nnd_vu_any *)(d->bias + at) - *(const nnd_vu_any *)(d->sums + at) * run->zero;
+  }
+  struct nnd_int8_deep_end end = d->end;
+  end.factors = d->factors + channel;
+  struct nnd_int8_deep_job job = {.to_pixel = x->stride * d->groups * 4,
+                                  .to_column = x->dilation * d->groups * 4,
+                                  .columns = d->kernel,
+                                  .groups = d->groups,
+                                  .passes = d->passes[block],
+                                  .weights = d->weights + d->at[block],
+                                  .first = first,
+                                  .end = d->is_quick ? &end : NULL,
+                                  .out_pixel = channels,
+                                  .channels = nnd_min(NND_INT8_DEEP, channels - channel),
+                                  .sums = sums};
+  for (nnd_size begin = 0; begin < x->out_size; begin += t->columns) {
+    const nnd_size last = nnd_min(x->out_size, begin + t->columns), from = begin * x->stride - x->pad;
+    nnd_make_quads(t, run, from, from + (last - begin - 1) * x->stride + (x->kernel - 1) * x->dilation + 1, channel);
+    for (nnd_size at = begin; at < last; at += NND_INT8_PIXELS) {
+      const nnd_size pixel = row * x->out_size + at, pixels = nnd_min(NND_INT8_PIXELS, last - at);
+      job.quads = run->quads + (at - begin) * job.to_pixel;
+      job.out = (uint8_t *)run->data->out + pixel * channels + channel;
+      t->kernel(&job, (int)pixels);
+      if (!d->is_quick) nnd_finish_deep(t, run->data, sums, pixel, pixels, channel);
+    }
+  }
+}
+
+static void nnd_run_int8_deep(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_int8_deep_fields *t = fields;
+  const struct nnd_int8_image *image = &t->image;
+  const struct nnd_int8_data data = {at[0], at[1], at[2], at[3], at[4]};
+  struct nnd_int8_deep_run run = {.data = &data,
+                                  .outside = (uint8_t *)part.scratch,
+                                  .copied = (uint8_t *)part.scratch + t->rows_at,
+                                  .quads = (nnd_vu *)(part.scratch + t->quads_at),
+                                  .end = data.a + image->images * image->y.size * image->x.size * image->channels,
+                                  .flip = t->is_signed != NND_INT8_DEEP_SIGNED ? 0x80 : 0,
+                                  .zero = nnd_int8_zero(&data, t->is_signed)};
+  if (run.flip) run.zero += t->is_signed ? 128 : (uint32_t)-128;
+  memset(run.outside, data.zero ? *data.zero : 0, NND_INT8_DEEP);
+  nnd_size unit, last;
+  nnd_share(image->images * image->y.out_size * t->deep->blocks, part, &unit, &last);
+  for (; unit < last; unit++) nnd_run_deep_row(t, &run, unit / t->deep->blocks, unit % t->deep->blocks);
+}
+
+int nnd_make_int8_deep(struct nnd_maker *m, const struct nnd_int8_deep *deep, const struct nnd_int8_record *r,
+                       const struct nnd_int8_image *image) {
+  struct nnd_int8_deep_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  *t = (struct nnd_int8_deep_fields){.deep = deep,
+                                     .record = r,
+                                     .kernel = nnd_int8_deep_kernel_here(m->table->model->options.plain_bytes != 0),
+                                     .image = *image,
+                                     .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
+                                     .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
+  const struct nnd_axis *x = &t->image.x;
+  const nnd_size each = deep->groups * 4 * (nnd_size)sizeof(nnd_vu), reach = (x->kernel - 1) * x->dilation + 1;
+  const nnd_size fitting = nnd_max(1, (NND_QUAD_BYTES / each - reach) / x->stride + 1);
+  t->columns = nnd_evened(x->out_size, nnd_min(x->out_size, nnd_max(NND_INT8_PIXELS, fitting)));
+  t->rows_at = NND_INT8_DEEP;
+  t->quads_at = t->rows_at + deep->groups * NND_INT8_DEPTH * NND_INT8_DEEP;
+  m->scratch_bytes = t->quads_at + ((t->columns - 1) * x->stride + reach) * each;
+  m->instance->run = nnd_run_int8_deep;
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld pixels at once, %lld channels, %s",
+           (long long)t->columns, (long long)NND_INT8_DEEP, deep->is_quick ? "ended at once" : "ended later");
+  return 1;
+}
