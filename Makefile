@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo figures-stale gpu-check wheel lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers figures-stale gpu-check wheel lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ fuzz-%: setup ## native-networks: random networks against float64; native-plans,
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."
 	build/zoo-env/bin/python -W ignore tests/zoo/export.py --out build/zoo $(ARGS)
+
+transformers: build/zoo-env/ready ## export ten transformers of usual sizes, for bench-transformers, into build/transformers
+	build/zoo-env/bin/python -W ignore tests/zoo/export.py --usual --out build/transformers $(ARGS)
 
 build/zoo-env/ready: tests/zoo/requirements.txt
 	$(FOUND_PYTHON) -m venv build/zoo-env

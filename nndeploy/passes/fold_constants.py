@@ -32,7 +32,7 @@ from nndeploy.graph.node_parameters import cast_target
 from nndeploy.graph.operators import int_attribute, only_user, static_shape
 from nndeploy.passes.model_pass import NodePass
 
-MAX_RESULT_BYTES = 1 << 20
+MAX_RESULT_BYTES = 2 << 20
 MAX_GROWTH_BYTES = 64 << 20
 MAX_OPERAND_BYTES = 64 << 20
 MAX_PRODUCTS = 1 << 28
@@ -100,9 +100,9 @@ def _size_of_nonzero(_node: ir.Node, arrays: Sequence[Array]) -> int:
 _ARITHMETIC: dict[str, SizeBound] = {
     **dict.fromkeys(
         (
-            "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "LeakyRelu", "Log", "Neg", "Reciprocal", "Relu", "Round",
-            "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tanh", "CumSum", "ReduceL1", "ReduceL2", "ReduceLogSum",
-            "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+            "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "LayerNormalization", "LeakyRelu", "Log", "Neg", "Reciprocal",
+            "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tanh", "CumSum", "ReduceL1", "ReduceL2",
+            "ReduceLogSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
         ),
         _size_of_all,
     ),

@@ -63,6 +63,11 @@ ALL = (
         ("backends/nndeploy_native", "backends/nndeploy_kernels"),
     ),
     Figure(
+        "transformer-results.md",
+        ("make bench-transformers",),
+        ("backends/nndeploy_native", "backends/nndeploy_kernels"),
+    ),
+    Figure(
         "stream-results.md",
         ("make bench-stream", "make bench-stream-kills"),
         ("nndeploy/stream", "nndeploy/processors"),

@@ -26,6 +26,20 @@ OPENVINO_PRECISIONS = {"fp32": "f32", "bf16": "bf16"}
 
 def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *, knows_sizes: bool = True) -> Ready:
     """Our own kernels: the optimised model built whole by `native`, for the inputs' sizes where it `knows_sizes`."""
+    loaded, session, note = native_session(inputs, model, threads, precision, knows_sizes=knows_sizes)
+    feed = dict(zip((one.name for one in loaded.inputs), inputs.values(), strict=True))
+    names = [one.name for one in loaded.outputs]
+    return Ready(lambda: session.run(feed), lambda found: [found[name] for name in names], note)
+
+
+def native_session(
+    inputs: Inputs, model: str, threads: int, precision: str = "fp32", *, knows_sizes: bool
+) -> tuple[Any, Any, str]:
+    """Returns the loaded model, a session of our own kernels, and what was built.
+
+    Raises:
+        EngineRefusedError: a node has no kernel, or the machine no library.
+    """
     from nndeploy_native.plugin import Plugin
 
     from nndeploy.frontend.load import load_model
@@ -34,10 +48,10 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *,
     from nndeploy.target.target import host_target
 
     shapes = {name: array.shape for name, array in inputs.items()} if knows_sizes else None
+    plugin, target = Plugin(), host_target()
     loaded = load_model(Path(model), shapes=shapes)
     optimise(loaded.model)
     options = BuildOptions(threads=threads, ranges=loaded.ranges, precision=precision)
-    plugin, target = Plugin(), host_target()
     probe = plugin.probe(target)
     if not (probe.can_build and probe.can_run):
         raise EngineRefusedError(probe.reason)
@@ -48,10 +62,7 @@ def native(inputs: Inputs, model: str, threads: int, precision: str = "fp32", *,
     with tempfile.TemporaryDirectory() as folder:
         artifact = plugin.build(loaded.model, target, options, Path(folder))
     files = {name: memoryview(data) for name, data in artifact.files.items()}
-    session = plugin.open(files, artifact.metadata, OpenOptions(threads=threads))
-    feed = dict(zip((one.name for one in loaded.inputs), inputs.values(), strict=True))
-    names = [one.name for one in loaded.outputs]
-    return Ready(lambda: session.run(feed), lambda found: [found[name] for name in names], artifact.log.split("\n")[0])
+    return loaded, plugin.open(files, artifact.metadata, OpenOptions(threads=threads)), artifact.log.split("\n")[0]
 
 
 def with_own_transforms(model: "ir.Model", answers: Sequence["Support"]) -> None:

@@ -172,7 +172,7 @@ def test_many_results_below_the_limit_stop_at_the_growth_limit() -> None:
 
 def test_large_result_is_folded_when_it_replaces_what_it_was_made_of() -> None:
     build = GraphBuilder(dtype=np.float32)
-    x, weights = build.input([1, 600]), build.constant(np.arange(600 * 600).reshape(600, 600))
+    x, weights = build.input([1, 800]), build.constant(np.arange(800 * 800).reshape(800, 800))
     y = build.node("MatMul", x, build.node("Transpose", weights, perm=[1, 0]))
     model = ir.from_proto(build.model(y))
     assert rewritten(NAME, model) == 1
@@ -181,7 +181,7 @@ def test_large_result_is_folded_when_it_replaces_what_it_was_made_of() -> None:
 
 def test_large_result_is_not_folded_when_what_it_was_made_of_stays() -> None:
     build = GraphBuilder(dtype=np.float32)
-    x, weights = build.input([1, 600]), build.constant(np.arange(600 * 600).reshape(600, 600))
+    x, weights = build.input([1, 800]), build.constant(np.arange(800 * 800).reshape(800, 800))
     y = build.node("MatMul", x, build.node("Transpose", weights, perm=[1, 0]))
     model = ir.from_proto(build.model(y, build.node("MatMul", x, weights)))
     assert rewritten(NAME, model) == 0
@@ -321,6 +321,10 @@ def test_parameters_that_moved_fold_to_what_onnxruntime_computes(opset: int) -> 
         )
     if opset >= 14:
         outputs.append(build.node("Trilu", one, upper=0))
+    if opset >= 17:
+        scale, bias = (build.constant(np.linspace(-1, 2, 12).reshape(3, 4) + number) for number in range(2))
+        outputs += [build.node("LayerNormalization", one, scale, bias, axis=1, epsilon=1e-3)]
+        outputs += [build.node("LayerNormalization", one, build.constant(np.ones(4)))]
     _assert_folds_like_onnxruntime(build, outputs)
 
 

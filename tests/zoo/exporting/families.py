@@ -24,8 +24,19 @@ FAMILIES = (
 )
 
 
+USUAL_SIZES = "usual_sizes"
+"""The module of graphs that are no part of the zoo."""
+
+
 def listed() -> dict[str, Graph]:
-    """Returns every graph by its name."""
+    """Returns every graph of the zoo by its name."""
     for family in FAMILIES:
         importlib.import_module(f"exporting.{family}")
     return GRAPHS
+
+
+def of_usual_sizes() -> dict[str, Graph]:
+    """Returns the transformers of usual sizes by their names."""
+    before = set(listed())
+    importlib.import_module(f"exporting.{USUAL_SIZES}")
+    return {name: one for name, one in GRAPHS.items() if name not in before}

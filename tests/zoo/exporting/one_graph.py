@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import torch
-from exporting.families import listed
+from exporting.families import listed, of_usual_sizes
 from exporting.feed import session_of
 from exporting.graphs import Array, Graph, Inputs, Scale
 
@@ -22,7 +22,7 @@ _TIMED_SECONDS = 0.4
 
 def export_one(name: str, out: Path, scale: Scale) -> None:
     """Writes NAME.onnx and inputs/NAME.npz below `out`; for the usual size its line in index.json and README.md too."""
-    entry = listed()[name]
+    entry = {**listed(), **of_usual_sizes()}[name]
     _seed(name)
     path = out / f"{name}.onnx"
     inputs = entry.make(path, scale)
