@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A million mutants of plans through the kernel library under AddressSanitizer: `make fuzz-kernel-plans ARGS="..."`.
+"""Mutants of plans through the kernel library under AddressSanitizer, guided by the edges of the library that they
+reach: `make fuzz-kernel-plans ARGS="--count 1000000"`.
 
-Prints how many were opened and run; a mutant that crashes, touches what is not its own or does not end ends the command
-with what the sanitizer says.
+Prints how many were opened and run, and how many edges were reached; a mutant that crashes, touches what is not its own
+or does not end, ends the command with what the sanitizer says and how to run that mutant again.
 """
 
 import argparse
 import sys
-import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kernel_library import LEVELS_HERE
-from plan_mutants import run_mutants, sanitized_driver, sanitizer_missing, small_plans
+from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_missing, small_plans
 
 
 def main() -> None:
@@ -23,12 +24,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="other mutants")
     parser.add_argument("--plans", type=int, default=40, help="small random networks that they are made from")
     parser.add_argument("--level", choices=LEVELS_HERE, default=LEVELS_HERE[-1])
+    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"), help="where the driver and findings lie")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        if reason := sanitizer_missing(Path(folder)):
-            sys.exit(reason)
-        driver = sanitized_driver(Path(folder), given.level)
-        print(run_mutants(driver, small_plans(given.plans), Path(folder), seed=given.seed, count=given.count))
+    folder = given.folder / given.level
+    folder.mkdir(parents=True, exist_ok=True)
+    if reason := sanitizer_missing(folder):
+        sys.exit(reason)
+    driver = SanitizedLibrary(folder.resolve(), given.level).driver()
+    plans, begin = small_plans(given.plans), time.monotonic()
+    try:
+        outcome = run_mutants(driver, plans, folder, seed=given.seed, count=given.count)
+    except FoundError as error:
+        sys.exit(str(error))
+    print(f"{given.level}: {outcome.said}; {given.count / (time.monotonic() - begin):.0f} mutants a second")
 
 
 if __name__ == "__main__":

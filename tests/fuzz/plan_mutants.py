@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the driver of plan_mutants.c with AddressSanitizer, writes plans of small networks, and runs it on them.
 
-ziglang instruments, gcc's libasan is the runtime: both speak version 8 of the interface.
+ziglang instruments, and counts the edges that a mutant reaches; gcc's libasan is the runtime: both speak version 8 of
+the interface.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from nndeploy_kernels.build import FLAGS, SOURCES, TILES, WAYS
-from nndeploy_kernels.levels import LEVELS, Level
+from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.build import build
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
 
@@ -26,6 +29,9 @@ from seed_models import RANGES, seed_models
 
 DRIVER = Path(__file__).with_name("plan_mutants.c")
 _WATCH = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined", "-DNND_SEPARATE", "-Wno-error")
+_COUNT_EDGES = "-fsanitize-coverage=edge,inline-8bit-counters"
+_LOOPS = "kernels/"
+"""Edges of sources of this folder are not counted: what a plan says is read and checked elsewhere."""
 _INCLUDED = "model/table.c"
 """The driver includes it."""
 MOST_WEIGHTS, MOST_INPUTS = 64 << 10, 16 << 10
@@ -63,44 +69,88 @@ def sanitizer_missing(folder: Path) -> str:
     return "gcc has no libasan here" if tried.returncode else ""
 
 
-def sanitized_driver(folder: Path, level_name: str) -> Path:
-    """Returns the driver for a level, made in a folder.
+class SanitizedLibrary:
+    """The kernel library for a level and its driver, compiled into a folder."""
+
+    def __init__(self, folder: Path, level_name: str) -> None:
+        """Compiles all sources.
+
+        Raises:
+            RuntimeError: the compiler refuses a source.
+        """
+        self._folder = folder
+        self._level = next(one for one in LEVELS if one.name == level_name)
+        names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.c"))
+        units: list[tuple[str, tuple[str, ...]]] = [(TILES, (f"-DNND_WAY={way}",)) for way in range(WAYS)]
+        units += [(name, ()) for name in names if name not in (TILES, _INCLUDED)]
+        with ThreadPoolExecutor(2) as pool:
+            made = pool.map(lambda unit: self._compiled(SOURCES / unit[0], unit[0], unit[1]), units)
+            self._objects = dict(zip(units, made, strict=True))
+        self._objects[_INCLUDED, ()] = self._compiled(DRIVER, _INCLUDED, ())
+
+    def driver(self) -> Path:
+        """Returns the driver."""
+        return self._linked(self._objects, "plan_mutants")
+
+    def driver_without(self, source: str, check: str) -> Path:
+        """Returns the driver of a library in whose source, as "ops/pad.c", a condition always holds.
+
+        Raises:
+            RuntimeError: the compiler refuses what is left.
+        """
+        text = (SOURCES / source).read_text(encoding="utf-8")
+        assert check in text, f"{source} has no {check}"
+        changed = self._folder / "changed.c"
+        changed.write_text(text.replace(check, "1"), encoding="utf-8")
+        objects = {**self._objects, (source, ()): self._compiled(changed, f"changed/{source}", ())}
+        return self._linked(objects, "plan_mutants_without")
+
+    def _linked(self, objects: dict[tuple[str, tuple[str, ...]], Path], name: str) -> Path:
+        driver = self._folder / name
+        command = ["gcc", "-fsanitize=address", *map(str, objects.values()), "-o", str(driver), "-pthread", "-lm"]
+        subprocess.run(command, check=True, capture_output=True)
+        return driver
+
+    def _compiled(self, source: Path, name: str, flags: tuple[str, ...]) -> Path:
+        made = self._folder / f"{name.replace('/', '-').removesuffix('.c')}{''.join(flags).replace('=', '-')}.o"
+        level = self._level
+        arguments = [
+            "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS, *_WATCH,
+            *flags, *([] if name.startswith(_LOOPS) else [_COUNT_EDGES]),
+            *(["-DNND_BF16"] if level.precision == "bf16" else []), "-I", ".", "-c", str(source), "-o", str(made),
+        ]  # fmt: skip
+        command = [sys.executable, "-m", "ziglang", "cc", *arguments]
+        done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the compiler refuses {source}: {done.stderr[:2000]}")
+        return made
+
+
+class FoundError(AssertionError):
+    """A mutant crashed, touched what is not its own, or did not end; how to run it again is in the message."""
+
+
+class Outcome(NamedTuple):
+    """What became of mutants, in the order in which the driver says it; `edges` are all that the library has."""
+
+    mutants: int
+    opened: int
+    made: int
+    ran: int
+    reached: int
+    edges: int
+    reached_by_seeds: int
+    corpus: int
+    said: str
+
+
+def run_mutants(
+    driver: Path, plans: Sequence[tuple[bytes, bytes]], folder: Path, *, seed: int, count: int, is_guided: bool = True
+) -> Outcome:
+    """Returns what became of so many mutants of plans with their weights; one that is found is kept in the folder.
 
     Raises:
-        RuntimeError: the compiler refuses a source.
-    """
-    level = next(one for one in LEVELS if one.name == level_name)
-    names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.c"))
-    units: list[tuple[str, tuple[str, ...]]] = [(TILES, (f"-DNND_WAY={way}",)) for way in range(WAYS)]
-    units += [(name, ()) for name in names if name not in (TILES, _INCLUDED)]
-    units.append((str(DRIVER.resolve()), ()))
-    with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(lambda unit: _compiled(unit, level, folder), units))
-    driver = folder / "plan_mutants"
-    command = ["gcc", "-fsanitize=address", *map(str, objects), "-o", str(driver), "-pthread", "-lm"]
-    subprocess.run(command, check=True, capture_output=True)
-    return driver
-
-
-def _compiled(unit: tuple[str, tuple[str, ...]], level: Level, folder: Path) -> Path:
-    source, flags = unit
-    made = folder / f"{Path(source).parent.name}-{Path(source).stem}{''.join(flags).replace('=', '-')}.o"
-    arguments = [
-        "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS, *_WATCH, *flags,
-        *(["-DNND_BF16"] if level.precision == "bf16" else []), "-I", ".", "-c", source, "-o", str(made),
-    ]  # fmt: skip
-    command = [sys.executable, "-m", "ziglang", "cc", *arguments]
-    done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"the compiler refuses {source}: {done.stderr[:2000]}")
-    return made
-
-
-def run_mutants(driver: Path, plans: Sequence[tuple[bytes, bytes]], folder: Path, *, seed: int, count: int) -> str:
-    """Returns what the driver says of so many mutants of plans with their weights.
-
-    Raises:
-        AssertionError: one crashed, touched what is not its own, or did not end.
+        FoundError: one crashed, touched what is not its own, or did not end.
     """
     names = []
     for number, plan in enumerate(plans):
@@ -109,7 +159,9 @@ def run_mutants(driver: Path, plans: Sequence[tuple[bytes, bytes]], folder: Path
             path.write_bytes(data)
             names.append(str(path))
     environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1"}
-    command = [str(driver), str(seed), str(count), *names]
+    how = "guided" if is_guided else "blind"
+    command = [str(driver), "run", str(seed), str(count), how, str(folder / "finding"), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
-    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[:3000]}"
-    return done.stdout.strip()
+    if done.returncode:
+        raise FoundError(f"exit {done.returncode}: {done.stderr[:3000]}{done.stderr[3000:][-400:]}")
+    return Outcome(*map(int, re.findall(r"\d+", done.stdout)), done.stdout.strip())

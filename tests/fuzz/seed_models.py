@@ -8,6 +8,11 @@ from native_models import Array, dynamic, reals
 
 from nndeploy.values.types import DimRange
 
+
+def _whole(*shape: int) -> Array:
+    return np.random.default_rng(0).integers(-127, 127, shape, np.int8)
+
+
 RANGES = {"n": DimRange(1, 3, 1), "t": DimRange(1, 9, 3)}
 MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
     (  # a projection in which the heads of queries and keys lie side by side
@@ -105,6 +110,146 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         """g (float[n,40,12,13] x, float[n,36,12,13] r) => (float[n,36,12,13] y) {
         c = Conv<pads=[1,1,1,1]>(x, w, b) a = Add(c, r) y = Tanh(a) }""",
         {"w": (36, 40, 3, 3), "b": (36,)},
+    ),
+    (  # depthwise, then pointwise, of planes
+        """g (float[n,24,9,t] x) => (float[n,16,9,t] y) { d = Conv<pads=[1,1,1,1], group=24>(x, w) r = Relu(d)
+        y = Conv(r, p, b) }""",
+        {"w": (24, 1, 3, 3), "p": (16, 24, 1, 1), "b": (16,)},
+    ),
+    (  # images in blocks: normalised, padded, channels last
+        """g (float[n,5,6,7] x, float[9] s, float[9] b, float[n,9,6,7] r)
+        => (float[n,9,6,7] y, float[n,6,7,9] z, float[n,9,9,9] u) <int64[8] widths = {0,0,1,1,0,0,2,1}> {
+        c = Conv(x, w) i = InstanceNormalization(c, s, b) a = Add(i, r) y = Relu(a) t = Conv(c, v)
+        z = Transpose<perm=[0,2,3,1]>(t) p = Pad<mode="reflect">(c, widths) u = Sigmoid(p) }""",
+        {"w": (9, 5, 1, 1), "v": (9, 9, 1, 1)},
+    ),
+    (
+        """g (float[2,5,6,7] x) => (float[2,6,7,9] z, float[2,9,9,10] u) <int64[8] widths = {0,0,1,1,0,0,2,2}> {
+        c = Conv(x, w) z = Transpose<perm=[0,2,3,1]>(c) u = Pad<mode="edge">(c, widths) }""",
+        {"w": (9, 5, 1, 1)},
+    ),
+    (  # normalisations of plain rows
+        """g (float[n,6,t] x) => (float[n,6,t] y, float[n,6,t] z, float[n,6,t] u, float[n,6,t] v) {
+        y = InstanceNormalization(x, s, s) z = GroupNormalization<num_groups=3>(x, s, s)
+        u = LpNormalization<axis=1, p=1>(x) v = MeanVarianceNormalization<axes=[0,2]>(x) }""",
+        {"s": (6,)},
+    ),
+    (  # elements and slices at places that are data
+        """g (float[n,4,t] x, int64[3] i, int32[n,4,2] j, int64[n,5,2] k)
+        => (float[n,3,t] y, float[n,4,2] z, float[n,5,t] u) {
+        y = Gather<axis=1>(x, i) z = GatherElements<axis=2>(x, j) u = GatherND(w, k) }""",
+        {"w": (3, 4, 9)},
+    ),
+    (
+        """g (float[n,t,7] x, int32[n,t,2] j, float[n,t,2] u, int64[5,2] k, float[5,7] v)
+        => (float[n,t,7] y, float[n,t,7] z) {
+        y = ScatterElements<axis=2, reduction="add">(x, j, u) z = ScatterND<reduction="max">(x, k, v) }""",
+        {},
+    ),
+    (  # where the largest lie
+        """g (float[n,t,7] x) => (int64[n,1,7] a, int64[n,t] b, float[n,t,7] h, float[n,t,3] v, int64[n,t,3] i)
+        <int64[1] three = {3}> { a = ArgMax<axis=1>(x) b = ArgMin<axis=2, keepdims=0, select_last_index=1>(x)
+        h = Hardmax<axis=1>(x) v, i = TopK<axis=2>(x, three) }""",
+        {},
+    ),
+    (  # sums up to each element; sequences backwards
+        """g (float[t,n,5] x, int64[n] l) => (float[t,n,5] y, float[t,n,5] z, float[t,n,5] u, float[t,n,5] v)
+        <int64 axis = {0}> {
+        y = CumSum<exclusive=1, reverse=1>(x, axis) z = ReverseSequence(x, l) u = LogSoftmax<axis=1>(x)
+        v = Softmax(x) }""",
+        {},
+    ),
+    (
+        """g (float[n,4,t] x) => (float[n,1,t] a, float[n,4] b, float[n,4] c, float[n,1,t] d, float[n,4] e)
+        <int64[1] one = {1}, int64[1] two = {2}> { a = ReduceL1(x, one) b = ReduceL2<keepdims=0>(x, two)
+        c = ReduceLogSum<keepdims=0>(x, two) d = ReduceLogSumExp(x, one) e = ReduceMax<keepdims=0>(x, two) }""",
+        {},
+    ),
+    (
+        """g (float[n,4,t] x) => (float[n,1,t] a, float[n,4] b, float[n,4] c, float[n,1,t] d, float[n,4] e)
+        <int64[1] one = {1}, int64[1] two = {2}> { a = ReduceMean(x, one) b = ReduceMin<keepdims=0>(x, two)
+        c = ReduceProd<keepdims=0>(x, two) d = ReduceSum(x, one) e = ReduceSumSquare<keepdims=0>(x, two) }""",
+        {},
+    ),
+    (  # products of bytes: rows that are quantised as they come, and by QLinearMatMul
+        """g (float[n,t,24] x) => (float[n,t,18] y) { q, s, z = DynamicQuantizeLinear(x)
+        m = MatMulInteger(q, w, z, v) f = Cast<to=1>(m) g = Mul(f, s) h = Mul(g, k) a = Add(h, b) y = Relu(a) }""",
+        {"w": _whole(24, 18), "v": np.int8(3), "k": (18,), "b": (18,)},
+    ),
+    (
+        """g (uint8[n,24] x) => (uint8[n,18] y, int32[n,18] u) {
+        y = QLinearMatMul(x, s, z, w, k, v, s, z) u = MatMulInteger(x, w) }""",
+        {
+            "s": np.float32(0.1),
+            "z": np.uint8(7),
+            "w": _whole(24, 18),
+            "v": np.int8(0),
+            "k": np.float32(0.02),
+        },
+    ),
+    (  # padding of plain tensors
+        """g (float[n,4,t] x, float v) => (float[n,7,t] y, float[n,4,s] z) <int64[6] a = {0,1,0,0,2,0}> {
+        y = Pad(x, a, v) c = Pad<mode="wrap">(x, e) z = Relu(c) }""",
+        {"e": np.array([0, 0, 2, 0, 0, 3])},
+    ),
+    (  # padding and slices by numbers that are data
+        """g (float[2,4,5] x, int64[6] a, int64[1] b, int64[1] e, float[1] v) => (float[3,5,8] y, float[2,2,5] z)
+        <int64[1] axis = {1}> { y = Pad(x, a, v) z = Slice(x, b, e, axis) }""",
+        {},
+    ),
+    (
+        """g (float[n,6,5,t] x, int64[n,3] i, float[2] v, int64 k)
+        => (float[n,6,5,t] y, float[n,3,8] z, float[n,6,5,t] u) <int64[1] depth = {8}> {
+        y = LRN<size=3>(x) z = OneHot<axis=-1>(i, depth, v) u = Trilu<upper=0>(x, k) }""",
+        {},
+    ),
+    (  # channels and elements that are moved
+        """g (float[n,6,5,7] x, float[n,8,5,7] r) => (float[n,8,5,7] y, float[n,4,5,7] z, float[n,12,5,7] u, float[3] g)
+        <int64[2] parts = {3,5}, int64[1] one = {1}, int64[1] three = {3}, int64[1] nine = {9}, int64[1] two = {2}> {
+        c = Conv(x, w) d = Conv(r, v) a, b = Split<axis=1>(c, parts) y = Concat<axis=1>(b, a)
+        z = Slice(d, one, nine, one, two) u = Concat<axis=1>(z, d) g = Gather(t, i) }""",
+        {"w": (8, 6, 1, 1), "v": (8, 8, 1, 1), "t": (9,), "i": np.array([7, 1, 4])},
+    ),
+    (  # chains of convolutions: separable, inverted residual, and what they begin with
+        """g (float[n,3,21,t] x) => (float[n,8,11,s] y) {
+        a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w0) b = Relu(a) c = Conv<pads=[1,1,1,1], group=8>(b, d0) d = Relu(c)
+        e = Conv(d, p0) f = Conv(e, p1) h = HardSwish(f) i = Conv<pads=[1,1,1,1], group=24>(h, d1) j = HardSwish(i)
+        k = Conv(j, p2) l = Add(k, e) m = Conv<pads=[2,2,2,2], group=8>(l, d2) o = Conv(m, p3) y = Relu(o) }""",
+        {
+            "w0": (8, 3, 3, 3),
+            "d0": (8, 1, 3, 3),
+            "p0": (8, 8, 1, 1),
+            "p1": (24, 8, 1, 1),
+            "d1": (24, 1, 3, 3),
+            "p2": (8, 24, 1, 1),
+            "d2": (8, 1, 5, 5),
+            "p3": (8, 8, 1, 1),
+        },
+    ),
+    (
+        """g (float[2,8,9,10] x, float[2,8,9,10] r, float[5,6] t) => (float[2,8,9,10] y, float[5] g)
+        <int64[1] flat = {30}> { a = Conv<pads=[1,1,1,1], group=8>(x, d) b = Relu(a) c = Conv(b, p) e = Add(c, r)
+        f = Conv<pads=[1,1,1,1], group=8>(e, k) y = Conv(f, q) u = Reshape(t, flat) g = Gather(u, i) }""",
+        {
+            "d": (8, 1, 3, 3),
+            "p": (8, 8, 1, 1),
+            "k": (8, 1, 3, 3),
+            "q": (8, 8, 1, 1),
+            "i": np.array([7, 1, 29, 0, 3]),
+        },
+    ),
+    (  # convolutions in groups, dilated, strided; of few and of many channels
+        """g (float[n,20,t,9] x) => (float[n,20,u,v] y, float[n,33,t,9] z) {
+        a = Conv<group=2, pads=[1,1,1,1]>(x, w) b = Conv<group=20, strides=[2,2], dilations=[2,1]>(a, d)
+        y = Conv<group=4>(b, e) z = Conv<pads=[2,2,2,2], dilations=[2,2]>(x, f) }""",
+        {"w": (20, 10, 3, 3), "d": (20, 1, 3, 3), "e": (20, 5, 1, 1), "f": (33, 20, 3, 3)},
+    ),
+    (
+        """g (float[n,6,5,t] x, int64[1] p, float[2] c) => (float[n,6,9,12] y, float[n,6,1,1] z, float[n,6,5,t] u)
+        <float[4] s = {1.0,1.0,2.0,2.0}, int64[2] to = {9,12}> { r = Relu(x)
+        y = Resize<mode="nearest", axes=[2,3]>(x, , , to) z = GlobalAveragePool(r)
+        u = AveragePool<kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1>(r) }""",
+        {},
     ),
 ]
 
