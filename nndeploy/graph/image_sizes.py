@@ -14,7 +14,7 @@ from nndeploy.graph.known_sizes import KnownSizes, Rule
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import Dim, UndecidedError, ceil_div, least
 
-_WEIGHTS = {"Conv": 1, "QLinearConv": 3}
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 """Which input holds the weights of a convolution."""
 
 
@@ -156,7 +156,7 @@ def _unpool(node: ir.Node, known: KnownSizes) -> None:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool", "QLinearConv"), _window),
+    **dict.fromkeys(("AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "QLinearConv"), _window),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), _global_pool),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_to_space),
     **dict.fromkeys(("Resize", "Upsample"), _resize),

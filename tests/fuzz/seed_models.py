@@ -251,6 +251,29 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         u = AveragePool<kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1>(r) }""",
         {},
     ),
+    (  # caches that grow
+        """g (float[1,3,t,8] q, float[1,3,t,8] a, float[1,3,t,8] b, float[1,3,p,8] c, float[1,3,p,8] d)
+        => (float[1,t,24] y, float[1,3,s,8] k, float[1,3,s,8] v) <int64[3] rows = {1,-1,24}> {
+        k = Concat<axis=2>(c, a) v = Concat<axis=2>(d, b) m = Transpose<perm=[0,1,3,2]>(k) e = MatMul(q, m)
+        w = Softmax<axis=-1>(e) o = MatMul(w, v) h = Transpose<perm=[0,2,1,3]>(o) y = Reshape(h, rows) }""",
+        {},
+    ),
+    (  # convolutions of bytes: sums, and bytes of them; in groups, of many channels and of few
+        """g (uint8[n,8,9,t] x, uint8[n,32,5,6] u) => (uint8[n,12,9,t] y, int32[n,8,4,5] z, uint8[n,32,5,6] v) {
+        y = QLinearConv<pads=[1,1,1,1]>(x, s, z0, w, k, v0, s, z0, b) z = ConvInteger(u, w2, z0)
+        v = QLinearConv<group=32, pads=[1,1,1,1]>(u, s, z0, w3, s, v1, s, z0) }""",
+        {
+            "s": np.float32(0.1),
+            "z0": np.uint8(7),
+            "w": _whole(12, 8, 3, 3),
+            "k": np.full(12, 0.02, np.float32),
+            "v0": np.zeros(12, np.int8),
+            "v1": np.int8(0),
+            "b": np.arange(12, dtype=np.int32) * 50,
+            "w2": _whole(8, 32, 2, 2),
+            "w3": _whole(32, 1, 3, 3),
+        },
+    ),
 ]
 
 

@@ -42,6 +42,11 @@ def graph(text: str) -> ir.Model:
     ("body", "wanted"),
     [
         ("y = Conv<strides=[2,2], pads=[1,1,1,1], kernel_shape=[3,3]>(x, k)", "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+        (
+            "c = Cast<to=2>(x) w = Cast<to=2>(k) i = ConvInteger<strides=[2,2], pads=[1,1,1,1]>(c, w) "
+            "y = Cast<to=1>(i)",
+            "[n,8,16*{h/} + 16,({w} + 1)//(2)]",
+        ),
         ('y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, k)', "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
         ("y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)", "[n,4,16*{h/} + 16,({w})//(2)]"),
         ("y = Concat<axis=3>(x, x)", "[n,4,h,2*{w}]"),
