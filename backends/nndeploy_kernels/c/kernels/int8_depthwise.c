@@ -2,6 +2,7 @@
 #include "kernels/int8_depthwise.h"
 
 #include "base/operators.h"
+#include "kernels/int8_end.h"
 #include "kernels/int8_ways.h"
 
 typedef uint8_t nnd_deep_bytes __attribute__((vector_size(NND_INT8_DEEP)));
@@ -27,18 +28,23 @@ typedef uint16_t nnd_deep_halves __attribute__((vector_size(NND_INT8_DEEP)));
 #define NND_ZIPPED_PAIRS(a, b, i) __builtin_shufflevector(a, b, NND_ZIP_4(i, 8))
 #endif
 
-void nnd_int8_quads(const uint8_t *const *rows, nnd_size groups, uint8_t flip, nnd_vu *to) {
+void nnd_int8_quads(const struct nnd_int8_column *rows, nnd_size groups, nnd_size columns, uint8_t flip, nnd_vu *to) {
   const nnd_deep_bytes turned = flip - (nnd_deep_bytes){0};
   for (nnd_size group = 0; group < groups; group++, rows += NND_INT8_DEPTH, to += 4) {
-    nnd_deep_bytes row[NND_INT8_DEPTH];
-    NND_UNROLL
-    for (int i = 0; i < NND_INT8_DEPTH; i++) row[i] = *(const nnd_deep_bytes_any *)rows[i] ^ turned;
-    const nnd_deep_halves a = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 0);
-    const nnd_deep_halves b = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 0);
-    const nnd_deep_halves c = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 8);
-    const nnd_deep_halves d = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 8);
-    to[0] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 0), to[1] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 4);
-    to[2] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 0), to[3] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 4);
+    const uint8_t *at[NND_INT8_DEPTH] = {rows[0].row, rows[1].row, rows[2].row, rows[3].row};
+    const nnd_size step[NND_INT8_DEPTH] = {rows[0].step, rows[1].step, rows[2].step, rows[3].step};
+    nnd_vu *quads = to;
+    for (nnd_size x = 0; x < columns; x++, quads += 4 * groups) {
+      nnd_deep_bytes row[NND_INT8_DEPTH];
+      NND_UNROLL
+      for (int i = 0; i < NND_INT8_DEPTH; i++) row[i] = *(const nnd_deep_bytes_any *)at[i] ^ turned, at[i] += step[i];
+      const nnd_deep_halves a = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 0);
+      const nnd_deep_halves b = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 0);
+      const nnd_deep_halves c = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 8);
+      const nnd_deep_halves d = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 8);
+      quads[0] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 0), quads[1] = (nnd_vu)NND_ZIPPED_PAIRS(a, b, 4);
+      quads[2] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 0), quads[3] = (nnd_vu)NND_ZIPPED_PAIRS(c, d, 4);
+    }
   }
 }
 
@@ -78,6 +84,14 @@ NND_INLINE void nnd_store_bytes(uint8_t *to, nnd_deep_bytes bytes, nnd_size coun
     *(nnd_deep_bytes_any *)to = bytes;
     return;
   }
+#if NND_LANES == 16
+  typedef uint8_t half __attribute__((vector_size(32), aligned(1)));
+  if (count == 32) {
+    *(half *)to = (half)__builtin_shufflevector(bytes, bytes, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+                                                17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+    return;
+  }
+#endif
   uint8_t kept[NND_INT8_DEEP];
   memcpy(kept, &bytes, sizeof kept);
   nnd_size at = 0;
@@ -86,19 +100,17 @@ NND_INLINE void nnd_store_bytes(uint8_t *to, nnd_deep_bytes bytes, nnd_size coun
   for (; at < count; at++) to[at] = kept[at];
 }
 
-#define NND_NEAREST 12582912.0f /* 3 * 2^22: numbers added to it are rounded to whole ones, ties to even */
-
 NND_INLINE void nnd_int8_deep_end(const struct nnd_int8_deep_job *j, int pixels, const nnd_vu *sums) {
   const struct nnd_int8_deep_end *end = j->end;
   const vf low = nnd_splat(end->low), high = nnd_splat(end->high);
-  const vi nearest = (vi)nnd_splat(NND_NEAREST) - end->zero;
+  const vi nearest = nnd_int8_nearest_less((float)end->zero);
   NND_UNROLL
   for (int p = 0; p < pixels; p++) {
     vi numbers[4];
     NND_UNROLL
     for (int v = 0; v < 4; v++) {
       const vf x = __builtin_convertvector((vi)sums[4 * p + v], vf) * nnd_load_any(end->factors + v * NND_LANES);
-      numbers[v] = (vi)(nnd_at_most(high, nnd_select(x > low, x, low)) + NND_NEAREST) - nearest;
+      numbers[v] = nnd_int8_nearest(x, low, high, nearest);
     }
     nnd_store_bytes(j->out + p * j->out_pixel, nnd_int8_narrowed(numbers, end->is_signed), j->channels);
   }

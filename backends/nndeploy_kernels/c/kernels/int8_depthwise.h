@@ -2,8 +2,8 @@
  *
  * Depthwise windows over images of bytes whose channels lie side by side, NND_INT8_DEEP channels at a time.
  *
- * First the bytes of up to four rows of a window are put side by side for each channel, column by column: a *quad*, 32
- * bits. Then each output pixel is the sum of products of four bytes, of the quads of its columns by those of the weights.
+ * First the bytes of up to four rows of a window are put side by side for each channel, column by column: a *quad* of
+ * 32 bits. Then each output pixel sums products of four bytes, of the quads of its columns by those of the weights.
  * Quads are the same for all pixels whose windows hold their column.
  *
  * Quads lie in four vectors, in the order in which halves of vectors of 16 bytes are interleaved: lane i of vector v is
@@ -59,8 +59,13 @@ nnd_int8_deep_kernel nnd_int8_deep_kernel_here(int plain);
 #define NND_INT8_DEEP_SIGNED 1
 #endif
 
-/* Makes the quads of one column of `groups` of four rows: `rows` of bytes, NND_INT8_DEEP of which may be read, `flip` in
- * all bits that are turned. */
-void nnd_int8_quads(const uint8_t *const *rows, nnd_size groups, uint8_t flip, nnd_vu *to);
+/* A row of a window, and bytes from pixel to pixel; NND_INT8_DEEP of each may be read. */
+struct nnd_int8_column {
+  const uint8_t *row;
+  nnd_size step;
+};
+
+/* Makes the quads of `columns` pixels of `groups` of four rows, whose bytes are turned by `flip`. */
+void nnd_int8_quads(const struct nnd_int8_column *rows, nnd_size groups, nnd_size columns, uint8_t flip, nnd_vu *to);
 
 #endif

@@ -58,8 +58,63 @@ NND_INLINE void nnd_int8_store(const struct nnd_int8_end *e, const struct nnd_in
     memcpy((int8_t *)t->out + at, &bytes, (size_t)count);
 }
 
+static float nnd_within(float x, float low, float high) {
+  const float above = x > low ? x : low;
+  return above < high ? above : high;
+}
+
+void nnd_int8_find_quick(struct nnd_int8_end *e, int is_finite) {
+  const int is_bounded = e->end.kind == NND_END_BOUNDED;
+  if (!is_finite || (e->element != NND_UINT8 && e->element != NND_INT8) || e->end.adds || e->end.residual ||
+      (!is_bounded && e->end.kind != NND_END_PLAIN))
+    return;
+  const float low = (e->element == NND_INT8 ? -128.0f : 0.0f) - e->zero, high = low + 255.0f;
+  e->low = is_bounded ? nnd_within(e->end.low, low, high) : low;
+  e->high = is_bounded ? nnd_within(e->end.high, low, high) : high;
+  e->is_quick = 1;
+}
+
+NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int vectors) {
+  const vf low = nnd_splat(e->low), high = nnd_splat(e->high);
+  const vi nearest = nnd_int8_nearest_less(e->zero);
+  vf factors[NND_PANEL], bias[NND_PANEL];
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    factors[v] = t->factors ? nnd_load_any(t->factors + v * NND_LANES) : nnd_splat(1.0f);
+    bias[v] = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
+  }
+  const nnd_size rest = t->columns - (vectors - 1) * NND_LANES;
+  int8_t *to = t->out;
+  for (nnd_size r = 0; r < t->rows; r++, to += t->out_row) {
+    nnd_int8_lanes bytes[NND_PANEL];
+    NND_UNROLL
+    for (int v = 0; v < vectors; v++) {
+      const vf x = __builtin_convertvector((vi)nnd_int8_sum(t, r, v * NND_LANES), vf) * factors[v] + bias[v];
+      bytes[v] = __builtin_convertvector(nnd_int8_nearest(x, low, high, nearest), nnd_int8_lanes);
+    }
+    NND_UNROLL
+    for (int v = 0; v < vectors - 1; v++) memcpy(to + v * NND_LANES, &bytes[v], NND_LANES);
+    if (rest == NND_LANES)
+      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], NND_LANES);
+    else if (NND_LANES == 16 && rest == 8)
+      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], 8);
+    else
+      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], (size_t)rest);
+  }
+}
+
 void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
   const int vectors = (int)nnd_blocks(t->columns);
+  if (e->is_quick) {
+    switch (vectors) {
+      case 1: nnd_int8_quick(e, t, 1); return;
+#if NND_PANEL == 4
+      case 3: nnd_int8_quick(e, t, 3); return;
+      case 4: nnd_int8_quick(e, t, 4); return;
+#endif
+      default: nnd_int8_quick(e, t, 2); return;
+    }
+  }
   if (e->element == NND_INT32) {
     for (nnd_size r = 0; r < t->rows; r++)
       for (nnd_size c = 0; c < t->columns; c += NND_LANES) /* bits of floats are as good as others */

@@ -76,8 +76,8 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
   return nnd_spread_int8(o, r, &given);
 }
 
-/* Tiles share the pixels evenly, batches the tiles. Scratch: a pixel outside of the image, rows that are copied, sums of
- * rows, and pointers, [tile][tap][row] of a batch. */
+/* Tiles share the pixels evenly, batches the tiles. Scratch: a pixel outside of the image, rows that are copied, sums
+ * of rows, and pointers, [tile][tap][row] of a batch. */
 struct nnd_int8_conv_fields {
   const struct nnd_int8_conv_own *own;
   const struct nnd_int8_kernels *kernels;
@@ -87,17 +87,28 @@ struct nnd_int8_conv_fields {
   int is_signed, factor_step;
 };
 
-/* Where the window of an output pixel begins. */
+/* An output pixel, and where its window begins. */
 struct nnd_int8_corner {
   const uint8_t *image;
-  nnd_size y, x;
+  nnd_size row, column, y, x;
 };
 
 static struct nnd_int8_corner nnd_int8_corner_of(const struct nnd_int8_image *image, const uint8_t *a, nnd_size pixel) {
   const struct nnd_axis *y = &image->y, *x = &image->x;
-  const nnd_size column = pixel % x->out_size, row = pixel / x->out_size;
-  const uint8_t *from = a + row / y->out_size * y->size * x->size * image->channels;
-  return (struct nnd_int8_corner){from, row % y->out_size * y->stride - y->pad, column * x->stride - x->pad};
+  const nnd_size column = pixel % x->out_size, row = pixel / x->out_size % y->out_size;
+  const uint8_t *from = a + pixel / x->out_size / y->out_size * y->size * x->size * image->channels;
+  return (struct nnd_int8_corner){from, row, column, row * y->stride - y->pad, column * x->stride - x->pad};
+}
+
+/* Goes on to the next pixel. */
+NND_INLINE void nnd_int8_next_corner(const struct nnd_int8_image *image, struct nnd_int8_corner *corner) {
+  const struct nnd_axis *y = &image->y, *x = &image->x;
+  corner->column++, corner->x += x->stride;
+  if (corner->column < x->out_size) return;
+  corner->column = 0, corner->x = -x->pad;
+  corner->row++, corner->y += y->stride;
+  if (corner->row < y->out_size) return;
+  corner->row = 0, corner->y = -y->pad, corner->image += y->size * x->size * image->channels;
 }
 
 /* The pixel that a tap reads; `outside` where it lies there. */
@@ -108,42 +119,54 @@ NND_INLINE const uint8_t *nnd_int8_pixel(const struct nnd_int8_image *image, con
   return is_inside ? corner->image + (y * image->x.size + x) * image->channels : outside;
 }
 
-#define NND_AT_ONCE_COPIED 16
+#define NND_AT_ONCE_COPIED 32
 
 /* Copies a few bytes; of memory that ends at `end` more may be read, and `to` has room for more. */
 NND_INLINE void nnd_copy_bytes(uint8_t *to, const uint8_t *from, nnd_size count, const uint8_t *end) {
-  if (count <= NND_AT_ONCE_COPIED && end - from >= NND_AT_ONCE_COPIED)
+  if (count > NND_AT_ONCE_COPIED || end - from < NND_AT_ONCE_COPIED)
+    memcpy(to, from, (size_t)count);
+  else if (count > NND_AT_ONCE_COPIED / 2)
     memcpy(to, from, NND_AT_ONCE_COPIED);
   else
-    memcpy(to, from, (size_t)count);
+    memcpy(to, from, NND_AT_ONCE_COPIED / 2);
+}
+
+NND_INLINE int nnd_int8_is_inside(struct nnd_axis axis, nnd_size at) {
+  return at >= 0 && at + (axis.kernel - 1) * axis.dilation < axis.size;
 }
 
 /* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
-static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner, nnd_size channel,
-                            const uint8_t *outside, const uint8_t *end, uint8_t *to) {
+static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                            nnd_size channel, const uint8_t *outside, const uint8_t *end, uint8_t *to) {
   const struct nnd_int8_image *image = &t->image;
   const nnd_size channels = t->own->window.channels, width = image->x.kernel;
-  const int is_row = image->x.dilation == 1 && channels == image->channels && corner->x >= 0 &&
-                     corner->x + width <= image->x.size;
-  uint8_t *at = to;
+  const int is_row = image->x.dilation == 1 && channels == image->channels && nnd_int8_is_inside(image->x, corner->x);
   for (nnd_size ky = 0; ky < image->y.kernel; ky++) {
     const nnd_size y = corner->y + ky * image->y.dilation;
     if (is_row && y >= 0 && y < image->y.size) {
-      nnd_copy_bytes(at, corner->image + (y * image->x.size + corner->x) * channels, width * channels, end);
-      at += width * channels;
+      nnd_copy_bytes(to, corner->image + (y * image->x.size + corner->x) * channels, width * channels, end);
+      to += width * channels;
       continue;
     }
-    for (nnd_size kx = 0; kx < width; kx++, at += channels)
-      memcpy(at, nnd_int8_pixel(image, corner, ky, kx, outside) + channel, (size_t)channels);
+    for (nnd_size kx = 0; kx < width; kx++, to += channels)
+      memcpy(to, nnd_int8_pixel(image, corner, ky, kx, outside) + channel, (size_t)channels);
   }
-  memset(at, 0, (size_t)(to + t->own->record.inner - at + (-t->own->record.inner & (NND_INT8_DEPTH - 1))));
+  memset(to, 0, NND_INT8_DEPTH);
 }
 
 static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
                               nnd_size channel, const uint8_t *outside, const void **to) {
-  for (nnd_size ky = 0; ky < t->image.y.kernel; ky++)
-    for (nnd_size kx = 0; kx < t->image.x.kernel; kx++, to += NND_INT8_ROWS)
-      *to = nnd_int8_pixel(&t->image, corner, ky, kx, outside) + channel;
+  const struct nnd_axis y = t->image.y, x = t->image.x;
+  if (!nnd_int8_is_inside(y, corner->y) || !nnd_int8_is_inside(x, corner->x)) {
+    for (nnd_size ky = 0; ky < y.kernel; ky++)
+      for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS)
+        *to = nnd_int8_pixel(&t->image, corner, ky, kx, outside) + channel;
+    return;
+  }
+  const nnd_size row = y.dilation * x.size * t->image.channels, step = x.dilation * t->image.channels;
+  const uint8_t *from = corner->image + (corner->y * x.size + corner->x) * t->image.channels + channel;
+  for (nnd_size ky = 0; ky < y.kernel; ky++, from += row)
+    for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS) *to = from + kx * step;
 }
 
 /* Makes what a batch of tiles reads of a group's channels. */
@@ -152,28 +175,26 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
   const struct nnd_int8_conv_own *own = t->own;
   const nnd_size channel = group * own->window.channels, taps = own->taps, pixels = t->image.pixels;
   const nnd_size begin = nnd_even(t->tiles, t->batches, batch), last = nnd_even(t->tiles, t->batches, batch + 1);
-  const nnd_size top = nnd_even(pixels, t->tiles, begin);
   const uint8_t *end = d->a + t->image.images * t->image.y.size * t->image.x.size * t->image.channels;
   const void **pointers = (const void **)(scratch + t->pointers_at);
+  const nnd_size k = own->copies ? own->record.inner : own->k;
+  uint8_t *row = (uint8_t *)scratch + t->rows_at;
   int32_t *sums = (int32_t *)(scratch + t->sums_at);
-  for (nnd_size tile = begin; tile < last; tile++) {
-    const nnd_size first = nnd_even(pixels, t->tiles, tile), count = nnd_even(pixels, t->tiles, tile + 1) - first;
-    const void **of_tile = pointers + (tile - begin) * taps * NND_INT8_ROWS;
-    for (nnd_size r = 0; r < count; r++) {
-      const struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, first + r);
+  struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_even(pixels, t->tiles, begin));
+  for (nnd_size tile = begin; tile < last; tile++, pointers += taps * NND_INT8_ROWS) {
+    const nnd_size count = nnd_even(pixels, t->tiles, tile + 1) - nnd_even(pixels, t->tiles, tile);
+    for (nnd_size r = 0; r < count; r++, row += t->row_bytes, nnd_int8_next_corner(&t->image, &corner)) {
       if (own->copies) {
-        uint8_t *row = (uint8_t *)scratch + t->rows_at + (first + r - top) * t->row_bytes;
         nnd_copy_window(t, &corner, channel, (uint8_t *)scratch, end, row);
-        of_tile[r] = row;
+        pointers[r] = row;
       } else {
-        nnd_point_at_taps(t, &corner, channel, (uint8_t *)scratch, of_tile + r);
+        nnd_point_at_taps(t, &corner, channel, (uint8_t *)scratch, pointers + r);
       }
       if (!own->record.zeros) continue;
       uint32_t sum = 0;
-      const nnd_size k = own->copies ? own->record.inner : own->k;
       for (nnd_size tap = 0; tap < taps; tap++)
-        sum += (uint32_t)nnd_int8_row_sum(of_tile[tap * NND_INT8_ROWS + r], k, t->is_signed);
-      sums[first + r - top] = (int32_t)sum;
+        sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_ROWS + r], k, t->is_signed);
+      *sums++ = (int32_t)sum;
     }
   }
 }

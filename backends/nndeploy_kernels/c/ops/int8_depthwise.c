@@ -70,27 +70,6 @@ static void nnd_pack_deep_block(const struct nnd_int8_window *w, const struct nn
   }
 }
 
-static float nnd_within(float x, float low, float high) {
-  const float above = x > low ? x : low;
-  return above < high ? above : high;
-}
-
-/* Whether sums become bytes by a factor and bounds alone; how is written to `end`. */
-static int nnd_is_quick_end(const struct nnd_int8_record *r, struct nnd_int8_deep_end *end) {
-  const struct nnd_end *given = &r->end.end;
-  const int is_bounded = given->kind == NND_END_BOUNDED;
-  if (!nnd_is_byte(r->end.element) || r->factor >= 0 || r->bias || r->residual >= 0 || given->adds ||
-      (!is_bounded && given->kind != NND_END_PLAIN))
-    return 0;
-  for (nnd_size c = 0; r->factors && c < r->columns; c++)
-    if (!(r->factors[c] - r->factors[c] == 0.0f)) return 0; /* no number: it becomes the least byte, not a bound */
-  end->is_signed = r->end.element == NND_INT8, end->zero = (int)r->end.zero;
-  const float low = (end->is_signed ? -128.0f : 0.0f) - r->end.zero, high = low + 255.0f;
-  end->low = is_bounded ? nnd_within(given->low, low, high) : low;
-  end->high = is_bounded ? nnd_within(given->high, low, high) : high;
-  return 1;
-}
-
 const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struct nnd_int8_window *w,
                                                const struct nnd_int8_record *r) {
   struct nnd_int8_deep *d = nnd_packed(o, sizeof *d);
@@ -113,7 +92,8 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   d->weights = nnd_packed(o, bytes);
   if (!d->weights) return NULL;
   for (nnd_size block = 0; block < d->blocks; block++) nnd_pack_deep_block(w, r, d, block);
-  d->is_quick = nnd_is_quick_end(r, &d->end);
+  d->is_quick = r->end.is_quick && !r->bias;
+  d->end = (struct nnd_int8_deep_end){NULL, r->end.low, r->end.high, (int)r->end.zero, r->end.element == NND_INT8};
   return d;
 }
 
@@ -133,29 +113,46 @@ struct nnd_int8_deep_run {
   nnd_vu *quads;
   const uint8_t *end; /* of the image's bytes */
   const uint8_t *rows[NND_MOST_REACH + NND_INT8_DEPTH]; /* of a window; null outside of the image */
+  struct nnd_int8_column columns[NND_MOST_REACH + NND_INT8_DEPTH];
   uint8_t flip;
   uint32_t zero; /* as the kernels read it */
 };
+
+/* Columns from `x` on, at most `count`, of which NND_INT8_DEEP bytes may be read in each row of a window. */
+static nnd_size nnd_readable(const struct nnd_int8_deep_run *run, nnd_size kernel, nnd_size offset, nnd_size channels,
+                             nnd_size count) {
+  for (nnd_size k = 0; k < kernel; k++) {
+    if (!run->rows[k]) continue;
+    const nnd_size left = run->end - run->rows[k] - offset - NND_INT8_DEEP;
+    count = left < 0 ? 0 : nnd_min(count, left / channels + 1);
+  }
+  return count;
+}
 
 /* Makes the quads of columns [from, to) of the image, some of which may lie outside, for channels from `channel` on. */
 static void nnd_make_quads(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size from,
                            nnd_size to, nnd_size channel) {
   const struct nnd_int8_deep *d = t->deep;
   const nnd_size channels = t->image.channels, kernel = t->image.y.kernel, padded = d->groups * NND_INT8_DEPTH;
-  const uint8_t *at[NND_MOST_REACH + NND_INT8_DEPTH];
+  struct nnd_int8_column *at = run->columns;
   nnd_vu *quads = run->quads;
-  for (nnd_size x = from; x < to; x++, quads += 4 * d->groups) {
+  for (nnd_size x = from; x < to;) {
     const int is_inside = x >= 0 && x < t->image.x.size;
+    const nnd_size offset = x * channels + channel;
+    nnd_size count = 1;
+    if (is_inside) count = nnd_readable(run, kernel, offset, channels, nnd_min(to, t->image.x.size) - x);
     for (nnd_size k = 0; k < padded; k++) {
-      at[k] = run->outside;
+      at[k] = (struct nnd_int8_column){run->outside, 0};
       if (k >= kernel || !is_inside || !run->rows[k]) continue;
-      at[k] = run->rows[k] + x * channels + channel;
-      if (run->end - at[k] >= NND_INT8_DEEP) continue;
+      at[k] = (struct nnd_int8_column){run->rows[k] + offset, channels};
+      if (count) continue;
       uint8_t *copy = run->copied + k * NND_INT8_DEEP;
-      memcpy(copy, at[k], (size_t)nnd_min(NND_INT8_DEEP, channels - channel));
-      at[k] = copy;
+      memcpy(copy, at[k].row, (size_t)nnd_min(NND_INT8_DEEP, channels - channel));
+      at[k].row = copy;
     }
-    nnd_int8_quads(at, d->groups, run->flip, quads);
+    count = nnd_max(1, count);
+    nnd_int8_quads(at, d->groups, count, run->flip, quads);
+    x += count, quads += count * 4 * d->groups;
   }
 }
 

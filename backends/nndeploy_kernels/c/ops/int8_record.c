@@ -69,13 +69,22 @@ int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_in
   return !o->message->failed;
 }
 
+static int nnd_is_finite(const float *numbers, nnd_size count) {
+  for (nnd_size i = 0; numbers && i < count; i++)
+    if (!(numbers[i] - numbers[i] == 0.0f)) return 0;
+  return 1;
+}
+
 int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_given *given) {
   r->zeros = nnd_zeros_of(o, r, given->zeros);
   r->whole_bias = nnd_spread_columns(o, given->whole_bias, r->columns);
   r->factors = nnd_spread_columns(o, given->factors, r->columns);
   r->bias = nnd_spread_columns(o, given->bias, r->columns);
   r->numbers = nnd_spread_columns(o, given->numbers, r->columns);
-  return !o->message->failed;
+  if (o->message->failed) return 0;
+  const int is_finite = nnd_is_finite(r->factors, r->columns) && nnd_is_finite(r->bias, r->columns);
+  nnd_int8_find_quick(&r->end, r->factor < 0 && is_finite);
+  return 1;
 }
 
 int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums) {
