@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from nndeploy.bundle.contents import Content
+from nndeploy.bundle.place_reports import PlaceReport
 from nndeploy.errors import BundleError
 
 
@@ -203,12 +204,13 @@ class ChainReport(BuiltReport):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(BuiltReport):
-    """What `compile_model` returns. `seconds` (stage -> wall time), `bundle` and `contents` stay out of the bundle.
+    """What `compile_model` returns.
 
-    What it inherits is of the portable chain; `target_chains` holds the others. `shapes` are those of the samples
-    that were compared, by their number in the checks; `measured_shapes` those at which the candidates were measured;
-    `targets` says what the boxes without a GPU that were named take of the portable chain; `quantisation` how the model
-    was quantised, None where it was not.
+    `seconds` (stage -> wall time), `bundle`, `contents` and `places` stay out of the bundle. What it inherits is of the
+    portable chain; `target_chains` holds the others. `shapes` are those of the samples that were compared, by their
+    number in the checks; `measured_shapes` those at which the candidates were measured; `targets` says what the boxes
+    without a GPU that were named take of the portable chain; `quantisation` how the model was quantised, None where it
+    was not.
     """
 
     model: str
@@ -222,6 +224,7 @@ class Report(BuiltReport):
     bundle: str = ""
     bundle_bytes: int = 0
     contents: tuple[Content, ...] = ()
+    places: tuple[PlaceReport, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def of_chain(self, chain: ChainReport) -> "Report":
@@ -243,10 +246,11 @@ WHOLE_SCOPES = ("whole", "passes")
 _PARTS = {
     "nodes": NodeReport, "submodels": SubmodelReport, "passes": PassReport, "checks": CheckReport,
     "candidates": Candidate, "logs": BuildLog, "target_chains": ChainReport,
-    "targets": TargetReport, "contents": Content, "trials": QuantisationTrial, "layers": QuantisedLayer,
+    "targets": TargetReport, "contents": Content, "places": PlaceReport, "trials": QuantisationTrial,
+    "layers": QuantisedLayer,
 }  # fmt: skip
 _PART = {"quantisation": QuantisationReport}
-_ONLY_HERE = ("bundle", "bundle_bytes", "contents", "seconds")
+_ONLY_HERE = ("bundle", "bundle_bytes", "contents", "places", "seconds")
 
 
 def report_to_json(report: Report) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from nndeploy.bundle.report import WHOLE_SCOPES, CheckReport, Report
 from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
+from nndeploy.cli.places_view import print_places
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
@@ -74,6 +75,7 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
         _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
     print_quantisation(report, verbose=verbose)
     print_targets(report)
+    print_places(report.places)
     for line in candidate_lines(report):
         print_line(line)
     changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)

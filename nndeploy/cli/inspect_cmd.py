@@ -12,6 +12,7 @@ from nndeploy.bundle.contents import contents_of
 from nndeploy.bundle.manifest import PORTABLE, Manifest, Submodel
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.bundle_contents import print_contents
@@ -21,6 +22,7 @@ from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.page import write_page
+from nndeploy.cli.places_view import print_places
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
@@ -93,6 +95,7 @@ def _to_json(found: Inspection) -> dict[str, Any]:
         "manifest": manifest_to_json(found.manifest),
         "report": found.report_data,
         "contents": [dataclasses.asdict(row) for row in contents_of(found.manifest)],
+        "places": [dataclasses.asdict(row) for row in places_of(found.manifest)],
         "steps": [one._asdict() for one in found.steps],
     }
     if found.chain is not None:
@@ -123,6 +126,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     shown = {submodel.id for seen in chains.values() for submodel in seen.submodels}
     print_quantisation(report, verbose=verbose)
     print_targets(report)
+    print_places([row for row in places_of(manifest) if row.chain in chains])
     _print_variants(manifest, shown)
     _print_steps(found, shown, verbose)
     _print_checks(chains, verbose)
@@ -170,7 +174,7 @@ def _print_submodels(report: Report, of_chain: str) -> None:
 
 
 def _print_here(manifest: Manifest, chain: ChainChoice, choices: Sequence[Choice]) -> None:
-    if manifest.target_chains:
+    if manifest.target_chains or manifest.placings:
         passed = [(other.chain, other.reason) for other in chain.passed_over]
         rows = [*passed, (chain.id, f"TAKEN, on {chain.where}")]
         print_table("on this machine", ("chain", ""), rows)

@@ -8,10 +8,12 @@ hold as in a compile.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nndeploy.bundle.manifest import PORTABLE, Submodel
+from nndeploy.bundle.place_reports import PlaceReport, place_reports
 from nndeploy.bundle.report import Report
 from nndeploy.checking.original import Original
 from nndeploy.compiler.chains.backend_order import TargetBackends
-from nndeploy.compiler.chains.chain_plan import ChainPlan
+from nndeploy.compiler.chains.chain_plan import ChainPlan, pieces_of
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, plan_chains
 from nndeploy.compiler.checked_passes import Optimised
@@ -50,4 +52,14 @@ def planned_report(
 ) -> Report:
     """Returns the report of a plan, and of the chains for GPUs beside it."""
     report = report_of(packing, plan, None, compilation.findings(), chains)
-    return replace(report, seconds=dict(compilation.seconds))
+    places = [*_places(PORTABLE, plan), *(row for chain in chains for row in _places(chain.id, chain.plan))]
+    return replace(report, places=tuple(places), seconds=dict(compilation.seconds))
+
+
+def _places(chain: str, plan: ChainPlan) -> list[PlaceReport]:
+    """Returns where the submodels of a chain would run, nothing for one that runs in one place."""
+    placing = plan.placing
+    if placing is None:
+        return []
+    submodels = [Submodel(piece.id, piece.inputs, piece.outputs, ()) for piece in pieces_of(plan)]
+    return place_reports(chain, submodels, [value.name or "" for value in plan.model.graph.outputs], placing)

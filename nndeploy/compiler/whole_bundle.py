@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nndeploy.bundle.contents import contents_of
 from nndeploy.bundle.manifest import Limits
+from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport, Report, report_for_bundle
 from nndeploy.bundle.writer import write_bundle
@@ -68,9 +69,9 @@ def finished(compilation: Compilation, report: Report) -> Report:
     """Returns the report of the bundle that was written, with its path, its size and the seconds of each stage."""
     assert compilation.out is not None
     with open_bundle(compilation.out) as bundle:
-        size, contents = bundle.size_bytes, contents_of(bundle.manifest)
+        size, contents, places = bundle.size_bytes, contents_of(bundle.manifest), places_of(bundle.manifest)
     path, seconds = str(compilation.out), dict(compilation.seconds)
-    return replace(report, bundle=path, bundle_bytes=size, contents=contents, seconds=seconds)
+    return replace(report, bundle=path, bundle_bytes=size, contents=contents, places=places, seconds=seconds)
 
 
 def report_so_far(

@@ -8,7 +8,6 @@ that they touch first is on their node.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -58,6 +57,8 @@ class CorePool:
 
     def __init__(self, name: str, cores: tuple[int, ...]) -> None:
         """Takes the place's name and its cores."""
+        from concurrent.futures import ThreadPoolExecutor  # most programs start without it
+
         self.name = name
         self.cores = cores
         bind = partial(os.sched_setaffinity, 0, cores)  # of the calling thread

@@ -12,9 +12,9 @@ from nndeploy.bundle.manifest import PlacedSubmodel, Placing, Submodel
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.core_pool import pool_cores
-from nndeploy.target.place_limits import CPU, PlaceLimit, is_gpu, number_of
+from nndeploy.target.place_limits import CPU, PlaceLimit, binary_size, is_gpu, number_of
 from nndeploy.target.spanned_places import memory_bytes, spanned_places
-from nndeploy.target.spread import NoRoom, SpreadStep, binary_size, spread
+from nndeploy.target.spread import NoRoom, SpreadStep, spread
 from nndeploy.target.target import Target, host_target
 
 

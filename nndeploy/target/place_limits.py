@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
-from nndeploy.options.texts import bytes_in
+from nndeploy.options.texts import UNITS, bytes_in
 
 CPU = "cpu"
 OPTION = "--place"
@@ -114,6 +114,14 @@ def why_no_places(places: Sequence[PlaceLimit]) -> str:
     if any(one.limit_bytes is not None and not 0 < one.limit_bytes <= MAX_BYTES for one in places):
         return "a limit is 1 byte or more"
     return ""
+
+
+def binary_size(num_bytes: float) -> str:
+    """Returns a size as limits are given, "1.5 MiB"; "no limit" for infinity."""
+    if num_bytes == float("inf"):
+        return "no limit"
+    unit = "MiB" if num_bytes >= UNITS["MiB"] else "KiB" if num_bytes >= UNITS["KiB"] else "B"
+    return f"{num_bytes / UNITS[unit]:,.{int(unit != 'B')}f} {unit}"
 
 
 def _hint(places: Sequence[PlaceLimit]) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.target.place_limits import CPU, PlaceLimit
+from nndeploy.target.place_limits import CPU, PlaceLimit, binary_size
 
 CROSSING_BYTES_PER_S = 8e9
 """What PCI Express of most boxes does, and memory between two pools of cores at worst."""
@@ -180,11 +180,3 @@ def _why_no_room(runs: _Runs, places: Sequence[PlaceLimit]) -> str:
     return (
         f"the chain needs {binary_size(whole)} on one place, and does not fit the places from {step.name} on: {limits}"
     )
-
-
-def binary_size(num_bytes: float) -> str:
-    """Returns a size as limits are given: in KiB below a MiB, in MiB from there on; "no limit" for infinity."""
-    if np.isinf(num_bytes):
-        return "no limit"
-    unit, size = ("MiB", 1 << 20) if num_bytes >= 1 << 20 else ("KiB", 1 << 10)
-    return f"{num_bytes / size:,.1f} {unit}"

@@ -213,3 +213,20 @@ def test_runs_over_pools_are_not_paced(tmp_path: Path) -> None:
     compiled(tmp_path / "m.nnd", BOTH, pace=True)
     with pytest.raises(UsageError, match="runs over pools of cores cannot be paced"):
         nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(max_latency_ns=10**9))
+
+
+def test_compile_and_inspect_show_the_places_and_what_crosses(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(network(), tmp_path / "m.onnx")
+    command = ["compile", str(tmp_path / "m.onnx"), "--backends", "native", "--objective", "priority", "--place", BOTH]
+    for arguments in (
+        [*command, "--dry-run"],
+        [*command, "-o", str(tmp_path / "m.nnd")],
+        ["inspect", str(tmp_path / "m.nnd")],
+    ):
+        assert run_command(arguments) == 0
+        shown = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
+        assert "s0 cpu:0 352.0 KiB 64.0 KiB 0 B" in shown
+        assert "s1 cpu:1 296.0 KiB 64.0 KiB 4.0 KiB" in shown
+        assert "in a call of the chain portable 4.0 KiB cross between places" in shown
