@@ -26,10 +26,10 @@ def derived_ranges(model: ir.Model, ranges: Mapping[str, DimRange]) -> dict[str,
     Empty where a symbolic size of an input has no range. A symbol whose size is not known, or differs between two
     values, is left out.
     """
-    inputs = [value for value in model.graph.inputs if isinstance(value.type, ir.TensorType)]
-    if any(_size(dim, ranges, "min") is None for value in inputs for dim in value.shape or (None,)):
+    at = [shapes_at(model, ranges, end) for end in ("min", "best", "max")]
+    if any(shapes is None for shapes in at):
         return {}
-    low, best, high = (_sizes_at(model, inputs, ranges, end) for end in ("min", "best", "max"))
+    low, best, high = (_sizes(model, shapes or {}) for shapes in at)
     symbols = (low.keys() & best.keys() & high.keys()) - ranges.keys()
     return {symbol: _range(low[symbol], best[symbol], high[symbol]) for symbol in sorted(symbols)}
 
@@ -38,10 +38,19 @@ def _range(low: int, best: int, high: int) -> DimRange:
     return DimRange(min(low, best, high), max(low, best, high), best)
 
 
-def _sizes_at(model: ir.Model, inputs: list[ir.Value], ranges: Mapping[str, DimRange], end: str) -> dict[str, int]:
-    """Returns symbol -> size where every input has the `end` ("min", "best" or "max") of its ranges."""
-    sample = {value.name or "": _array(value, ranges, end) for value in inputs}
-    shapes = concrete_shapes(model, sample)
+def shapes_at(model: ir.Model, ranges: Mapping[str, DimRange], end: str) -> dict[str, tuple[int, ...]] | None:
+    """Returns the shapes of values by name where every input has the `end` ("min", "best" or "max") of its ranges.
+
+    None where a symbolic size of an input has no range; empty where the model has none.
+    """
+    inputs = [value for value in model.graph.inputs if isinstance(value.type, ir.TensorType)]
+    if any(_size(dim, ranges, end) is None for value in inputs for dim in value.shape or (None,)):
+        return None
+    return concrete_shapes(model, {value.name or "": _array(value, ranges, end) for value in inputs})
+
+
+def _sizes(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Returns symbol -> size where values have these shapes."""
     sizes: dict[str, int] = {}
     for symbol, size in _symbols(model, shapes):
         sizes[symbol] = size if sizes.get(symbol, size) == size else _AMBIGUOUS

@@ -3,7 +3,7 @@
 
     alive at a node: every value that it or a node before it makes and it or a node after it reads
 
-Counted for the nodes of the main graph in its order, at the sizes by which costs are estimated. What a backend's
+Counted for the nodes of the main graph in its order, at the sizes for which costs were estimated. What a backend's
 library takes beside that, and what one saves by sharing memory, nobody can say before it runs.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.graph.nodes import is_constant, node_name, values_read
+from nndeploy.graph.nodes import bodies, is_constant, node_name, values_read
 from nndeploy.partition.cost import Costs
 
 
@@ -57,8 +57,15 @@ def needs_together(needs: Iterable[MemoryNeeds]) -> MemoryNeeds:
 
 
 def _weights(node: ir.Node) -> dict[str, int]:
-    return {
-        value.name or "": value.const_value.nbytes
-        for value in values_read(node)
-        if is_constant(value) and value.const_value is not None
-    }
+    read = [value for value in values_read(node) if is_constant(value)]
+    found = {value.name or "": value.const_value.nbytes for value in read if value.const_value is not None}
+    inside = sum(_bytes_inside(body) for body in bodies(node))
+    return {**found, f"in {node_name(node)}": inside} if inside else found
+
+
+def _bytes_inside(body: ir.Graph) -> int:
+    """Returns the bytes of the constants of a body, and of those inside of it."""
+    own = [value.const_value for value in body.initializers.values() if value.const_value is not None]
+    for node in body:
+        own += [one.as_tensor() for one in node.attributes.values() if one.type == ir.AttributeType.TENSOR]
+    return sum(tensor.nbytes for tensor in own) + sum(_bytes_inside(one) for node in body for one in bodies(node))

@@ -230,3 +230,18 @@ def test_compile_and_inspect_show_the_places_and_what_crosses(
         assert "s0 cpu:0 352.0 KiB 64.0 KiB 0 B" in shown
         assert "s1 cpu:1 296.0 KiB 64.0 KiB 4.0 KiB" in shown
         assert "in a call of the chain portable 4.0 KiB cross between places" in shown
+
+
+def test_memory_is_counted_at_the_largest_sizes(tmp_path: Path) -> None:
+    model = network()
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    asked = {"backends": ("native",), "objective": "priority", "keep_fallback": False, "shapes": {"N": "1..96:1"}}
+    options = nndeploy.CompileOptions(places=places_in("cpu:0,cpu:1"), **asked)
+    nndeploy.compile_model(model, tmp_path / "m.nnd", options)
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        (one,) = bundle.manifest.placings["portable"].submodels.values()
+    assert one.peak_bytes == 4 * 96 * (256 + 256)
+    options = nndeploy.CompileOptions(places=places_in("cpu:0=400KiB,cpu:1=400KiB"), **asked)
+    with pytest.raises(UnavailableError, match=r"node 'matmul1' needs 448\.0 KiB, the largest place, cpu:0, has 400"):
+        nndeploy.compile_model(model, tmp_path / "m.nnd", options)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chain that spans places: each node gets one, and regions are cut where the place changes.
 
-    regions by backend, costs, the target's places -> spread over them -> backends that fit -> regions by both
+    nodes by backend, costs, places -> spread over these -> backends that fit -> regions by backend and place
 
 A node that no backend for GPUs takes stays on the CPU among the nodes of a GPU; one that is given to the CPU goes to
-the first backend of the CPU that takes it. Law: where a target names no places, nothing changes.
+the first backend of the CPU that takes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,8 @@ from nndeploy.partition.cost import Costs
 from nndeploy.partition.memory_needs import memory_needs, needs_together
 from nndeploy.partition.placement import Placement
 from nndeploy.plugin.interface import Backend
-from nndeploy.target.place_limits import is_gpu
-from nndeploy.target.spanned_places import spanned_places
+from nndeploy.target.place_limits import PlaceLimit, is_gpu
 from nndeploy.target.spread import NoRoom, SpreadStep, spread
-from nndeploy.target.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +34,22 @@ class Placed:
 
 
 def placed(
-    placement: Placement, backend_of: Mapping[str, str], costs: Costs, target: Target, order: Sequence[Backend]
-) -> Placed | None:
-    """Returns the chain over the places of `target`; None where it names none.
+    placement: Placement,
+    backend_of: Mapping[str, str],
+    costs: Costs,
+    largest: Costs,
+    places: Sequence[PlaceLimit],
+    order: Sequence[Backend],
+) -> Placed:
+    """Returns the chain over `places`: what memory it needs is counted at the sizes of `largest`, time at the others.
 
     Raises:
-        UnavailableError: the target lacks a place, or the places are too small.
+        UnavailableError: the places are too small.
     """
-    places = spanned_places(target)
-    if not places:
-        return None
     graph = placement.model.graph
     on_cpu = [backend.name for backend in order if backend.device_kind != "cuda"]
     cpu_takers = {name: next((one for one in on_cpu if placement.answers[one][name].ok), "") for name in backend_of}
-    needs = memory_needs(graph, costs)
+    needs = memory_needs(graph, largest)
     steps = [
         SpreadStep(
             f"node {name!r:.80}",
@@ -67,7 +67,7 @@ def placed(
     found = spread(steps, costs.value_bytes, [value.name or "" for value in graph.outputs], places)
     if isinstance(found, NoRoom):
         hint = "give --place (or [[places]] in the target file) more memory or more places"
-        raise UnavailableError(found.reason, where=target.name if not target.is_host else "", hint=hint)
+        raise UnavailableError(found.reason, hint=hint)
     place_of = {node_name(node): place for node, place in zip(graph, found, strict=True)}
     backends = {
         name: backend if is_gpu(place_of[name]) or backend in on_cpu else cpu_takers[name]
@@ -76,11 +76,9 @@ def placed(
     return Placed(tuple(regions_of(graph, backends, place_of)), backends)
 
 
-def placing_of(graph: ir.Graph, regions: Sequence[Region], costs: Costs, ids: Sequence[str]) -> Placing | None:
-    """Returns what the manifest says of the places of a chain with submodels called `ids`; None without places."""
-    if not any(region.place for region in regions):
-        return None
-    needs = memory_needs(graph, costs)
+def placing_of(graph: ir.Graph, regions: Sequence[Region], costs: Costs, largest: Costs, ids: Sequence[str]) -> Placing:
+    """Returns what the manifest says of the places of a chain with submodels called `ids`."""
+    needs = memory_needs(graph, largest)
     between = values_between(list(regions), graph)
     submodels, value_bytes = dict[str, PlacedSubmodel](), dict[str, int]()
     for name, region in zip(ids, regions, strict=True):

@@ -19,14 +19,19 @@ from nndeploy.graph.nodes import node_name
 from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import region_inputs, region_outputs, submodel_of, values_between
 from nndeploy.partition.cost import Costs, estimate_costs
+from nndeploy.partition.derived_ranges import shapes_at
 from nndeploy.partition.islands import merge_islands
 from nndeploy.partition.placement import Banned, Placement, place
 from nndeploy.plugin.interface import LAST_RESORT_TIER, Backend, Support
+from nndeploy.target.spanned_places import spanned_places
 
 
 @dataclass(frozen=True, slots=True)
 class ChainPlan:
-    """Who runs what: the placement, the regions in running order, and what the nodes cost."""
+    """Who runs what: the placement, the regions in running order, and what the nodes cost.
+
+    `largest` is what they cost at the largest sizes of the inputs, for a chain that spans places; else None.
+    """
 
     prefix: str
     placement: Placement
@@ -34,6 +39,7 @@ class ChainPlan:
     backend_of: Mapping[str, str]
     moved: Mapping[str, str]
     costs: Costs
+    largest: Costs | None = None
 
     @property
     def model(self) -> ir.Model:
@@ -43,8 +49,10 @@ class ChainPlan:
     @property
     def placing(self) -> Placing | None:
         """Where the submodels run and what they need there, None for a chain that runs in one place."""
+        if self.largest is None:
+            return None
         ids = [self.submodel_id(i) for i in range(len(self.regions))]
-        return placing_of(self.model.graph, self.regions, self.costs, ids)
+        return placing_of(self.model.graph, self.regions, self.costs, self.largest, ids)
 
     def submodel_id(self, index: int) -> str:
         """Returns the id of the submodel made of a region."""
@@ -97,10 +105,13 @@ def plan_for(
     costs = costs_of(placement.model)
     last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
     regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
-    over_places = placed(placement, backend_of, costs, setting.target, order)
-    if over_places is not None:
-        return ChainPlan(setting.prefix, placement, over_places.regions, over_places.backend_of, moved, costs)
-    return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
+    places = spanned_places(setting.target)
+    if not places:
+        return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
+    shapes = shapes_at(placement.model, setting.build_options.ranges, "max")
+    largest = costs if shapes is None else estimate_costs(placement.model, shapes)
+    over = placed(placement, backend_of, costs, largest, places, order)
+    return ChainPlan(setting.prefix, placement, over.regions, over.backend_of, moved, costs, largest)
 
 
 def pieces_of(plan: ChainPlan) -> list[Piece]:
