@@ -24,8 +24,9 @@ from nndeploy_native.lowering.table import lower
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
     PLAN_FILE,
-    PLAN_FORMAT,
     PLAN_FORMAT_OF_FIXED,
+    PLAN_FORMAT_OF_GROWN,
+    PLAN_FORMAT_OF_HALVES,
     WEIGHTS_FILE,
     GrownOutput,
     PlanBorder,
@@ -73,7 +74,7 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
         _grown_outputs(lowered, list(solved)),
     )
-    metadata: dict[str, int | str] = {"format": PLAN_FORMAT if document.grown else PLAN_FORMAT_OF_FIXED}
+    metadata: dict[str, int | str] = {"format": _format_of(document)}
     metadata |= {"precision": precision} if precision != "fp32" else {}
     metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
     return Artifact(
@@ -83,6 +84,13 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         precision=precision,
         log=_log(document, len(plan), len(writer.weights)),
     )
+
+
+def _format_of(document: PlanDocument) -> int:
+    """Returns the least format whose readers know all of a plan."""
+    if any(one.element == "fp16" for one in (*document.inputs, *document.outputs)):
+        return PLAN_FORMAT_OF_HALVES
+    return PLAN_FORMAT_OF_GROWN if document.grown else PLAN_FORMAT_OF_FIXED
 
 
 def _grown_outputs(lowered: Lowered, symbols: Sequence[Atom]) -> tuple[GrownOutput, ...]:

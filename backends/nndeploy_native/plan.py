@@ -16,10 +16,12 @@ from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
-PLAN_FORMAT, PLAN_FORMAT_OF_FIXED = 6, 5
-"""The format of an artifact that is a plan, and of one without outputs that grow, which the reader before knows."""
-DTYPES = {"fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}}
-"""The type of each element that a tensor of a plan may have."""
+PLAN_FORMATS = PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES = 5, 6, 7
+"""The formats of an artifact that is a plan: with outputs that grow, or with float16, readers before do not know it."""
+DTYPES = {
+    "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
+}  # fmt: skip
+"""The type of each element that a tensor of a plan may have; of float16 are borders alone."""
 ELEMENTS = {element: number for number, element in enumerate(DTYPES)}
 """Their numbers in a plan: enum nnd_element."""
 MAX_SIZE = 2**40

@@ -28,8 +28,7 @@ from nndeploy_native.plan import (
     DTYPES,
     ELEMENTS,
     PLAN_FILE,
-    PLAN_FORMAT,
-    PLAN_FORMAT_OF_FIXED,
+    PLAN_FORMATS,
     WEIGHTS_FILE,
     PlanBorder,
     PlanDocument,
@@ -69,9 +68,8 @@ def open_session(
     """
     if options.device != "cpu":
         raise UnavailableError(f"these kernels run on the CPU, not on {options.device!r}")
-    known = (PLAN_FORMAT_OF_FIXED, PLAN_FORMAT)
-    if metadata.get("format") not in known:
-        reads = " and ".join(map(str, known))
+    if metadata.get("format") not in PLAN_FORMATS:
+        reads = f"{min(PLAN_FORMATS)} to {max(PLAN_FORMATS)}"
         raise UnavailableError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {reads}")
     for name in (PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE):
         if name not in files:

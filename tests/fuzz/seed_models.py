@@ -106,6 +106,11 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
             "k": (7,),
         },
     ),
+    (  # float16 at the borders
+        """g (float16[n,t,9] x, float16[n,1,9] m) => (float16[n,t,7] y, float[n,t,9] u) {
+        a = Add(x, m) p = MatMul(a, w) y = Add(p, b) u = Cast<to=1>(a) }""",
+        {"w": np.arange(63).reshape(9, 7).astype(np.float16), "b": np.arange(7).astype(np.float16)},
+    ),
     (  # Winograd's products
         """g (float[n,40,12,13] x, float[n,36,12,13] r) => (float[n,36,12,13] y) {
         c = Conv<pads=[1,1,1,1]>(x, w, b) a = Add(c, r) y = Tanh(a) }""",

@@ -47,7 +47,8 @@ RESIDUAL, CHANNEL = operand(1), operand(2)
 _ADDED: tuple[Expression, ...] = (("add", operand(0), CHANNEL), ("add", CHANNEL, operand(0)))
 LOGICAL = {"and", "or", "xor", "not", "equal", "where"}
 """Operators that give the same of truths in every domain."""
-EXACT = {"fp32", "bool", "uint8", "int8"}
+FLOATS = {"fp32", "fp16"}
+EXACT = {"fp32", "fp16", "bool", "uint8", "int8"}
 """The elements all of whose numbers float32 holds."""
 
 
@@ -117,7 +118,7 @@ def _common_domain(maker: Elementwise, step: Elementwise) -> tuple[Domain | None
             continue
         if domain is Domain.FLOAT32 and (element in ("fp32", "bool") or maker.expression[0] == f"saturated_{element}"):
             return domain, maker.expression
-        if domain is Domain.INT64 and element != "fp32":
+        if domain is Domain.INT64 and element not in FLOATS:
             is_narrow = element in ("int32", "int8", "uint8")
             return domain, (element, maker.expression) if is_narrow else maker.expression
     return None, maker.expression
@@ -131,8 +132,8 @@ def _domains(step: Elementwise) -> set[Domain]:
     if step.expression != operand(0):
         return {step.domain}
     element, result = elements[0], step.output.element
-    is_float = element in EXACT or result == "fp32"
-    is_whole = element != "fp32" or result == "int64"
+    is_float = element in EXACT or result in FLOATS
+    is_whole = element not in FLOATS or result == "int64"
     return {domain for domain, fits in ((Domain.FLOAT32, is_float), (Domain.INT64, is_whole)) if fits}
 
 

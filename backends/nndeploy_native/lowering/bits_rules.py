@@ -21,6 +21,7 @@ from nndeploy_native.lowering.matrices import matrix, product
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks
 from nndeploy_native.tensors import Array, Layout, may_be_same
 
+_FLOATS = (np.float32, np.float16)
 _WIDTHS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}
 _MOST_AT_ONCE = {4: 128, 8: 64}
 """The longest blocks that the kernels take whole: NND_BITS_PIECE of the kernel library."""
@@ -57,8 +58,8 @@ def _zeros_of(value: ir.Value | None, bits: int, blocks: int, columns: int) -> t
     if value is None:
         return None, 1 << (bits - 1)
     array = constant_array(value)
-    if array is not None and array.dtype == np.float32 and array.size == columns * blocks:
-        return OfBlocks(array.reshape(-1), 1, blocks), 0
+    if array is not None and array.dtype in _FLOATS and array.size == columns * blocks:
+        return OfBlocks(array.astype(np.float32).reshape(-1), 1, blocks), 0
     column_bytes = -(-blocks * bits // 8)
     if array is None or array.dtype != np.uint8 or array.size != columns * column_bytes:
         raise BuildRefusedError("a MatMulNBits with zero points that are neither float32 nor bytes for all blocks")
@@ -96,7 +97,7 @@ def dequantised_weights(value: ir.Value | None, *, is_turned: bool = False) -> B
     scales, zeros = constant_array(operand(node, 1)), constant_array(operand(node, 2))
     if array is None or array.ndim != 2 or array.dtype.name not in _WIDTHS or not array.size:
         return None
-    if scales is None or scales.dtype != np.float32 or (zeros is None and operand(node, 2) is not None):
+    if scales is None or scales.dtype not in _FLOATS or (zeros is None and operand(node, 2) is not None):
         return None
     if zeros is not None and (zeros.dtype != array.dtype or zeros.shape != scales.shape):
         return None
@@ -117,7 +118,7 @@ def dequantised_weights(value: ir.Value | None, *, is_turned: bool = False) -> B
     if block > _MOST_AT_ONCE[bits] and block % _MOST_AT_ONCE[bits] and block < inner:
         return None
     of_zeros = None if zeros is None or not zeros.astype(np.int8).any() else OfBlocks(_packed(zeros, bits), *steps)
-    of_scales, is_signed = OfBlocks(scales.reshape(-1), *steps), array.dtype.name.startswith("int")
+    of_scales, is_signed = OfBlocks(scales.astype(np.float32).reshape(-1), *steps), array.dtype.name.startswith("int")
     numbers, of_numbers = _packed(array, bits), _steps_of(array.shape, k)
     return BitWeights(numbers, bits, is_signed, inner, columns, of_numbers, block, of_scales, of_zeros)
 

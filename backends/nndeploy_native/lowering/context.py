@@ -20,18 +20,21 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_array
 from nndeploy.values.size import Size, Symbol, fixed, is_fixed, product, symbol
 from nndeploy.values.types import DimRange
+from nndeploy_native.expressions import operand
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.quantised_constants import dequantised_constant
 from nndeploy_native.plan import MAX_RANK
+from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View, even_strides
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, may_be_same
 
+FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 ELEMENTS = {
-    ir.DataType.FLOAT: "fp32", ir.DataType.INT32: "int32", ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool",
+    **dict.fromkeys(FLOATS, "fp32"), ir.DataType.INT32: "int32", ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool",
     ir.DataType.UINT8: "uint8", ir.DataType.INT8: "int8",
 }  # fmt: skip
-"""The types of ONNX that tensors may have, and what they are called there."""
+"""The types of ONNX that tensors may have, and what they are called there: float16 is computed as float32."""
 MAX_MOVED_ELEMENTS = 2**24
 """Moved elements are followed one by one while a model is lowered."""
 
@@ -109,16 +112,16 @@ class Context:
         self._channels_last: dict[str, Tensor] = {}
         self._names = frozenset(names)
         self._waiting: set[str] = set()
-        self._dequantised: dict[str, Array | None] = {}
+        self._made_floats: dict[str, Array | None] = {}
         self._numbers = itertools.count()
 
     def shape_of(self, value: ir.Value | None) -> Shape:
-        """Returns the sizes of a float32 value: for what computes with nothing else.
+        """Returns the sizes of a value of floats: for what computes with nothing else.
 
         Raises:
-            BuildRefusedError: it is not float32, or has no sizes.
+            BuildRefusedError: it is neither float32 nor float16, or has no sizes.
         """
-        if value is not None and value.dtype != ir.DataType.FLOAT:
+        if value is not None and value.dtype not in FLOATS:
             raise BuildRefusedError(f"kernels compute with float32, not {_type_name(value)}")
         return self.sizes_of(value)
 
@@ -160,13 +163,18 @@ class Context:
         return all(is_fixed(shape) and product(shape) <= MAX_MOVED_ELEMENTS for shape in shapes)
 
     def constant(self, value: ir.Value | None) -> Array | None:
-        """Returns the data of a constant, the floats of one that is dequantised; None for any other value."""
+        """Returns the data of a constant, the floats of one that is dequantised; None for any other value.
+
+        Those of float16 are returned as float32.
+        """
         if value is None:
             return None
-        array = constant_array(value)
-        if array is None and value.name not in self._dequantised:
-            self._dequantised[value.name or ""] = dequantised_constant(value)
-        return self._dequantised[value.name or ""] if array is None else array
+        array, name = constant_array(value), value.name or ""
+        if array is not None and array.dtype != np.float16:
+            return array
+        if name not in self._made_floats:
+            self._made_floats[name] = dequantised_constant(value) if array is None else array.astype(np.float32)
+        return self._made_floats[name]
 
     def floats(self, value: ir.Value | None, what: str) -> Array:
         """Returns the data of a constant float32 value.
@@ -383,8 +391,19 @@ class Context:
         for value in values:
             if value.dtype == ir.DataType.FLOAT:
                 self.lowered.inputs[value.name or ""] = self.output(value, Layout.PLAIN)
+            elif value.dtype == ir.DataType.FLOAT16:
+                self._take_halves(value)
             else:
                 self._waiting.add(value.name or "")
+
+    def _take_halves(self, value: ir.Value) -> None:
+        """Declares an input of float16, of which all rules read what a step makes of it."""
+        name, shape = value.name or "", self.sizes_of(value)
+        self.lowered.inputs[name] = Tensor(name, shape, element="fp16")
+        widened = self.temporary("widened", shape, Layout.PLAIN)
+        self.lowered.copies[widened.name] = name
+        self.emit(Elementwise(widened, (Operand(shape, self.lowered.inputs[name]),), operand(0)))
+        self._tensors[name] = {Layout.PLAIN: widened}
 
     def finish(self, values: Sequence[ir.Value]) -> None:
         """Declares the graph's outputs: each a plain tensor of its own that a step writes.
@@ -400,7 +419,12 @@ class Context:
                 self.lowered.outputs[value.name] = self.lowered.outputs.pop(value.name)  # in the order of the model
                 continue
             tensor = self.plain(value)
-            if tensor.name in taken | set(self.lowered.constants):
+            if value.dtype == ir.DataType.FLOAT16:
+                narrowed = self.temporary("narrowed", tensor.shape, Layout.PLAIN, "fp16")
+                self.emit(Elementwise(narrowed, (Operand(tensor.shape, tensor),), operand(0)))
+                self.lowered.copies[narrowed.name] = value.name or ""
+                tensor = narrowed
+            elif tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN, tensor.element)
                 self.emit(StridedCopy(copy, View.of(tensor)))
                 self.lowered.copies[copy.name] = value.name or ""

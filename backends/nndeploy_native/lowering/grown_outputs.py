@@ -49,6 +49,8 @@ def _cache_of(node: ir.Node, axis: int, context: Context) -> _Cache | None:
     past, new = node.inputs
     if past is None or new is None or not past.is_graph_input() or past.is_graph_output():
         return None
+    if past.dtype == ir.DataType.FLOAT16:  # what is read of it is a copy, of float32
+        return None
     readers = [use.node for use in past.uses()]
     if any(reader is not node and reader.op_type not in _READ_SIZES_ALONE for reader in readers) or past is new:
         return None

@@ -62,7 +62,12 @@ def dequantised_constant(value: ir.Value) -> Array | None:
     if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):
         return None
     x, scale, zero = (whole_numbers_of(operand(node, index)) for index in range(3))
-    if x is None or scale is None or scale.dtype != np.float32 or (zero is None and operand(node, 2) is not None):
+    if (
+        x is None
+        or scale is None
+        or scale.dtype not in (np.float32, np.float16)
+        or (zero is None and operand(node, 2) is not None)
+    ):
         return None
     try:
         seen, spread = parameter_shapes(node, x.shape, scale.shape)
@@ -72,4 +77,4 @@ def dequantised_constant(value: ir.Value) -> Array | None:
     places = [fixed(size) for size in spread]
     if zero is not None:
         numbers = numbers - zero.reshape(places).astype(np.int64)
-    return (numbers.astype(np.float32) * scale.reshape(places)).reshape(x.shape)
+    return (numbers.astype(np.float32) * scale.astype(np.float32).reshape(places)).reshape(x.shape)

@@ -130,7 +130,8 @@ def _first_axis(reduction: ir.Node, edits: GraphEdits) -> int | None:
 
 
 def _is_float_of_known_sizes(x: ir.Value, axis: int) -> bool:
-    return x.dtype == ir.DataType.FLOAT and x.shape is not None and all(isinstance(dim, int) for dim in x.shape[axis:])
+    is_float = x.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+    return is_float and x.shape is not None and all(isinstance(dim, int) for dim in x.shape[axis:])
 
 
 def _become(norm: _Norm, edits: GraphEdits) -> None:

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from nndeploy.values.types import DimRange
 
-ELEMENTS = [(name if name != "fp32" else "float", dtype) for name, dtype in DTYPES.items()]
+ELEMENTS = [({"fp32": "float", "fp16": "float16"}.get(name, name), dtype) for name, dtype in DTYPES.items()]
 MOVED = """{ t = Transpose<perm=[2,0,1]>(x) s = Slice(x, from, to, axes, by) p = Pad(x, widths)
     c = Concat<axis=1>(x, s, x) b = Concat<axis=0>(x, w) i = Identity(x)"""
 FOLLOWED = " g = Gather<axis=1>(x, picked) r = Gather(x, rows) e = Expand(g, wide)"
@@ -26,7 +26,8 @@ CONSTANTS = {
 
 def numbers(dtype: str, *shape: int, seed: int = 0) -> Array:
     """Returns numbers of a type, over all of its bytes."""
-    return np.random.default_rng(seed).integers(-(2**31), 2**31, shape).astype(dtype)
+    whole = np.random.default_rng(seed).integers(-(2**31), 2**31, shape)
+    return whole.astype(np.uint16).view(dtype) if dtype == "float16" else whole.astype(dtype)
 
 
 @every_level

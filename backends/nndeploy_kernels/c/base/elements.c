@@ -5,7 +5,7 @@ typedef int32_t vi_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 typedef int8_t vb_any __attribute__((vector_size(NND_LANES), aligned(1)));
 typedef uint8_t vu_any __attribute__((vector_size(NND_LANES), aligned(1)));
 
-const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS] = {4, 4, 8, 1, 1, 1};
+const nnd_size nnd_element_bytes[NND_NUM_ELEMENTS] = {4, 4, 8, 1, 1, 1, 2};
 
 #define NND_OF(lanes, x) __builtin_convertvector(x, lanes)
 
@@ -38,6 +38,7 @@ static void nnd_vectors_of_floats(int element, const void *from, nnd_size vector
     case NND_BOOL: NND_EACH(vb_any, NND_OF(vf, -nnd_truths(x)))
     case NND_UINT8: NND_EACH(vu_any, NND_OF(vf, x))
     case NND_INT8: NND_EACH(vb_any, NND_OF(vf, x))
+    case NND_FLOAT16: NND_EACH(nnd_halves_any, nnd_floats_of_halves(&x))
     default: NND_EACH(vf_any, x)
   }
 }
@@ -49,6 +50,7 @@ static void nnd_vectors_of_whole(int element, const void *from, nnd_size vectors
     case NND_BOOL: NND_EACH(vb_any, NND_OF(vl, -nnd_truths(x)))
     case NND_UINT8: NND_EACH(vu_any, NND_OF(vl, x))
     case NND_INT8: NND_EACH(vb_any, NND_OF(vl, x))
+    case NND_FLOAT16: NND_EACH(nnd_halves_any, nnd_int64_of(nnd_floats_of_halves(&x)))
     default: NND_EACH(vf_any, nnd_int64_of(x))
   }
 }
@@ -65,6 +67,12 @@ static void nnd_vectors_of_whole(int element, const void *from, nnd_size vectors
 NND_LANES_OF(nnd_floats_of, nnd_vectors_of_floats, vf)
 NND_LANES_OF(nnd_whole_of, nnd_vectors_of_whole, vl)
 
+NND_INLINE nnd_halves_any nnd_half_of(vf x) {
+  nnd_halves_any made;
+  nnd_halves_of_floats(x, &made);
+  return made;
+}
+
 #define NND_STORE(lanes, type, made)                                                                                   \
   for (nnd_size i = 0; i < vectors; i++) {                                                                             \
     const lanes x = ((const lanes *)from.at)[i * from.step];                                                           \
@@ -79,6 +87,7 @@ static void nnd_store_floats(int element, struct nnd_source from, nnd_size vecto
     case NND_BOOL: NND_STORE(vf_any, vb_any, NND_OF(vb_any, -(x != 0.0f)))
     case NND_UINT8:
     case NND_INT8: NND_STORE(vf_any, vb_any, NND_OF(vb_any, nnd_int32_of(x)))
+    case NND_FLOAT16: NND_STORE(vf_any, nnd_halves_any, nnd_half_of(x))
     default: NND_STORE(vf_any, vf_any, x)
   }
 }
@@ -90,6 +99,7 @@ static void nnd_store_whole(int element, struct nnd_source from, nnd_size vector
     case NND_BOOL: NND_STORE(vl_any, vb_any, NND_OF(vb_any, -(x != 0)))
     case NND_UINT8:
     case NND_INT8: NND_STORE(vl_any, vb_any, NND_OF(vb_any, x))
+    case NND_FLOAT16: NND_STORE(vl_any, nnd_halves_any, nnd_half_of(NND_OF(vf, x)))
     default: NND_STORE(vl_any, vf_any, NND_OF(vf, x))
   }
 }

@@ -177,8 +177,10 @@ int64_t nnd_word(struct nnd_opener *o, int64_t low, int64_t high);     /* the ne
 double nnd_double_word(struct nnd_opener *o, double low, double high); /* the same as a double */
 int nnd_read_tensor(struct nnd_opener *o);                             /* a tensor of float32 that the step reads */
 int nnd_read_optional_tensor(struct nnd_opener *o);                    /* the same; -1 where the word is -1 */
-int nnd_read_any_tensor(struct nnd_opener *o);                         /* one of any element */
+int nnd_read_any_tensor(struct nnd_opener *o);                         /* one of any element but float16 */
 int nnd_read_any_optional_tensor(struct nnd_opener *o);
+int nnd_read_number_tensor(struct nnd_opener *o);                    /* of any element, also float16 */
+int nnd_write_number_tensor(struct nnd_opener *o);                   /* the same that it writes */
 int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
 int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */

@@ -363,7 +363,18 @@ static int nnd_floats(struct nnd_opener *o, int tensor) {
 int nnd_read_tensor(struct nnd_opener *o) { return nnd_floats(o, nnd_read_any_tensor(o)); }
 int nnd_write_tensor(struct nnd_opener *o) { return nnd_floats(o, nnd_write_any_tensor(o)); }
 
-int nnd_read_any_tensor(struct nnd_opener *o) {
+/* Passes what operators know that take any element: float16 is for those that convert what they read and write. */
+static int nnd_known(struct nnd_opener *o, int tensor) {
+  if (!o->message->failed && o->model->tensors[tensor].element == NND_FLOAT16)
+    nnd_fail(o->message, "step %lld (%.60s) does not take float16", (long long)(o->step - o->model->steps),
+             o->step->op->name);
+  return tensor;
+}
+
+int nnd_read_any_tensor(struct nnd_opener *o) { return nnd_known(o, nnd_read_number_tensor(o)); }
+int nnd_write_any_tensor(struct nnd_opener *o) { return nnd_known(o, nnd_write_number_tensor(o)); }
+
+int nnd_read_number_tensor(struct nnd_opener *o) {
   const int tensor = nnd_seen_tensor(o);
   struct nnd_step *step = o->step;
   const int number = (int)(step - o->model->steps);
@@ -393,7 +404,7 @@ int nnd_read_optional_tensor(struct nnd_opener *o) {
   return tensor < 0 ? tensor : nnd_floats(o, tensor);
 }
 
-int nnd_write_any_tensor(struct nnd_opener *o) {
+int nnd_write_number_tensor(struct nnd_opener *o) {
   const int tensor = nnd_seen_tensor(o);
   struct nnd_step *step = o->step;
   const int number = (int)(step - o->model->steps);
@@ -420,7 +431,7 @@ const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
 }
 
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
-  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8"};
+  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
   const struct nnd_weight_data *found = nnd_read_any_weight(o);
   if (!found || found->element == element) return found;
   nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);

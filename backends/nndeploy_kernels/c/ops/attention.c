@@ -41,7 +41,7 @@ static int nnd_open_attention(struct nnd_opener *o) {
   own->program = nnd_read_program(o);
   own->is_guarded = (int)nnd_word(o, 0, 1);
   own->num_others = (int)nnd_word(o, 0, NND_MOST_OTHERS);
-  for (int i = 0; i < own->num_others; i++) own->others[i] = nnd_read_any_tensor(o);
+  for (int i = 0; i < own->num_others; i++) own->others[i] = nnd_read_number_tensor(o);
   nnd_size *const rules[] = {&own->rows,       &own->inner,     &own->keys,     &own->columns,
                              &own->inner_of_k, &own->keys_of_v, &own->q_offset, &own->q_row,
                              &own->q_step,     &own->k_offset,  &own->k_step,   &own->k_key,

@@ -34,7 +34,7 @@ static int nnd_open_elementwise(struct nnd_opener *o) {
   own->program = nnd_read_any_program(o);
   own->num_operands = (int)nnd_word(o, 0, NND_OPERANDS);
   for (int k = 0; k < own->num_operands && !o->message->failed; k++) {
-    own->operands[k] = nnd_read_any_tensor(o);
+    own->operands[k] = nnd_read_number_tensor(o);
     if (o->message->failed) return 0;
     const struct nnd_tensor *tensor = &o->model->tensors[own->operands[k]];
     const struct nnd_value *value = &o->model->values[tensor->value];
@@ -49,7 +49,7 @@ static int nnd_open_elementwise(struct nnd_opener *o) {
     return nnd_fail(o->message, "a program that does not fit its operands");
   const nnd_size at = o->at;
   o->at = 0; /* the output is written after the operands are read: none of them may be it */
-  nnd_write_any_tensor(o);
+  nnd_write_number_tensor(o);
   o->at = at;
   return !o->message->failed;
 }

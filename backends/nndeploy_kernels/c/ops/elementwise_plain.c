@@ -46,6 +46,7 @@ struct nnd_plain_fields {
     }                                                                                                                  \
   }
 NND_SPREAD(nnd_spread_1, int8_t)
+NND_SPREAD(nnd_spread_2, int16_t)
 NND_SPREAD(nnd_spread_4, float)
 NND_SPREAD(nnd_spread_8, int64_t)
 
@@ -53,6 +54,7 @@ static void nnd_spread_operand(const struct nnd_plain_operand *operand, const vo
                                nnd_size count, void *to) {
   switch (nnd_element_bytes[operand->element]) {
     case 1: nnd_spread_1(operand, from, begin, count, to); return;
+    case 2: nnd_spread_2(operand, from, begin, count, to); return;
     case 4: nnd_spread_4(operand, from, begin, count, to); return;
     default: nnd_spread_8(operand, from, begin, count, to);
   }

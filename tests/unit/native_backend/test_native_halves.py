@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of float16: computed in float32, so as near the truth as ONNX Runtime is, and nearer."""
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from kernel_library import every_level
+from native_models import FLOAT_LEVELS, Array, built, each_float_level, model_of, run
+from nndeploy_native.plan import DOCUMENT_FILE
+
+from nndeploy.plugin.interface import Artifact
+
+PLACES = 2.0**-10
+"""What one place of float16 is of a number, at most."""
+
+
+def kernels(artifact: Artifact) -> list[str]:
+    """Returns the operators of the plan's steps."""
+    return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+
+
+def halves(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
+    """Returns normal numbers of float16."""
+    return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(np.float16)
+
+
+def in_float64(model: ir.Model, given: Mapping[str, Array]) -> list[Array]:
+    """Returns the outputs of a network of float16 in which every number is a double."""
+    wide = ir.to_proto(model)
+    for one in wide.graph.initializer:
+        array = onnx.numpy_helper.to_array(one)
+        if array.dtype == np.float16:
+            one.CopyFrom(onnx.numpy_helper.from_array(array.astype(np.float64), one.name))
+    for one in (*wide.graph.input, *wide.graph.output, *wide.graph.value_info):
+        if one.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16:
+            one.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    inputs = {name: one.astype(np.float64) if one.dtype == np.float16 else one for name, one in given.items()}
+    return list(onnx.reference.ReferenceEvaluator(wide).run(None, inputs))
+
+
+def test_every_half_is_a_float_and_the_same_half_again() -> None:
+    every = np.arange(2**16).astype(np.uint16).view(np.float16)
+    for level in FLOAT_LEVELS:
+        artifact = built(model_of("g (float16[65536] x) => (float16[65536] y, float[65536] z) { y = Identity(x)"
+                                  " z = Cast<to=1>(x) }"))  # fmt: skip
+        found = run(artifact, {"x": every}, level)
+        np.testing.assert_array_equal(found["y"], every)
+        np.testing.assert_array_equal(found["z"], every.astype(np.float32))
+
+
+@each_float_level
+def test_floats_become_the_nearest_halves(level: str) -> None:
+    """Numbers between two halves, just beside the middle, denormal ones, those that are too large, and no numbers."""
+    exact = np.arange(2**16).astype(np.uint16).view(np.float16).astype(np.float64)
+    exact = np.sort(exact[np.isfinite(exact)])
+    middle = ((exact[1:] + exact[:-1]) / 2).astype(np.float32)
+    beside = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
+    odd = np.array([65519.99, 65520, 65536, 1e30, np.inf, np.nan, 1e-30, 2.0**-25, 3e-8, 0.0, -0.0], np.float32)
+    x = np.concatenate([middle, *beside, odd, -odd])
+    artifact = built(model_of(f"g (float[{x.size}] x) => (float16[{x.size}] y) {{ y = Cast<to=10>(x) }}"))
+    with np.errstate(over="ignore"):
+        wanted = x.astype(np.float16)
+    found = run(artifact, {"x": x}, level)["y"]
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+TRANSFORMER = """g (float16[2,6,32] x, float16[2,1,1,6] m) => (float16[2,6,32] y, float16[2,6] h)
+    <int64[4] heads = {2,6,4,8}, int64[3] rows = {2,6,32}, int64[1] last = {2}> {
+    n = LayerNormalization(x, g1, b1)
+    q0 = MatMul(n, wq) k0 = MatMul(n, wk) v0 = MatMul(n, wv)
+    q1 = Reshape(q0, heads) k1 = Reshape(k0, heads) v1 = Reshape(v0, heads)
+    q = Transpose<perm=[0,2,1,3]>(q1) k = Transpose<perm=[0,2,3,1]>(k1) v = Transpose<perm=[0,2,1,3]>(v1)
+    s0 = MatMul(q, k) s1 = Mul(s0, scale) s2 = Add(s1, m) w = Softmax(s2) o = MatMul(w, v)
+    o1 = Transpose<perm=[0,2,1,3]>(o) o2 = Reshape(o1, rows) o3 = MatMul(o2, wo) r = Add(x, o3)
+    n2 = LayerNormalization(r, g2, b2) f0 = MatMul(n2, w1) f1 = Add(f0, c1) f2 = Gelu(f1) f3 = MatMul(f2, w2)
+    y = Add(r, f3) h = ReduceMean<keepdims=0>(y, last) }"""
+SHAPES = {
+    "g1": (32,), "b1": (32,), "g2": (32,), "b2": (32,), "c1": (64,), "scale": (1,), "wq": (32, 32), "wk": (32, 32),
+    "wv": (32, 32), "wo": (32, 32), "w1": (32, 64), "w2": (64, 32),
+}  # fmt: skip
+IMAGES = """g (float16[1,3,17,19] x) => (float16[1,10] y) {
+    a = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w1, b1) b = Relu(a) c = Conv<group=16, pads=[1,1,1,1]>(b, w2)
+    d = Conv(c, w3, b3) e = Clip(d, low, high) p = GlobalAveragePool(e) f = Flatten(p)
+    y = Gemm<transB=1>(f, w4, b4) }"""
+OF_IMAGES = {
+    "w1": (16, 3, 3, 3), "b1": (16,), "w2": (16, 1, 3, 3), "w3": (24, 16, 1, 1), "b3": (24,), "w4": (10, 24),
+    "b4": (10,),
+}  # fmt: skip
+
+
+def constants_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Returns weights that keep numbers near one."""
+    return {
+        name: halves(*shape, seed=seed, scale=np.prod(shape[1:] or (9,)) ** -0.5)
+        for seed, (name, shape) in enumerate(shapes.items(), 1)
+    }
+
+
+@each_float_level
+@pytest.mark.parametrize("which", ["transformer", "images"])
+def test_networks_are_as_near_the_truth_as_onnxruntime(level: str, which: str) -> None:
+    if which == "transformer":
+        model = model_of(TRANSFORMER, constants_of(SHAPES))
+        given = {"x": halves(2, 6, 32), "m": np.where(halves(2, 1, 1, 6, seed=3) > 0.7, -np.inf, 0).astype(np.float16)}
+    else:
+        bounds = {"low": np.array(0, np.float16), "high": np.array(6, np.float16)}
+        model, given = model_of(IMAGES, constants_of(OF_IMAGES) | bounds), {"x": halves(1, 3, 17, 19)}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
+    theirs, truth = session.run(None, given), in_float64(model, given)
+    ours = run(built(model), given, level, threads=2)
+    for found, other, wanted in zip(ours.values(), theirs, truth, strict=True):
+        assert found.dtype == np.float16
+        size = float(np.abs(wanted).max())
+        far, their_far = (float(np.abs(one.astype(np.float64) - wanted).max()) for one in (found, other))
+        assert far <= size * PLACES
+        assert far <= their_far + size * PLACES / 2
+        np.testing.assert_allclose(found, other, atol=4 * size * PLACES)
+
+
+def test_attention_of_float16_is_one_step_and_nothing_is_converted_within() -> None:
+    steps = kernels(built(model_of(TRANSFORMER, constants_of(SHAPES))))
+    assert steps.count("attention") == 1
+    assert steps.count("elementwise") <= 5
+
+
+@every_level
+def test_whole_numbers_and_halves(level: str) -> None:
+    """Casts between them, comparisons, and numbers of float16 that say how much is quantised."""
+    text = """g (float16[3,7] x, int32[3,7] i) => (float16[3,7] y, bool[3,7] b, int64[3,7] t, float16[3,7] q) {
+        f = Cast<to=10>(i) a = Mul(x, f) y = Max(a, k) b = Less(x, f) t = Cast<to=7>(a)
+        u = QuantizeLinear(x, s, z) q = DequantizeLinear(u, s, z) }"""
+    constants = {"k": np.array(-2, np.float16), "s": np.array(0.05, np.float16), "z": np.array(100, np.uint8)}
+    x, i = halves(3, 7, scale=3.0), np.arange(-10, 11, dtype=np.int32).reshape(3, 7)
+    found = run(built(model_of(text, constants)), {"x": x, "i": i}, level)
+    whole = x.astype(np.float32) * i
+    np.testing.assert_array_equal(found["y"], np.maximum(whole, -2).astype(np.float16))
+    np.testing.assert_array_equal(found["b"], x < i)
+    np.testing.assert_array_equal(found["t"], whole.astype(np.int64))
+    steps = np.clip(np.rint(x.astype(np.float32) / np.float32(np.float16(0.05))) + 100, 0, 255) - 100
+    np.testing.assert_allclose(found["q"], steps * np.float32(np.float16(0.05)), atol=0.06)
