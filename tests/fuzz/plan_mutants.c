@@ -159,7 +159,8 @@ static void *border_memory(const struct nnd_shape *shape, int is_input) {
 static struct nnd_table *table_of(const struct nnd_model *model) {
   int64_t symbols[16], shapes[1024], at = 0;
   char message[256];
-  for (int i = 0; i < 16; i++) symbols[i] = below(8) ? 1 + below(below(4) ? 12 : 40) : odd_number(&model->num_rules, 1);
+  for (int i = 0; i < 16; i++)
+    symbols[i] = below(16) ? 1 + below(below(4) ? 12 : below(2) ? 40 : 200) : odd_number(&model->num_rules, 1);
   if (model->num_symbols > 16) return NULL;
   struct nnd_table draft = {.model = model};
   struct nnd_message ignored = {0};

@@ -28,7 +28,7 @@ from random_networks import Network, network_of
 from seed_models import RANGES, seed_models
 
 DRIVER = Path(__file__).with_name("plan_mutants.c")
-_WATCH = ("-O1", "-g", "-fsanitize=address", "-fno-sanitize=undefined", "-DNND_SEPARATE", "-Wno-error")
+_WATCH = ("-O1", "-gdwarf-4", "-fsanitize=address", "-fno-sanitize=undefined", "-DNND_SEPARATE", "-Wno-error")
 _COUNT_EDGES = "-fsanitize-coverage=edge,inline-8bit-counters"
 _LOOPS = "kernels/"
 """Edges of sources of this folder are not counted: what a plan says is read and checked elsewhere."""

@@ -5,6 +5,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 from native_models import Array, dynamic, reals
+from seed_variants import VARIANTS
 
 from nndeploy.values.types import DimRange
 
@@ -286,5 +287,5 @@ def seed_models() -> list[ir.Model]:
     """Returns the models, with constants that are drawn where a shape stands for them."""
     return [
         dynamic(text, RANGES, {name: reals(*one) if isinstance(one, tuple) else one for name, one in constants.items()})
-        for text, constants in MODELS
+        for text, constants in (*MODELS, *VARIANTS)
     ]
