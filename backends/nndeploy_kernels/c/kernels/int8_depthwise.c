@@ -2,11 +2,9 @@
 #include "kernels/int8_depthwise.h"
 
 #include "base/operators.h"
-#include "kernels/int8_end.h"
+#include "kernels/int8_bytes.h"
 #include "kernels/int8_ways.h"
 
-typedef uint8_t nnd_deep_bytes __attribute__((vector_size(NND_INT8_DEEP)));
-typedef uint8_t nnd_deep_bytes_any __attribute__((vector_size(NND_INT8_DEEP), aligned(1)));
 typedef uint16_t nnd_deep_halves __attribute__((vector_size(NND_INT8_DEEP)));
 
 /* The first or second halves of each 16 bytes of two vectors, interleaved: bytes, and pairs of them. */
@@ -29,15 +27,15 @@ typedef uint16_t nnd_deep_halves __attribute__((vector_size(NND_INT8_DEEP)));
 #endif
 
 void nnd_int8_quads(const struct nnd_int8_column *rows, nnd_size groups, nnd_size columns, uint8_t flip, nnd_vu *to) {
-  const nnd_deep_bytes turned = flip - (nnd_deep_bytes){0};
+  const nnd_bytes turned = flip - (nnd_bytes){0};
   for (nnd_size group = 0; group < groups; group++, rows += NND_INT8_DEPTH, to += 4) {
     const uint8_t *at[NND_INT8_DEPTH] = {rows[0].row, rows[1].row, rows[2].row, rows[3].row};
     const nnd_size step[NND_INT8_DEPTH] = {rows[0].step, rows[1].step, rows[2].step, rows[3].step};
     nnd_vu *quads = to;
     for (nnd_size x = 0; x < columns; x++, quads += 4 * groups) {
-      nnd_deep_bytes row[NND_INT8_DEPTH];
+      nnd_bytes row[NND_INT8_DEPTH];
       NND_UNROLL
-      for (int i = 0; i < NND_INT8_DEPTH; i++) row[i] = *(const nnd_deep_bytes_any *)at[i] ^ turned, at[i] += step[i];
+      for (int i = 0; i < NND_INT8_DEPTH; i++) row[i] = *(const nnd_bytes_any *)at[i] ^ turned, at[i] += step[i];
       const nnd_deep_halves a = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 0);
       const nnd_deep_halves b = (nnd_deep_halves)NND_ZIPPED(row[2], row[3], 0);
       const nnd_deep_halves c = (nnd_deep_halves)NND_ZIPPED(row[0], row[1], 8);
@@ -48,71 +46,19 @@ void nnd_int8_quads(const struct nnd_int8_column *rows, nnd_size groups, nnd_siz
   }
 }
 
-#if defined(__x86_64__)
-typedef int8_t nnd_deep_signed __attribute__((vector_size(NND_INT8_DEEP)));
-#if NND_LANES == 16
-#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw512(a, b)
-#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb512(a, b)
-#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb512(a, b)
-#elif NND_LANES == 8
-#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw256(a, b)
-#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb256(a, b)
-#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb256(a, b)
-#else
-#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw128(a, b)
-#define NND_PACKED_SIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packsswb128(a, b)
-#define NND_PACKED_UNSIGNED(a, b) (nnd_deep_bytes) __builtin_ia32_packuswb128(a, b)
-#endif
-#endif
-
-/* Numbers that a byte holds, as bytes in the order of the channels. */
-NND_INLINE nnd_deep_bytes nnd_int8_narrowed(const vi *numbers, int is_signed) {
-#if defined(__x86_64__)
-  const nnd_vs a = NND_PACKED_HALVES(numbers[0], numbers[1]), b = NND_PACKED_HALVES(numbers[2], numbers[3]);
-  return is_signed ? NND_PACKED_SIGNED(a, b) : NND_PACKED_UNSIGNED(a, b);
-#else
-  (void)is_signed;
-  const int16x8_t a = vcombine_s16(vmovn_s32((int32x4_t)numbers[0]), vmovn_s32((int32x4_t)numbers[1]));
-  const int16x8_t b = vcombine_s16(vmovn_s32((int32x4_t)numbers[2]), vmovn_s32((int32x4_t)numbers[3]));
-  return (nnd_deep_bytes)vcombine_s8(vmovn_s16(a), vmovn_s16(b));
-#endif
-}
-
-/* The first `count` bytes of a vector. */
-NND_INLINE void nnd_store_bytes(uint8_t *to, nnd_deep_bytes bytes, nnd_size count) {
-  if (count == NND_INT8_DEEP) {
-    *(nnd_deep_bytes_any *)to = bytes;
-    return;
-  }
-#if NND_LANES == 16
-  typedef uint8_t half __attribute__((vector_size(32), aligned(1)));
-  if (count == 32) {
-    *(half *)to = (half)__builtin_shufflevector(bytes, bytes, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
-                                                17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-    return;
-  }
-#endif
-  uint8_t kept[NND_INT8_DEEP];
-  memcpy(kept, &bytes, sizeof kept);
-  nnd_size at = 0;
-  for (; at + 16 <= count; at += 16) memcpy(to + at, kept + at, 16);
-  for (; at + 8 <= count; at += 8) memcpy(to + at, kept + at, 8);
-  for (; at < count; at++) to[at] = kept[at];
-}
-
 NND_INLINE void nnd_int8_deep_end(const struct nnd_int8_deep_job *j, int pixels, const nnd_vu *sums) {
-  const struct nnd_int8_deep_end *end = j->end;
-  const vf low = nnd_splat(end->low), high = nnd_splat(end->high);
-  const vi nearest = nnd_int8_nearest_less((float)end->zero);
+  const struct nnd_int8_end end = *j->end; /* or it would be read again behind each store */
   NND_UNROLL
   for (int p = 0; p < pixels; p++) {
-    vi numbers[4];
+    vf x[4];
     NND_UNROLL
-    for (int v = 0; v < 4; v++) {
-      const vf x = __builtin_convertvector((vi)sums[4 * p + v], vf) * nnd_load_any(end->factors + v * NND_LANES);
-      numbers[v] = nnd_int8_nearest(x, low, high, nearest);
-    }
-    nnd_store_bytes(j->out + p * j->out_pixel, nnd_int8_narrowed(numbers, end->is_signed), j->channels);
+    for (int v = 0; v < 4; v++)
+      x[v] = __builtin_convertvector((vi)sums[4 * p + v], vf) * nnd_load_any(j->factors + v * NND_LANES);
+    const nnd_bytes bytes = nnd_int8_bytes_of(&end, x);
+    if (j->channels == NND_INT8_DEEP)
+      *(nnd_bytes_any *)(j->out + p * j->out_pixel) = bytes;
+    else
+      nnd_store_few(j->out + p * j->out_pixel, &bytes, j->channels);
   }
 }
 

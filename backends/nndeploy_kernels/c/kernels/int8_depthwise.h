@@ -12,7 +12,7 @@
 #ifndef NND_INT8_DEPTHWISE_H
 #define NND_INT8_DEPTHWISE_H
 
-#include "kernels/int8_tile.h"
+#include "kernels/int8_end.h"
 
 #define NND_INT8_DEEP (4 * NND_LANES)
 #if NND_LANES == 8
@@ -28,21 +28,14 @@ NND_INLINE nnd_size nnd_int8_deep_place(nnd_size channel) {
   return channel % 16 / 4 * NND_LANES + channel / 16 * 4 + channel % 4;
 }
 
-/* What sums of bytes become that end there: saturate(round(bounded(sum * factor))) + zero. */
-struct nnd_int8_deep_end {
-  const float *factors; /* four vectors */
-  float low, high;      /* within those of the bytes, less the zero point */
-  int zero;
-  int is_signed; /* bytes are int8 */
-};
-
 struct nnd_int8_deep_job {
   const nnd_vu *quads;            /* of the first pixel's first column: [column][group of rows][4] */
   nnd_size to_pixel, to_column;   /* vectors from pixel to pixel, and from column to column of a window */
   nnd_size columns, groups, passes;
   const int8_t *weights;          /* [pass][column][group][4 vectors]: passes add up to what does not fit a byte */
   const nnd_vu *first;            /* four vectors */
-  const struct nnd_int8_deep_end *end; /* null: sums are stored */
+  const struct nnd_int8_end *end; /* a quick one; null: sums are stored */
+  const float *factors;           /* four vectors */
   uint8_t *out;                   /* of bytes */
   nnd_size out_pixel, channels;   /* bytes from pixel to pixel, and of each that are stored */
   int32_t *sums;                  /* NND_INT8_DEEP of each pixel, in the order of the channels */

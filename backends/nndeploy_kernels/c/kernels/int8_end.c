@@ -2,9 +2,19 @@
 #include "kernels/int8_end.h"
 
 #include "base/operators.h"
+#include "kernels/int8_bytes.h"
 #include "kernels/masked.h"
 
 #define NND_MOST_ENDED (NND_INT8_ROWS * NND_PANEL)
+
+/* Words of four bytes, of vector v those at 4 * i + v, by vectors. */
+#if NND_LANES == 16
+#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+#elif NND_LANES == 8
+#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7)
+#else
+#define NND_IN_ORDER(x) (x)
+#endif
 
 typedef int8_t nnd_int8_lanes __attribute__((vector_size(NND_LANES)));
 
@@ -63,53 +73,88 @@ static float nnd_within(float x, float low, float high) {
   return above < high ? above : high;
 }
 
-void nnd_int8_find_quick(struct nnd_int8_end *e, int is_finite) {
+void nnd_int8_find_quick(struct nnd_int8_end *e, int is_held) {
   const int is_bounded = e->end.kind == NND_END_BOUNDED;
-  if (!is_finite || (e->element != NND_UINT8 && e->element != NND_INT8) || e->end.adds || e->end.residual ||
+  if (!is_held || (e->element != NND_UINT8 && e->element != NND_INT8) || e->end.adds || e->end.residual ||
       (!is_bounded && e->end.kind != NND_END_PLAIN))
     return;
   const float low = (e->element == NND_INT8 ? -128.0f : 0.0f) - e->zero, high = low + 255.0f;
-  e->low = is_bounded ? nnd_within(e->end.low, low, high) : low;
-  e->high = is_bounded ? nnd_within(e->end.high, low, high) : high;
+  const vf ends = nnd_splat(is_bounded ? nnd_within(e->end.low, low, high) : low);
+  const vf others = nnd_splat(is_bounded ? nnd_within(e->end.high, low, high) : high);
+  e->least = (int)(nnd_op_round(ends)[0] + e->zero), e->most = (int)(nnd_op_round(others)[0] + e->zero);
   e->is_quick = 1;
 }
 
-NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int vectors) {
-  const vf low = nnd_splat(e->low), high = nnd_splat(e->high);
-  const vi nearest = nnd_int8_nearest_less(e->zero);
-  vf factors[NND_PANEL], bias[NND_PANEL];
+/* Numbers of a row's vectors. */
+NND_INLINE void nnd_int8_numbers(const struct nnd_int8_ended *t, nnd_size r, int vectors, const vf *factors,
+                                 const vf *bias, vf *x) {
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++)
+    x[v] = __builtin_convertvector((vi)nnd_int8_sum(t, r, v * NND_LANES), vf) * factors[v] + bias[v];
+}
+
+/* Stores a vector as one, two or four rows. */
+NND_INLINE void nnd_store_rows(nnd_vu bytes, int rows, nnd_size step, char *to) {
+  typedef uint32_t half __attribute__((vector_size(2 * NND_LANES), aligned(1)));
+  typedef uint32_t quarter __attribute__((vector_size(NND_LANES), aligned(1)));
+#if NND_LANES == 16
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
+#elif NND_LANES == 8
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
+#else
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i)
+#endif
+  if (rows == 1) memcpy(to, &bytes, sizeof bytes);
+  if (rows == 2) *(half *)to = NND_HALF(0), *(half *)(to + step) = NND_HALF(NND_LANES / 2);
+  if (rows != 4) return;
+  *(quarter *)to = NND_QUARTER(0), *(quarter *)(to + step) = NND_QUARTER(NND_LANES / 4);
+  *(quarter *)(to + 2 * step) = NND_QUARTER(NND_LANES / 2), *(quarter *)(to + 3 * step) = NND_QUARTER(3 * NND_LANES / 4);
+}
+
+/* Bytes of as many rows as fill four vectors; what is read again and again is copied, or each store might change it. */
+NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *given, const struct nnd_int8_ended *sums, int vectors) {
+  const struct nnd_int8_end e = *given;
+  const struct nnd_int8_ended t = *sums;
+  const int rows = 4 / vectors;
+  const nnd_size wide = vectors * NND_LANES;
+  vf factors[NND_PANEL], bias[NND_PANEL], x[4];
   NND_UNROLL
   for (int v = 0; v < vectors; v++) {
-    factors[v] = t->factors ? nnd_load_any(t->factors + v * NND_LANES) : nnd_splat(1.0f);
-    bias[v] = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
+    factors[v] = t.factors ? nnd_load_any(t.factors + v * NND_LANES) : nnd_splat(1.0f);
+    bias[v] = t.bias ? nnd_load_any(t.bias + v * NND_LANES) : nnd_splat(0.0f);
   }
-  const nnd_size rest = t->columns - (vectors - 1) * NND_LANES;
-  int8_t *to = t->out;
-  for (nnd_size r = 0; r < t->rows; r++, to += t->out_row) {
-    nnd_int8_lanes bytes[NND_PANEL];
+  char *to = t.out;
+  nnd_size r = 0;
+  for (; r + rows <= t.rows; r += rows, to += rows * t.out_row) {
     NND_UNROLL
-    for (int v = 0; v < vectors; v++) {
-      const vf x = __builtin_convertvector((vi)nnd_int8_sum(t, r, v * NND_LANES), vf) * factors[v] + bias[v];
-      bytes[v] = __builtin_convertvector(nnd_int8_nearest(x, low, high, nearest), nnd_int8_lanes);
+    for (int i = 0; i < rows; i++) nnd_int8_numbers(&t, r + i, vectors, factors, bias, x + i * vectors);
+    const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&e, x), ordered = NND_IN_ORDER(bytes);
+    if (t.columns == wide) {
+      nnd_store_rows(ordered, rows, t.out_row, to);
+      continue;
     }
-    NND_UNROLL
-    for (int v = 0; v < vectors - 1; v++) memcpy(to + v * NND_LANES, &bytes[v], NND_LANES);
-    if (rest == NND_LANES)
-      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], NND_LANES);
-    else if (NND_LANES == 16 && rest == 8)
-      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], 8);
-    else
-      memcpy(to + (vectors - 1) * NND_LANES, &bytes[vectors - 1], (size_t)rest);
+    nnd_vu kept = ordered;
+    NND_NO_UNROLL
+    for (int i = 0; i < rows; i++) nnd_store_few(to + i * t.out_row, (const char *)&kept + i * wide, t.columns);
+  }
+  NND_NO_UNROLL
+  for (; r < t.rows; r++, to += t.out_row) {
+    for (int i = 0; i < 4; i++) x[i] = nnd_splat(0.0f);
+    nnd_int8_numbers(&t, r, vectors, factors, bias, x);
+    const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&e, x), ordered = NND_IN_ORDER(bytes);
+    nnd_store_few(to, &ordered, t.columns);
   }
 }
 
 void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
   const int vectors = (int)nnd_blocks(t->columns);
-  if (e->is_quick) {
+  if (e->is_quick && vectors != 3) {
     switch (vectors) {
       case 1: nnd_int8_quick(e, t, 1); return;
 #if NND_PANEL == 4
-      case 3: nnd_int8_quick(e, t, 3); return;
       case 4: nnd_int8_quick(e, t, 4); return;
 #endif
       default: nnd_int8_quick(e, t, 2); return;

@@ -15,18 +15,10 @@ struct nnd_int8_end {
   struct nnd_end end;
   int element; /* of the output: NND_FLOAT32, NND_UINT8, NND_INT8, or NND_INT32, sums as they are but for the zeros */
   float zero;  /* of bytes: a whole number that they hold */
-  /* Sums become bytes by finite factors, a bias and bounds alone; low and high: these, within what the bytes hold. */
-  int is_quick;
-  float low, high;
+  /* Sums become bytes by factors, a bias and bounds alone, and int32 holds what factors and bias make of them; least
+   * and most: the bounds in bytes. */
+  int is_quick, least, most;
 };
-
-#define NND_NEAREST 12582912.0f /* 3 * 2^22: numbers added to it are rounded to whole ones, ties to even */
-
-/* The whole number that is nearest to x within its bounds, and what `nearest` says is added to it. */
-NND_INLINE vi nnd_int8_nearest(vf x, vf low, vf high, vi nearest) {
-  return (vi)(nnd_at_most(high, nnd_select(x > low, x, low)) + NND_NEAREST) - nearest;
-}
-NND_INLINE vi nnd_int8_nearest_less(float zero) { return (vi)nnd_splat(NND_NEAREST) - (int32_t)zero; }
 
 /* Some sums; what is read by columns holds whole vectors, but for the residual and the output. */
 struct nnd_int8_ended {
@@ -42,7 +34,7 @@ struct nnd_int8_ended {
 
 void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t);
 
-/* Says whether an end is quick, of finite factors and bias. */
-void nnd_int8_find_quick(struct nnd_int8_end *e, int is_finite);
+/* Says whether an end is quick, where int32 holds what factors and bias make of sums. */
+void nnd_int8_find_quick(struct nnd_int8_end *e, int is_held);
 
 #endif

@@ -82,7 +82,8 @@ struct nnd_int8_conv_fields {
   const struct nnd_int8_conv_own *own;
   const struct nnd_int8_kernels *kernels;
   struct nnd_int8_image image;
-  nnd_size tiles, batches, panels, columns; /* panels and columns of a group */
+  struct nnd_int8_tiles tiles;
+  nnd_size batches, panels, columns; /* panels and columns of a group */
   nnd_size row_bytes, sums_at, rows_at, pointers_at;
   int is_signed, factor_step;
 };
@@ -173,16 +174,16 @@ static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct
 static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct nnd_int8_data *d, nnd_size batch,
                               nnd_size group, char *scratch) {
   const struct nnd_int8_conv_own *own = t->own;
-  const nnd_size channel = group * own->window.channels, taps = own->taps, pixels = t->image.pixels;
-  const nnd_size begin = nnd_even(t->tiles, t->batches, batch), last = nnd_even(t->tiles, t->batches, batch + 1);
+  const nnd_size channel = group * own->window.channels, taps = own->taps;
+  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch), last = nnd_even(t->tiles.count, t->batches, batch + 1);
   const uint8_t *end = d->a + t->image.images * t->image.y.size * t->image.x.size * t->image.channels;
   const void **pointers = (const void **)(scratch + t->pointers_at);
   const nnd_size k = own->copies ? own->record.inner : own->k;
   uint8_t *row = (uint8_t *)scratch + t->rows_at;
   int32_t *sums = (int32_t *)(scratch + t->sums_at);
-  struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_even(pixels, t->tiles, begin));
+  struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_int8_tile_row(t->tiles, begin));
   for (nnd_size tile = begin; tile < last; tile++, pointers += taps * NND_INT8_ROWS) {
-    const nnd_size count = nnd_even(pixels, t->tiles, tile + 1) - nnd_even(pixels, t->tiles, tile);
+    const nnd_size count = nnd_int8_tile_row(t->tiles, tile + 1) - nnd_int8_tile_row(t->tiles, tile);
     for (nnd_size r = 0; r < count; r++, row += t->row_bytes, nnd_int8_next_corner(&t->image, &corner)) {
       if (own->copies) {
         nnd_copy_window(t, &corner, channel, (uint8_t *)scratch, end, row);
@@ -204,8 +205,8 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
                                nnd_size group, nnd_size panel, const char *scratch) {
   const struct nnd_int8_conv_own *own = t->own;
   const struct nnd_int8_record *r = &own->record;
-  const nnd_size begin = nnd_even(t->tiles, t->batches, batch), last = nnd_even(t->tiles, t->batches, batch + 1);
-  const nnd_size top = nnd_even(t->image.pixels, t->tiles, begin), of_group = panel * NND_INT8_COLUMNS;
+  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch), last = nnd_even(t->tiles.count, t->batches, batch + 1);
+  const nnd_size top = nnd_int8_tile_row(t->tiles, begin), of_group = panel * NND_INT8_COLUMNS;
   const nnd_size column = group * t->columns + of_group, columns = nnd_min(NND_INT8_COLUMNS, t->columns - of_group);
   const int32_t *column_sums = own->column_sums + column;
   int32_t first[NND_INT8_COLUMNS], sums[NND_INT8_ROWS * NND_INT8_COLUMNS];
@@ -234,8 +235,8 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
   const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(t->columns, of_group)];
   const void *const *pointers = (const void *const *)(scratch + t->pointers_at);
   for (nnd_size tile = begin; tile < last; tile++) {
-    const nnd_size row = nnd_even(t->image.pixels, t->tiles, tile);
-    ended.rows = nnd_even(t->image.pixels, t->tiles, tile + 1) - row;
+    const nnd_size row = nnd_int8_tile_row(t->tiles, tile);
+    ended.rows = nnd_int8_tile_row(t->tiles, tile + 1) - row;
     job.rows = pointers + (tile - begin) * own->taps * NND_INT8_ROWS;
     kernels[ended.rows](&job);
     ended.row_sums = (const int32_t *)(scratch + t->sums_at) + row - top;
@@ -273,7 +274,7 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   *t = (struct nnd_int8_conv_fields){.own = own,
                                      .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),
                                      .image = image,
-                                     .tiles = nnd_ceil_div(image.pixels, NND_INT8_ROWS),
+                                     .tiles = nnd_int8_tiles_of(image.pixels),
                                      .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),
                                      .columns = columns,
                                      .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
@@ -281,13 +282,14 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   if (own->copies) t->row_bytes = nnd_in_lines(r->inner + NND_AT_ONCE_COPIED);
   const nnd_size pointer_bytes = own->taps * (nnd_size)sizeof(void *);
   const nnd_size of_pixel = nnd_min(image.x.stride * image.y.stride, own->record.inner) * image.channels +
-                            pointer_bytes + t->row_bytes;
-  const nnd_size most = nnd_max(1, nnd_l2(m) / 4 / NND_INT8_ROWS / of_pixel); /* tiles of a batch */
+                            pointer_bytes + t->row_bytes + r->columns * nnd_element_bytes[r->end.element];
+  const nnd_size held_bytes = nnd_int8_held_bytes(m, r->inner * r->columns);
+  const nnd_size most = nnd_max(1, held_bytes / NND_INT8_ROWS / of_pixel); /* tiles of a batch */
   const nnd_size units = t->panels * own->window.groups;
   const int threads = nnd_threads(m);
-  t->batches = nnd_ceil_div(t->tiles, most);
-  if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles, nnd_ceil_div(8 * threads, units)));
-  const nnd_size tiles = nnd_ceil_div(t->tiles, t->batches), held = tiles * NND_INT8_ROWS;
+  t->batches = nnd_ceil_div(t->tiles.count, most);
+  if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, units)));
+  const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->batches), held = tiles * NND_INT8_ROWS;
   t->rows_at = nnd_in_lines(image.channels);
   t->sums_at = t->rows_at + held * t->row_bytes;
   t->pointers_at = t->sums_at + nnd_in_lines(r->zeros ? held * (nnd_size)sizeof(int32_t) : 0);

@@ -19,7 +19,6 @@ struct nnd_int8_deep {
   int32_t *bias, *sums; /* of columns, four vectors a block */
   float *factors;
   int is_quick; /* sums become bytes where they are made */
-  struct nnd_int8_deep_end end;
 };
 
 int nnd_int8_is_deep(const struct nnd_int8_window *w, const struct nnd_int8_record *r) {
@@ -93,7 +92,6 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   if (!d->weights) return NULL;
   for (nnd_size block = 0; block < d->blocks; block++) nnd_pack_deep_block(w, r, d, block);
   d->is_quick = r->end.is_quick && !r->bias;
-  d->end = (struct nnd_int8_deep_end){NULL, r->end.low, r->end.high, (int)r->end.zero, r->end.element == NND_INT8};
   return d;
 }
 
@@ -200,8 +198,6 @@ static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_in
     const nnd_size at = channel + v * NND_LANES;
     first[v] = *(const nnd_vu_any *)(d->bias + at) - *(const nnd_vu_any *)(d->sums + at) * run->zero;
   }
-  struct nnd_int8_deep_end end = d->end;
-  end.factors = d->factors + channel;
   struct nnd_int8_deep_job job = {.to_pixel = x->stride * d->groups * 4,
                                   .to_column = x->dilation * d->groups * 4,
                                   .columns = d->kernel,
@@ -209,7 +205,8 @@ static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_in
                                   .passes = d->passes[block],
                                   .weights = d->weights + d->at[block],
                                   .first = first,
-                                  .end = d->is_quick ? &end : NULL,
+                                  .end = d->is_quick ? &t->record->end : NULL,
+                                  .factors = d->factors + channel,
                                   .out_pixel = channels,
                                   .channels = nnd_min(NND_INT8_DEEP, channels - channel),
                                   .sums = sums};

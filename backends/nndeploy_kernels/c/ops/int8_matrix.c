@@ -67,7 +67,8 @@ static int nnd_open_int8_connected(struct nnd_opener *o) {
 struct nnd_connected_fields {
   const struct nnd_connected_own *own;
   const struct nnd_int8_kernels *kernels;
-  nnd_size rows, tiles, groups, panels, row_bytes, copied;
+  struct nnd_int8_tiles tiles;
+  nnd_size rows, groups, panels, row_bytes, copied;
   int is_signed, factor_step;
 };
 
@@ -81,8 +82,8 @@ struct nnd_connected_panel {
 static void nnd_run_connected_group(const struct nnd_connected_fields *t, const struct nnd_int8_data *d,
                                     nnd_size group, nnd_size panel, nnd_size end, char *scratch) {
   const struct nnd_int8_record *own = &t->own->record;
-  const nnd_size begin = nnd_even(t->tiles, t->groups, group), last = nnd_even(t->tiles, t->groups, group + 1);
-  const nnd_size top = nnd_even(t->rows, t->tiles, begin), bottom = nnd_even(t->rows, t->tiles, last);
+  const nnd_size begin = nnd_even(t->tiles.count, t->groups, group), last = nnd_even(t->tiles.count, t->groups, group + 1);
+  const nnd_size top = nnd_int8_tile_row(t->tiles, begin), bottom = nnd_int8_tile_row(t->tiles, last);
   const uint8_t *a = d->a + top * own->inner;
   const int is_signed = t->is_signed && !t->copied;
   uint32_t zero = nnd_int8_zero(d, t->is_signed);
@@ -125,7 +126,7 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
                                    .out_row = own->columns};
     const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(own->columns, column)];
     for (nnd_size tile = begin; tile < last; tile++) {
-      const nnd_size row = nnd_even(t->rows, t->tiles, tile), count = nnd_even(t->rows, t->tiles, tile + 1) - row;
+      const nnd_size row = nnd_int8_tile_row(t->tiles, tile), count = nnd_int8_tile_row(t->tiles, tile + 1) - row;
       for (nnd_size r = 0; r < count; r++) rows[r] = a + (row - top + r) * t->row_bytes;
       kernels[count](&job);
       ended.rows = count;
@@ -164,17 +165,18 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   *t = (struct nnd_connected_fields){.own = opened,
                                      .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),
                                      .rows = rows,
-                                     .tiles = nnd_ceil_div(rows, NND_INT8_ROWS),
+                                     .tiles = nnd_int8_tiles_of(rows),
                                      .panels = nnd_ceil_div(own->columns, NND_INT8_COLUMNS),
                                      .row_bytes = own->inner,
                                      .is_signed = nnd_shape_of(m, own->a)->element == NND_INT8,
                                      .factor_step = own->factor >= 0 && nnd_shape_of(m, own->factor)->count != 1};
   const int threads = nnd_threads(m), copies = t->is_signed || (own->inner % NND_SAME_SET_BYTES == 0 && rows > 4);
   if (copies && t->panels >= NND_FEW_PANELS) t->row_bytes = own->inner + NND_LINE_BYTES;
-  const nnd_size most = nnd_max(1, nnd_l2(m) / 4 / (NND_INT8_ROWS * t->row_bytes)); /* tiles of a group */
-  t->groups = nnd_ceil_div(t->tiles, most);
-  if (threads > 1) t->groups = nnd_max(t->groups, nnd_min(t->tiles, nnd_ceil_div(8 * threads, t->panels)));
-  const nnd_size held = nnd_ceil_div(t->tiles, t->groups) * nnd_ceil_div(rows, t->tiles); /* rows of a group */
+  const nnd_size of_row = t->row_bytes + own->columns * nnd_element_bytes[own->end.element];
+  const nnd_size most = nnd_max(1, nnd_int8_held_bytes(m, own->inner * own->columns) / (NND_INT8_ROWS * of_row));
+  t->groups = nnd_ceil_div(t->tiles.count, most);
+  if (threads > 1) t->groups = nnd_max(t->groups, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, t->panels)));
+  const nnd_size held = nnd_ceil_div(t->tiles.count, t->groups) * nnd_ceil_div(rows, t->tiles.count); /* rows of a group */
   if (t->row_bytes != own->inner) t->copied = nnd_ceil_div(held * t->row_bytes, NND_LINE_BYTES) * NND_LINE_BYTES;
   m->scratch_bytes = t->copied + (own->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
   m->instance->run = nnd_run_connected;

@@ -69,9 +69,10 @@ int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_in
   return !o->message->failed;
 }
 
-static int nnd_is_finite(const float *numbers, nnd_size count) {
+/* Whether all numbers are less than a bound; not a number is not. */
+static int nnd_is_below(const float *numbers, nnd_size count, float bound) {
   for (nnd_size i = 0; numbers && i < count; i++)
-    if (!(numbers[i] - numbers[i] == 0.0f)) return 0;
+    if (!(numbers[i] < bound && numbers[i] > -bound)) return 0;
   return 1;
 }
 
@@ -82,8 +83,9 @@ int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struc
   r->bias = nnd_spread_columns(o, given->bias, r->columns);
   r->numbers = nnd_spread_columns(o, given->numbers, r->columns);
   if (o->message->failed) return 0;
-  const int is_finite = nnd_is_finite(r->factors, r->columns) && nnd_is_finite(r->bias, r->columns);
-  nnd_int8_find_quick(&r->end, r->factor < 0 && is_finite);
+  const int is_held = r->factors && nnd_is_below(r->factors, r->columns, 0.5f) &&
+                      nnd_is_below(r->bias, r->columns, (float)(1 << 29));
+  nnd_int8_find_quick(&r->end, r->factor < 0 && is_held);
   return 1;
 }
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Four vectors of floats -> the nearest bytes within a quick end's bounds, ties to even, as instructions that saturate
+ * make them. Bytes lie as those of interleaved halves of 16 bytes (kernels/int8_depthwise.h): byte 16 * i + 4 * v + j is
+ * that of lane 4 * i + j of vector v.
+ */
+#ifndef NND_INT8_BYTES_H
+#define NND_INT8_BYTES_H
+
+#include "kernels/int8_end.h"
+#include "kernels/int8_ways.h"
+
+typedef uint8_t nnd_bytes __attribute__((vector_size(4 * NND_LANES)));
+typedef uint8_t nnd_bytes_any __attribute__((vector_size(4 * NND_LANES), aligned(1)));
+
+/* The first `count` bytes of a vector; without a call, for which vectors would leave their registers. */
+NND_INLINE void nnd_store_few(void *to, const void *from, nnd_size count) {
+  char *at = to;
+  const char *kept = from;
+  if (count & 64) memcpy(at, kept, 64), at += 64, kept += 64;
+  if (count & 32) memcpy(at, kept, 32), at += 32, kept += 32;
+  if (count & 16) memcpy(at, kept, 16), at += 16, kept += 16;
+  if (count & 8) memcpy(at, kept, 8), at += 8, kept += 8;
+  if (count & 4) memcpy(at, kept, 4), at += 4, kept += 4;
+  if (count & 2) memcpy(at, kept, 2), at += 2, kept += 2;
+  if (count & 1) *at = *kept;
+}
+
+#if defined(__x86_64__)
+#if NND_LANES == 16
+#define NND_ROUNDED(x) __builtin_ia32_cvtps2dq512_mask(x, (vi){0}, (uint16_t)-1, 4) /* as the processor is set */
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw512(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_bytes) __builtin_ia32_packsswb512(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_ia32_packuswb512(a, b)
+#elif NND_LANES == 8
+#define NND_ROUNDED(x) __builtin_ia32_cvtps2dq256(x)
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw256(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_bytes) __builtin_ia32_packsswb256(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_ia32_packuswb256(a, b)
+#else
+#define NND_ROUNDED(x) __builtin_ia32_cvtps2dq(x)
+#define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw128(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_bytes) __builtin_ia32_packsswb128(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_ia32_packuswb128(a, b)
+#endif
+
+/* 16 bits of two vectors whose numbers int32 holds. */
+NND_INLINE nnd_vs nnd_int8_halves_of(const struct nnd_int8_end *e, vf a, vf b) {
+  const nnd_vs halves = (nnd_vs)NND_PACKED_HALVES((vi)NND_ROUNDED(a), (vi)NND_ROUNDED(b));
+  const nnd_vs low = (int16_t)e->least - (nnd_vs){0}, high = (int16_t)e->most - (nnd_vs){0};
+  const nnd_vs moved = __builtin_elementwise_add_sat(halves, (int16_t)e->zero - (nnd_vs){0});
+  return __builtin_elementwise_min(__builtin_elementwise_max(moved, low), high);
+}
+
+NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x) {
+  const nnd_vs a = nnd_int8_halves_of(e, x[0], x[1]), b = nnd_int8_halves_of(e, x[2], x[3]);
+  return e->element == NND_INT8 ? NND_PACKED_SIGNED(a, b) : NND_PACKED_UNSIGNED(a, b);
+}
+#else
+NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x) {
+  int16x4_t halves[4];
+  for (int v = 0; v < 4; v++) halves[v] = vqmovn_s32(vcvtnq_s32_f32((float32x4_t)x[v]));
+  const int16x8_t zero = vdupq_n_s16((int16_t)e->zero), low = vdupq_n_s16((int16_t)e->least);
+  const int16x8_t high = vdupq_n_s16((int16_t)e->most);
+  const int16x8_t a = vqaddq_s16(vcombine_s16(halves[0], halves[1]), zero);
+  const int16x8_t b = vqaddq_s16(vcombine_s16(halves[2], halves[3]), zero);
+  return (nnd_bytes)vcombine_s8(vmovn_s16(vminq_s16(vmaxq_s16(a, low), high)),
+                                vmovn_s16(vminq_s16(vmaxq_s16(b, low), high)));
+}
+#endif
+
+#endif
