@@ -59,9 +59,8 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
     inputs, outputs = lowered.inputs, lowered.outputs
     of_plan = [*inputs.values(), *([] if lowered.capacity is None else [lowered.capacity])]
     solved = solved_symbols(tensor.shape for tensor in of_plan)
-    writer = PlanWriter(
-        solved, [one.name for one in of_plan], [one.name for one in outputs.values()], lowered.constants
-    )
+    of_inputs, of_outputs = ([one.name for one in some] for some in (of_plan, outputs.values()))
+    writer = PlanWriter(solved, of_inputs, of_outputs, lowered.constants, keeps_halves=lowered.has_halves)
     values: list[str] = []
     for step in fused(lowered.steps, {tensor.name for tensor in outputs.values()}):
         write_step(step, writer)
@@ -74,7 +73,7 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
         _grown_outputs(lowered, list(solved)),
     )
-    metadata: dict[str, int | str] = {"format": _format_of(document)}
+    metadata: dict[str, int | str] = {"format": _format_of(document, writer)}
     metadata |= {"precision": precision} if precision != "fp32" else {}
     metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
     return Artifact(
@@ -86,9 +85,9 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
     )
 
 
-def _format_of(document: PlanDocument) -> int:
+def _format_of(document: PlanDocument, writer: PlanWriter) -> int:
     """Returns the least format whose readers know all of a plan."""
-    if any(one.element == "fp16" for one in (*document.inputs, *document.outputs)):
+    if writer.has_halves or any(one.element == "fp16" for one in (*document.inputs, *document.outputs)):
         return PLAN_FORMAT_OF_HALVES
     return PLAN_FORMAT_OF_GROWN if document.grown else PLAN_FORMAT_OF_FIXED
 

@@ -313,7 +313,7 @@ def _(step: Product, w: PlanWriter) -> None:
     else:
         weights, turned = np.asarray(step.b, np.float32), np.asarray(step.b, np.float32).swapaxes(-1, -2)
         is_transposed = turned.flags.c_contiguous and not weights.flags.c_contiguous
-        words += [w.weight(turned if is_transposed else weights), int(is_transposed)]
+        words += [w.floats(turned if is_transposed else weights), int(is_transposed)]
         of_b = ()
     words += [
         w.weight(None if step.bias is None else np.ascontiguousarray(step.bias, np.float32).reshape(-1)),
@@ -328,7 +328,7 @@ def _(step: Product, w: PlanWriter) -> None:
     if of_b:
         w.step("product", f"product {rows}x{inner}x{columns}", words)
     elif isinstance(step.b, BitWeights):
-        what = f"{step.b.bits} bits in blocks of {step.b.block}"
+        what = "float16" if step.b.scales is None else f"{step.b.bits} bits in blocks of {step.b.block}"
         w.step("bits_connected", f"fully connected {inner}->{columns}, {what}", words)
     else:
         w.step("fully_connected", f"fully connected {inner}->{columns}", words)
@@ -337,11 +337,11 @@ def _(step: Product, w: PlanWriter) -> None:
 def _bits(b: BitWeights, w: PlanWriter) -> list[int]:
     """Returns the words of weights of few bits."""
 
-    def of_blocks(one: OfBlocks) -> list[int]:
-        return [w.weight(one.numbers), one.block_step, one.column_step]
+    def of_blocks(one: OfBlocks | None) -> list[int]:
+        return [-1, 0, 0] if one is None else [w.weight(one.numbers), one.block_step, one.column_step]
 
-    words = [w.weight(b.numbers), b.bits, int(b.is_signed), b.inner, b.columns, b.block, *b.steps, *of_blocks(b.scales)]
-    return [*words, *([-1, 0, 0] if b.zeros is None else of_blocks(b.zeros)), b.zero]
+    words = [w.weight(b.numbers), b.bits, int(b.is_signed), b.inner, b.columns, b.block, *b.steps]
+    return [*words, *of_blocks(b.scales), *of_blocks(b.zeros), b.zero]
 
 
 @write_step.register
@@ -377,7 +377,7 @@ def _(step: Recurrent, w: PlanWriter) -> None:
     activations = step.activations or (None,) * (directions * ACTIVATIONS[step.kind])
     words = [
         w.tensor(step.gates),
-        w.weight(np.ascontiguousarray(step.weights, np.float32)),
+        w.floats(step.weights),
         w.tensor(step.first.h),
         w.tensor(step.first.c),
         w.tensor(step.lengths),
@@ -482,7 +482,7 @@ def _conv(step: Convolution, w: PlanWriter, *, reads: bool, writes: bool) -> lis
     return [
         w.tensor(step.x, is_stored=reads),
         w.tensor(step.output, is_stored=writes),
-        w.weight(np.ascontiguousarray(step.weights, np.float32)),
+        w.floats(step.weights),
         w.weight(None if step.bias is None else np.ascontiguousarray(step.bias, np.float32).reshape(-1)),
         _end(end, w),
         w.weight(None if end.channel is None else np.ascontiguousarray(end.channel, np.float32).reshape(-1)),

@@ -20,6 +20,8 @@ from nndeploy_native.tensors import Array, Tensor
 MAGIC = 0x4E414C50444E4E
 VERSION = 2
 ALIGNMENT = 64
+LEAST_HALVES = 256
+"""Elements of a constant from which on it is worth keeping as float16."""
 _DTYPES = {dtype: ELEMENTS[element] for element, dtype in DTYPES.items()}
 _CONSTANT, _SYMBOL, _ADD, _MULTIPLY, _DIVIDE, _MIN, _MAX = range(7)
 _ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
@@ -27,12 +29,16 @@ _ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
 
 @dataclass(slots=True)
 class PlanWriter:
-    """`solved` names the symbols in order; `inputs` and `outputs` are the roots of the borders."""
+    """`solved` names the symbols in order; `inputs` and `outputs` are the roots of the borders.
+
+    `keeps_halves`: the model has constants of float16, and floats that are some of these stay so.
+    """
 
     solved: Mapping[Atom, object]
     inputs: Sequence[str]
     outputs: Sequence[str]
     constants: Mapping[str, Array]
+    keeps_halves: bool = False
     weights: bytearray = field(default_factory=bytearray)
     _rules: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _arrays: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
@@ -45,6 +51,11 @@ class PlanWriter:
     _steps: list[int] = field(default_factory=list)
     shown: list[dict[str, str]] = field(default_factory=list)
     """What people are shown of each step."""
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether a constant is float16."""
+        return any(dtype == "float16" for dtype, _, _ in self._arrays)
 
     def size(self, size: Dim) -> int:
         """Returns the number of the rule that gives a size.
@@ -75,6 +86,17 @@ class PlanWriter:
                 self.weights += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
             self._arrays[key] = len(self._arrays)
         return self._arrays[key]
+
+    def floats(self, array: Array | None) -> int:
+        """Returns the number of constant floats, which are kept as float16 where that is what the model has."""
+        if array is None:
+            return -1
+        if not self.keeps_halves or array.size < LEAST_HALVES:
+            return self.weight(np.ascontiguousarray(array, np.float32))
+        with np.errstate(over="ignore"):
+            halves = array.astype(np.float16)
+        is_same = np.array_equal(halves.astype(np.float32), array, equal_nan=True)
+        return self.weight(halves if is_same else np.ascontiguousarray(array, np.float32))
 
     def tensor(self, tensor: Tensor | None, *, is_stored: bool = True) -> int:
         """Returns the number of a tensor, -1 of none; one that is not stored has no memory."""

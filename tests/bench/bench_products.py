@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of matrices by the kernel library against ONNX Runtime: fully connected layers and MatMul of two values.
 
-    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul,bits4,bits8,bits4-int8,bits8-int8]
+    python tests/bench/bench_products.py [--only KxN] [--kind connected,matmul,float16,bits4,bits8,...]
         [--rows M,M...] [--seconds S] [--rounds N] [--level x86-64-v4] [--library PATH] [--json out.json]
 
 x W + b with constant W (what ONNX Runtime packs too), then x w of two values; M from 1 to 1024 at five K x N. One
@@ -10,8 +10,10 @@ of the process, the median over rounds of the ratio within a round. Ours is one 
 compared before each case is timed; a difference over 1e-5 of the largest value ends the command. GB/s counts the
 weights alone.
 
+`float16` are constant weights of float16, which ONNX Runtime is given as float32: it makes these of them itself.
 `bits4` and `bits8` are MatMulNBits in blocks of 32 with zero points, at three K x N, M 1 and 128. ONNX Runtime computes
-them in float32, as we do; with `-int8` it may make bytes of its activations (accuracy_level 4): 5e-2 is allowed then.
+them in float32, as we do; as `bits4-int8` and `bits8-int8` it may make bytes of its activations (accuracy_level 4), for
+which 5e-2 is allowed.
 """
 
 import argparse
@@ -74,10 +76,11 @@ def main() -> None:
     print("| what | K x N | M | ours, us | ONNX Runtime, us | ratio | GFLOP/s | GB/s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for kind in options.kind.split(","):
-        for k, n in BIT_SIZES if kind.startswith("bits") else SIZES:
+        is_narrow = kind.startswith(("bits", "float16"))
+        make = _half_case if kind == "float16" else _bits_case if is_narrow else _case
+        for k, n in BIT_SIZES if is_narrow else SIZES:
             if options.only in f"{k}x{n}":
-                case = _bits_case(kind, k, n, random) if kind.startswith("bits") else _case(kind, k, n, random)
-                found += _measured(case, lib, options, random)
+                found += _measured(make(kind, k, n, random), lib, options, random)
     ratios = [one["ratio"] for one in found]
     mean, least = statistics.geometric_mean(ratios), min(ratios)
     reached = "reached" if mean >= MEAN and least >= LEAST else "missed"
@@ -117,6 +120,19 @@ def _case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
     return Case(kind, k, n, model, step_of, () if is_connected else (aligned(weights),), 4 * n * k)
 
 
+def _half_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
+    """Returns a product by constant weights of float16."""
+    halves = (random.standard_normal((k, n)) / k**0.5).astype(np.float16)
+    model = _parsed(f"float[M,{k}] x", n, "y = MatMul(x, w)")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(halves.astype(np.float32), "w"))
+    weights = BitWeights(halves.reshape(-1), 16, False, k, n, (n, 1), k, None)
+
+    def step_of(y: Tensor, inputs: list[Tensor]) -> NativeStep:
+        return Product(y, View.of(inputs[0]), weights)
+
+    return Case(kind, k, n, model, step_of, (), halves.nbytes)
+
+
 def _bits_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
     """Returns a MatMulNBits."""
     bits, is_of_bytes, blocks = int(kind[4]), kind.endswith("int8"), k // BLOCK
@@ -154,7 +170,7 @@ def _measured(
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(case.model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
     rows, (k, n) = [], (case.k, case.n)
-    usual = BIT_ROWS if case.kind.startswith("bits") else ROWS
+    usual = BIT_ROWS if case.kind.startswith(("bits", "float16")) else ROWS
     for m in map(int, options.rows.split(",")) if options.rows else usual:
         x = aligned(random.standard_normal((m, k)).astype(np.float32))
         ours, theirs = aligned(np.zeros((m, n), np.float32)), aligned(np.zeros((m, n), np.float32))

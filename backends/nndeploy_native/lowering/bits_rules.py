@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for products by constant weights of 4 or 8 bits in blocks, which stay as small as the model has them.
+"""Rules for products by constant weights of 4 or 8 bits in blocks, or of float16, which stay as small as they are.
 
     MatMulNBits(a, numbers, scales, zero points)                 of com.microsoft: a column's numbers side by side
     MatMul(a, DequantizeLinear(numbers, scales, zero points))    the same of ONNX, in either order, also of Gemm
@@ -25,6 +25,8 @@ _FLOATS = (np.float32, np.float16)
 _WIDTHS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}
 _MOST_AT_ONCE = {4: 128, 8: 64}
 """The longest blocks that the kernels take whole: NND_BITS_PIECE of the kernel library."""
+_LEAST_HALVES = 2048
+"""Elements of a matrix of float16 from which on it pays that they take half the memory."""
 _LEAST_BLOCK = 8
 """Shorter blocks are better off as floats."""
 
@@ -83,16 +85,19 @@ def matmul_nbits(node: ir.Node, context: Context) -> None:
     context.emit(step)
 
 
-def dequantised_weights(value: ir.Value | None, *, is_turned: bool = False) -> BitWeights | None:
-    """Returns the matrix that a value is which is dequantised from a constant; None where it is none of that form.
+def narrow_weights(value: ir.Value | None, *, is_turned: bool = False) -> BitWeights | None:
+    """Returns the matrix that a value is which is float16, or dequantised from a constant; None where it is neither.
 
     Scales are of all, of columns, or of blocks along k, which is the second axis where it `is_turned`.
     """
+    halves = constant_array(value)
+    if halves is not None:
+        return _halves(halves, is_turned=is_turned)
     node = value.producer() if value is not None else None
     if node is None or node.domain not in ("", "ai.onnx"):
         return None
     if node.op_type == "Transpose" and ints_attribute(node, "perm") in (None, (1, 0)):
-        return dequantised_weights(operand(node, 0), is_turned=not is_turned)
+        return narrow_weights(operand(node, 0), is_turned=not is_turned)
     array = constant_array(operand(node, 0)) if node.op_type == "DequantizeLinear" else None
     scales, zeros = constant_array(operand(node, 1)), constant_array(operand(node, 2))
     if array is None or array.ndim != 2 or array.dtype.name not in _WIDTHS or not array.size:
@@ -121,6 +126,15 @@ def dequantised_weights(value: ir.Value | None, *, is_turned: bool = False) -> B
     of_scales, is_signed = OfBlocks(scales.astype(np.float32).reshape(-1), *steps), array.dtype.name.startswith("int")
     numbers, of_numbers = _packed(array, bits), _steps_of(array.shape, k)
     return BitWeights(numbers, bits, is_signed, inner, columns, of_numbers, block, of_scales, of_zeros)
+
+
+def _halves(array: Array, *, is_turned: bool) -> BitWeights | None:
+    """Returns a matrix of float16; None where it is another, or so small that it is better off as floats."""
+    if array.dtype != np.float16 or array.ndim != 2 or array.size < _LEAST_HALVES:
+        return None
+    k = 1 if is_turned else 0
+    inner, columns = array.shape[k], array.shape[1 - k]
+    return BitWeights(array.reshape(-1), 16, False, inner, columns, _steps_of(array.shape, k), inner, None)
 
 
 def _steps_of(shape: tuple[int, ...], k: int) -> tuple[int, int]:

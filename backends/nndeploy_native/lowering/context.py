@@ -53,6 +53,7 @@ class Lowered:
 
     `copies` tells of tensors that the model does not name, by root, what they are a copy of. `grown` are outputs, by
     name, whose tensors have room behind: as many places as the only axis of `capacity`, an input that is nothing else.
+    `has_halves`: constants of float16 were read as float32.
     """
 
     steps: list[NativeStep] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Lowered:
     copies: dict[str, str] = field(default_factory=dict)
     grown: dict[str, Grown] = field(default_factory=dict)
     capacity: Tensor | None = None
+    has_halves: bool = False
 
     def value_of(self, root: str) -> str:
         """Returns the value of the model that a tensor holds, the root itself where that is none."""
@@ -174,6 +176,7 @@ class Context:
             return array
         if name not in self._made_floats:
             self._made_floats[name] = dequantised_constant(value) if array is None else array.astype(np.float32)
+            self.lowered.has_halves |= array is not None
         return self._made_floats[name]
 
     def floats(self, value: ir.Value | None, what: str) -> Array:

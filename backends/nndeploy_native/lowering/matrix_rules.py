@@ -10,7 +10,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy.values.size import is_fixed
 from nndeploy_native.expressions import Expression, const
-from nndeploy_native.lowering.bits_rules import dequantised_weights
+from nndeploy_native.lowering.bits_rules import narrow_weights
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
 from nndeploy_native.lowering.integer_rules import dequantised_product
@@ -29,7 +29,7 @@ def gemm(node: ir.Node, context: Context) -> None:
         return
     output, alpha, beta = node.outputs[0], float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0)
     shape, turns_b = context.shape_of(output), int_attribute(node, "transB", 0) != 0
-    bits = dequantised_weights(node.inputs[1], is_turned=turns_b)
+    bits = narrow_weights(node.inputs[1], is_turned=turns_b)
     b = bits or factor(node.inputs[1], context)
     a = matrix(node.inputs[0], context)
     if len(a.sizes) != 2 or len(b.sizes if isinstance(b, View) else b.shape) != 2:
@@ -69,7 +69,7 @@ def matmul(node: ir.Node, context: Context) -> None:
         context.emit(integers)
         return
     shape = context.shape_of(node.outputs[0])
-    b = dequantised_weights(node.inputs[1]) or factor(node.inputs[1], context)
+    b = narrow_weights(node.inputs[1]) or factor(node.inputs[1], context)
     a = matrix(node.inputs[0], context, shares_b=not isinstance(b, View) and len(b.shape) <= 2)
     if isinstance(b, np.ndarray):
         b = b.reshape(-1, 1) if b.ndim == 1 else b

@@ -32,7 +32,7 @@ class BitWeights:
     columns: int
     steps: tuple[int, int]
     block: int
-    scales: OfBlocks
+    scales: OfBlocks | None
     zeros: OfBlocks | None = None
     zero: int = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products by weights of 4 and 8 bits in blocks: odd shapes, all ways in which they lie, and their ends."""
+"""Products by weights of 4 and 8 bits in blocks, and of float16: odd shapes, all ways to lie, and ends."""
 
 from dataclasses import replace
 
@@ -33,6 +33,11 @@ def _made(
 ) -> tuple[BitWeights, "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"]:
     """Returns weights in one of several forms, and what they are in float64, (inner, columns)."""
     inner, columns, block = sizes
+    if bits == 16:
+        halves = (rng.standard_normal((inner, columns)) * 2.0 ** (-15 * (way % 2))).astype(np.float16)
+        stored, steps = (halves.T, (1, inner)) if way % 3 else (halves, (columns, 1))
+        flat = np.ascontiguousarray(stored).reshape(-1)
+        return BitWeights(flat, 16, False, inner, columns, steps, inner, None), halves.astype(np.float64)
     blocks, is_signed, by_columns = -(-inner // block), way % 2 == 1, way % 3 != 1
     low = -(2 ** (bits - 1)) if is_signed else 0
 
@@ -65,7 +70,7 @@ def _run(level: str, step: Product, arrays: dict[str, Array], threads: int = 1) 
 
 
 @every_level
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", [4, 8, 16])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_products(level: str, bits: int, threads: int) -> None:
     """Signed or not, in rows or columns, with zero points of every kind; rows that lie apart, too."""
@@ -109,6 +114,8 @@ def test_what_does_not_fit_is_refused(level: str) -> None:
     rng = np.random.default_rng(4)
     good, _ = _made(rng, (64, 40, 32), 4, 2)
     assert good.zeros is not None
+    assert good.scales is not None
+    halves, _ = _made(rng, (64, 40, 32), 16, 1)
     x = rng.standard_normal((2, 64)).astype(np.float32)
     uneven, _ = _made(rng, (400, 4, 160), 4, 2)
     bad = {
@@ -120,8 +127,12 @@ def test_what_does_not_fit_is_refused(level: str) -> None:
             replace(good, scales=replace(good.scales, block_step=41)),
             replace(good, zeros=replace(good.zeros, column_step=100)),
             replace(good, columns=2**30, inner=2**30, steps=(1, 1)),
+            replace(halves, numbers=halves.numbers[:-1]),
         ],
-        "bits in blocks of": [replace(good, bits=5), replace(good, zero=16), uneven],
+        "bits in blocks of": [
+            replace(good, bits=5), replace(good, zero=16), uneven, replace(good, bits=16), replace(good, scales=None),
+            replace(halves, bits=8), replace(halves, scales=good.scales), replace(halves, is_signed=True),
+        ],
         " as word ": [
             replace(good, **one) for one in ({"block": 0}, {"steps": (0, 1)}, {"steps": (1, 2**31)}, {"bits": 2})
         ],

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
-import onnx.parser
+import onnx.reference
 import onnx_ir as ir
 import onnxruntime
 import pytest
 from kernel_library import every_level
 from native_models import FLOAT_LEVELS, Array, built, each_float_level, model_of, run
-from nndeploy_native.plan import DOCUMENT_FILE
+from nndeploy_native.plan import DOCUMENT_FILE, WEIGHTS_FILE
 
 from nndeploy.plugin.interface import Artifact
 
@@ -147,3 +147,38 @@ def test_whole_numbers_and_halves(level: str) -> None:
     np.testing.assert_array_equal(found["t"], whole.astype(np.int64))
     steps = np.clip(np.rint(x.astype(np.float32) / np.float32(np.float16(0.05))) + 100, 0, 255) - 100
     np.testing.assert_allclose(found["q"], steps * np.float32(np.float16(0.05)), atol=0.06)
+
+
+@each_float_level
+def test_weights_of_float16_stay_so_in_the_plan_and_give_the_same_numbers(level: str) -> None:
+    """Products read them as they are; convolutions and recurrent layers make floats of them when a plan is opened."""
+    constants = constants_of({"w": (96, 80), "c": (24, 16, 3, 3), "v": (1, 40, 80), "r": (1, 40, 10)})
+    text = """g (float16[1,96] x, float16[1,16,9,9] i, float16[5,1,80] s)
+        => (float16[1,80] y, float16[1,24,7,7] z, float16[1,1,10] h) {
+        y = MatMul(x, w) z = Conv(i, c) d, h = LSTM<hidden_size=10>(s, v, r) }"""
+    model, given = model_of(text, constants), {"x": halves(1, 96), "i": halves(1, 16, 9, 9), "s": halves(5, 1, 80)}
+    artifact = built(model)
+    stored = artifact.files[WEIGHTS_FILE]
+    assert all(one.tobytes() in stored for name, one in constants.items())
+    assert len(stored) <= sum(one.nbytes for one in constants.values()) + 4 * 64
+    assert {"bits_connected", "convolution", "lstm"} <= set(kernels(artifact))
+    x, w = given["x"].astype(np.float64), constants["w"].astype(np.float64)
+    found = run(artifact, given, level, threads=2)
+    np.testing.assert_allclose(found["y"], x @ w, rtol=PLACES, atol=1e-4)
+    wanted = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, given)
+    for name, other in zip("yzh", wanted, strict=True):
+        np.testing.assert_allclose(found[name], other, atol=4 * PLACES * float(np.abs(other).max()))
+
+
+@each_float_level
+@pytest.mark.parametrize("rows", [1, 7, 33])
+def test_products_by_float16(level: str, rows: int) -> None:
+    """In both orders, with ends; an output of float32 shows that nothing is rounded before it."""
+    constants = constants_of({"w": (70, 64), "u": (45, 64), "b": (45,)})
+    text = f"""g (float16[{rows},70] x) => (float[{rows},45] y) {{
+        a = MatMul(x, w) r = Relu(a) m = Gemm<transB=1, alpha=0.5>(r, u, b) y = Cast<to=1>(m) }}"""
+    artifact = built(model_of(text, constants))
+    assert kernels(artifact).count("bits_connected") == 2
+    x, w, u, b = (one.astype(np.float64) for one in (halves(rows, 70), *constants.values()))
+    wanted = np.maximum(x @ w, 0) @ u.T * 0.5 + b
+    np.testing.assert_allclose(run(artifact, {"x": halves(rows, 70)}, level)["y"], wanted, rtol=1e-5, atol=1e-5)

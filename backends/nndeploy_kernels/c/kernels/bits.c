@@ -8,6 +8,7 @@ typedef uint32_t nnd_bits_words __attribute__((vector_size(4 * NND_LANES)));
 typedef uint8_t nnd_bits_bytes __attribute__((vector_size(NND_LANES)));
 
 nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner) {
+  if (bits == 16) return 1;
   const nnd_size most = NND_BITS_PIECE(bits);
   if (block <= most) return block;
   return block % most == 0 || block >= inner ? most : 0;
@@ -17,8 +18,26 @@ NND_INLINE uint32_t nnd_bits_number(const uint8_t *from, int bits, nnd_size at) 
   return bits == 4 ? from[at >> 1] >> (at & 1) * 4 & 15u : from[at];
 }
 
+static void nnd_bits_pack_halves(const struct nnd_bits *b, const struct nnd_bits_source *from, nnd_size first,
+                                 nnd_size last, uint16_t *to) {
+  const uint16_t *numbers = from->numbers;
+  to += first * b->inner * NND_LANES;
+  for (nnd_size vector = first; vector < last; vector++)
+    for (nnd_size k = 0; k < b->inner; k++, to += NND_LANES) {
+      const nnd_size column = vector * NND_LANES, columns = nnd_min(NND_LANES, b->columns - column);
+      const uint16_t *at = numbers + k * from->k_step + column * from->column_step;
+      for (nnd_size c = 0; c < NND_LANES; c++) to[c] = c < columns ? at[c * from->column_step] : 0;
+    }
+}
+
 void nnd_bits_pack_numbers(const struct nnd_bits *b, const struct nnd_bits_source *from, nnd_size first, nnd_size last,
-                           uint32_t *to) {
+                           void *packed) {
+  if (b->bits == 16) {
+    nnd_bits_pack_halves(b, from, first, last, packed);
+    return;
+  }
+  const uint8_t *numbers = from->numbers;
+  uint32_t *to = packed;
   const int bits = b->bits;
   const nnd_size each = nnd_bits_a_word(bits);
   uint32_t flips = 0;
@@ -34,11 +53,11 @@ void nnd_bits_pack_numbers(const struct nnd_bits *b, const struct nnd_bits_sourc
           const nnd_size at = column * from->column_step + begin * from->k_step;
           uint32_t made = 0;
           if (column < b->columns && count == each && from->k_step == 1 && at * bits % 8 == 0) {
-            memcpy(&made, from->numbers + at * bits / 8, sizeof made);
+            memcpy(&made, numbers + at * bits / 8, sizeof made);
             made ^= flips;
           } else if (column < b->columns)
             for (nnd_size j = 0; j < count; j++)
-              made |= (nnd_bits_number(from->numbers, bits, at + j * from->k_step) ^ from->flip) << j * bits;
+              made |= (nnd_bits_number(numbers, bits, at + j * from->k_step) ^ from->flip) << j * bits;
           to[lane] = made;
         }
       }
@@ -75,12 +94,17 @@ NND_INLINE vf nnd_bits_zero(const struct nnd_bits *b, nnd_size at) {
 
 /* Of each piece: its numbers, of all rows each, and then their sums. */
 nnd_size nnd_bits_ready_floats(const struct nnd_bits *b, nnd_size rows) {
-  return b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
+  return b->bits == 16 ? b->inner * rows : b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
 }
 
 void nnd_bits_make_ready(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row, nnd_size a_step,
                          float *to) {
   const int each = (int)nnd_bits_a_word(b->bits);
+  if (b->bits == 16) {
+    for (nnd_size k = 0; k < b->inner; k++)
+      for (nnd_size r = 0; r < rows; r++) to[k * rows + r] = a[r * a_row + k * a_step];
+    return;
+  }
   float powers[8];
   for (int j = 0; j < each; j++) powers[j] = 1.0f / (float)(1 << nnd_bits_shift(b->bits, j));
   const nnd_size padded = b->words * each;
@@ -105,12 +129,12 @@ void nnd_bits_make_ready(const struct nnd_bits *b, nnd_size rows, const float *a
     }
 }
 
-/* One row has four sums of a piece, others two: they would wait for each other. */
+/* One row has four sums of a piece, few rows two: they would wait for each other. */
 NND_INLINE void nnd_bits_dots(int bits, int rows, const struct nnd_bits *b, nnd_size vector, const float *ready,
                               vf *sums) {
-  const int each = 32 / bits, split = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  const int each = 32 / bits, split = rows == 1 ? 4 : rows <= 3 ? 2 : 1;
   const nnd_size first = vector * b->pieces;
-  const uint32_t *words = b->numbers + first * b->words * NND_LANES;
+  const uint32_t *words = (const uint32_t *)b->numbers + first * b->words * NND_LANES;
   vf total[NND_BITS_ROWS];
   NND_UNROLL
   for (int r = 0; r < rows; r++) total[r] = sums[r];
@@ -146,31 +170,73 @@ NND_INLINE void nnd_bits_dots(int bits, int rows, const struct nnd_bits *b, nnd_
   for (int r = 0; r < rows; r++) sums[r] = total[r];
 }
 
+/* The same of float16. */
+NND_INLINE void nnd_halves_dots(int rows, const struct nnd_bits *b, nnd_size vector, const float *ready, vf *sums) {
+  const int split = rows == 1 ? 4 : rows <= 4 ? 2 : 1;
+  const uint16_t *halves = (const uint16_t *)b->numbers + vector * b->inner * NND_LANES;
+  vf dots[NND_BITS_ROWS * 4];
+  NND_UNROLL
+  for (int i = 0; i < rows * split; i++) dots[i] = nnd_splat(0.0f);
+  nnd_size k = 0;
+  NND_NO_UNROLL
+  for (; k + 4 <= b->inner; k += 4) {
+    NND_UNROLL
+    for (int j = 0; j < 4; j++) {
+      __builtin_prefetch((const char *)(halves + j * NND_LANES) + NND_BITS_AHEAD, 0, 3);
+      const vf w = nnd_floats_of_halves(halves + j * NND_LANES);
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) dots[r * split + j % split] += w * ready[j * rows + r];
+    }
+    halves += 4 * NND_LANES;
+    ready += 4 * rows;
+  }
+  for (; k < b->inner; k++, halves += NND_LANES, ready += rows) {
+    const vf w = nnd_floats_of_halves(halves);
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) dots[r * split] += w * ready[r];
+  }
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) NND_UNROLL
+  for (int s = 0; s < split; s++) sums[r] += dots[r * split + s];
+}
+
 #define NND_DEFINE_DOTS(bits, rows)                                                                                    \
   static void nnd_bits_dots_##bits##_##rows(const struct nnd_bits *b, nnd_size vector, const float *ready, vf *sums) { \
-    nnd_bits_dots(bits, rows, b, vector, ready, sums);                                                                 \
+    if (bits == 16)                                                                                                    \
+      nnd_halves_dots(rows, b, vector, ready, sums);                                                                   \
+    else                                                                                                               \
+      nnd_bits_dots(bits, rows, b, vector, ready, sums);                                                               \
   }
-#define NND_EACH_ROWS(X, bits) X(bits, 1) X(bits, 2) X(bits, 3) X(bits, 4)
+#define NND_UP_TO_4(X, bits) X(bits, 1) X(bits, 2) X(bits, 3) X(bits, 4)
+#if NND_LANES == 16
+#define NND_EACH_ROWS(X, bits)                                                                                         \
+  NND_UP_TO_4(X, bits)                                                                                                 \
+  X(bits, 5) X(bits, 6) X(bits, 7) X(bits, 8) X(bits, 9) X(bits, 10) X(bits, 11) X(bits, 12) X(bits, 13) X(bits, 14)
+#else
+#define NND_EACH_ROWS(X, bits) NND_UP_TO_4(X, bits)
+#endif
 #define NND_LISTED_DOTS(bits, rows) nnd_bits_dots_##bits##_##rows,
 NND_EACH_ROWS(NND_DEFINE_DOTS, 4)
 NND_EACH_ROWS(NND_DEFINE_DOTS, 8)
+NND_EACH_ROWS(NND_DEFINE_DOTS, 16)
 
 void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, const float *ready, vf *sums) {
-  static void (*const kernels[2][NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
-      {NND_EACH_ROWS(NND_LISTED_DOTS, 4)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 8)}};
-  kernels[b->bits == 8][rows - 1](b, vector, ready, sums);
+  static void (*const kernels[3][NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
+      {NND_EACH_ROWS(NND_LISTED_DOTS, 4)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 8)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 16)}};
+  kernels[b->bits / 8][rows - 1](b, vector, ready, sums);
 }
 
 NND_INLINE void nnd_bits_unpack_all(int bits, const struct nnd_bits *b, nnd_size vector, nnd_size piece, nnd_size k,
                                     float *to, nnd_size step) {
   const int each = 32 / bits;
-  const uint32_t *words = b->numbers + (vector * b->pieces + piece) * b->words * NND_LANES;
+  const uint32_t *words = (const uint32_t *)b->numbers + (vector * b->pieces + piece) * b->words * NND_LANES;
   for (; k > 0; piece++, k -= b->piece) {
     const nnd_size at = (vector * b->pieces + piece) * NND_LANES, count = nnd_min(k, b->piece);
     const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
     for (nnd_size w = 0; w < b->words; w++, words += NND_LANES) {
       const nnd_bits_words word = *(const nnd_bits_words *)words, down = word >> (uint32_t)bits;
       const nnd_size some = nnd_min(each, count - w * each);
+      __builtin_prefetch((const char *)words + NND_BITS_AHEAD, 0, 3);
       NND_UNROLL
       for (int j = 0; j < each; j++) {
         if (j >= some) break;
@@ -183,7 +249,13 @@ NND_INLINE void nnd_bits_unpack_all(int bits, const struct nnd_bits *b, nnd_size
 }
 
 void nnd_bits_unpack(const struct nnd_bits *b, nnd_size vector, nnd_size piece, nnd_size k, float *to, nnd_size step) {
-  if (b->bits == 4)
+  if (b->bits == 16) {
+    const uint16_t *halves = (const uint16_t *)b->numbers + (vector * b->inner + piece) * NND_LANES;
+    for (nnd_size i = 0; i < k; i++, halves += NND_LANES) {
+      __builtin_prefetch((const char *)halves + NND_BITS_AHEAD, 0, 3);
+      nnd_store(to + i * step, nnd_floats_of_halves(halves));
+    }
+  } else if (b->bits == 4)
     nnd_bits_unpack_all(4, b, vector, piece, k, to, step);
   else
     nnd_bits_unpack_all(8, b, vector, piece, k, to, step);

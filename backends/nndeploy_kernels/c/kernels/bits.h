@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of 4 or 8 bits: w = (number - zero) * scale, with a scale and a zero of each piece of a column.
+ * Weights of 4 or 8 bits: w = (number - zero) * scale, with a scale and a zero of each piece of a column. And weights of
+ * float16, without both: [vector of columns][k][c].
  *
  * Numbers lie as words of 32 bits, one a lane, so that a vector of them holds the next 8 or 4 numbers of NND_LANES
  * columns: [vector of columns][piece][word][c], the first number in the lowest bits. A number is taken out of a word
@@ -14,15 +15,15 @@
 #ifndef NND_BITS_H
 #define NND_BITS_H
 
-#include "base/vector.h"
+#include "base/elements.h"
 
-#define NND_BITS_ROWS 4 /* by which a word is multiplied at once */
+#define NND_BITS_ROWS (NND_LANES == 16 ? 14 : 4) /* by which a word is multiplied at once: registers hold their sums */
 
 struct nnd_bits {
   nnd_size inner, columns;
   nnd_size piece, pieces, words; /* numbers of a piece, pieces of a column, words of a piece */
-  int bits;
-  const uint32_t *numbers;
+  int bits; /* 4, 8, or 16: float16 */
+  const void *numbers; /* words of 32 bits, or float16 */
   const float *scales;         /* [vector][piece][c] */
   const uint8_t *zeros;        /* the same; null where there are others */
   const float *float_zeros;    /* the same; null where `zero` is that of all */
@@ -30,23 +31,26 @@ struct nnd_bits {
 };
 
 /* Where numbers and their scales and zeros come from: element k of column c is number k * k_step + c * column_step,
- * 4 bits each from the low ones on, or a byte; that of block b is b * block_step + c * column_step of its own. `flip` is
+ * 4 bits each from the low ones on, a byte or a float16; that of block b is b * block_step + c * column_step of its own. `flip` is
  * what is changed of a number to make it unsigned. */
 struct nnd_bits_source {
-  const uint8_t *numbers, *zeros;
+  const void *numbers;
+  const uint8_t *zeros;
   const float *scales, *float_zeros;
   nnd_size k_step, column_step, scale_step, scale_column, zero_step, zero_column, block;
   uint32_t flip;
 };
 
-NND_INLINE nnd_size nnd_bits_a_word(int bits) { return 32 / bits; }
+NND_INLINE nnd_size nnd_bits_a_word(int bits) { return bits == 16 ? 1 : 32 / bits; }
+
+NND_INLINE nnd_size nnd_bits_word_bytes(int bits) { return bits == 16 ? 2 : 4; }
 
 /* Numbers of a piece of blocks of so many of `inner`; 0 where they cannot be cut into pieces. */
 nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner);
 
 /* Packs the vectors of columns [first, last): numbers, or scales and zeros. */
 void nnd_bits_pack_numbers(const struct nnd_bits *b, const struct nnd_bits_source *from, nnd_size first, nnd_size last,
-                           uint32_t *to);
+                           void *to);
 void nnd_bits_pack_scales(const struct nnd_bits *b, const struct nnd_bits_source *from, float *scales, uint8_t *zeros,
                           float *float_zeros);
 

@@ -7,13 +7,14 @@
 #define NND_GEMM_K 16              /* of a packed row that lie side by side */
 #define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
 #define NND_GEMM_LONGEST 2048      /* the same of few rows: longer sums would round too much */
+#define NND_GEMM_LEAST_OF_BITS 384 /* the same of weights of few bits, which each group unpacks: few groups pay */
 #define NND_GEMM_PART_IN_PLACE 256 /* the same of `b` that is not in panels, in pages that its rows lie in */
 #define NND_PAGE_FLOATS 1024
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
 #define NND_DOTS_AHEAD 16   /* columns */
-#define NND_FEW_FOR_BITS 8  /* rows by which weights of few bits are multiplied as they are */
+#define NND_FEW_FOR_BITS (NND_BITS_ROWS > 8 ? NND_BITS_ROWS : 8) /* rows by which few bits are multiplied as they are */
 #define NND_GEMM_AHEAD 1024 /* floats: what few rows read of `b` is fetched so far ahead of them */
 #define NND_PACKED_ROWS 16  /* of `b` that are packed at once, for all panels: few pages are open at a time */
 
@@ -523,6 +524,7 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, nnd_min(NND_GEMM_LONGEST, most / rows));
   if (!is_packed)
     longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / nnd_max(1, g->b_step)));
+  if (g->bits) longest = nnd_min(longest, nnd_max(NND_GEMM_LEAST_OF_BITS, most / (g->tiles * NND_GEMM_ROWS)));
   g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
   if (g->bits) g->part = nnd_min(g->inner, nnd_ceil_div(g->part, g->bits->piece) * g->bits->piece);
   g->parts = nnd_ceil_div(g->inner, g->part);

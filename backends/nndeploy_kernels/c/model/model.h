@@ -71,8 +71,10 @@ struct nnd_tensor {
   nnd_size sizes[NND_MOST_RANK];
 };
 
+/* `widened`: the float32 that one of float16 was made when it was first read as such, in memory of the model. */
 struct nnd_weight_data {
-  int element, rank, readers;
+  int element, rank, readers, is_own;
+  struct nnd_weight_data *widened;
   nnd_size sizes[NND_MOST_RANK], count;
   const void *data;
 };
@@ -184,7 +186,7 @@ int nnd_write_number_tensor(struct nnd_opener *o);                   /* the same
 int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
 int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
 int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
-const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32; null where the word is -1 */
+const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32, or made of float16; null where the word is -1 */
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element); /* the same of another type */
 const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o);             /* of any type */
 const struct nnd_program *nnd_read_program(struct nnd_opener *o);     /* of float32; null where the word is -1 */

@@ -79,8 +79,9 @@ static void *nnd_pack_some(void *context) {
     while (part >= one->begin + one->parts) one = one->next;
     const nnd_size number = part - one->begin, read = one->part_bytes;
     one->pack(one->fields, number, number + 1);
-    if (all->gives && read) nnd_give_back(one->from, number * read, number * read + read);
-    if (atomic_fetch_sub(&one->left, 1) == 1 && all->gives) nnd_give_back(one->from, 0, nnd_weight_bytes(one->from));
+    const int gives = all->gives || one->from->is_own;
+    if (gives && read) nnd_give_back(one->from, number * read, number * read + read);
+    if (atomic_fetch_sub(&one->left, 1) == 1 && gives) nnd_give_back(one->from, 0, nnd_weight_bytes(one->from));
   }
   return NULL;
 }

@@ -421,7 +421,39 @@ int nnd_write_number_tensor(struct nnd_opener *o) {
   return tensor;
 }
 
-const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) { return nnd_read_weight_of(o, NND_FLOAT32); }
+/* Returns a weight of float16 as one of float32. */
+static const struct nnd_weight_data *nnd_widened(struct nnd_opener *o, struct nnd_weight_data *weight) {
+  if (!weight->widened) {
+    struct nnd_memory *memory = &o->model->memory;
+    const nnd_size whole = nnd_blocks(weight->count) * NND_LANES;
+    struct nnd_weight_data *made = nnd_memory_take(memory, sizeof *made);
+    float *data = nnd_memory_take(memory, whole * (nnd_size)sizeof *data);
+    if (!made || !data) {
+      nnd_fail(o->message, "no memory for weights of float16");
+      return NULL;
+    }
+    nnd_floats_of(NND_FLOAT16, weight->data, weight->count, (vf *)data);
+    *made = *weight;
+    made->element = NND_FLOAT32, made->data = data, made->is_own = 1, made->readers = 0;
+    weight->widened = made;
+  }
+  weight->widened->readers++;
+  return weight->widened;
+}
+
+static const struct nnd_weight_data *nnd_of_element(struct nnd_opener *o, const struct nnd_weight_data *found,
+                                                    int element) {
+  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
+  if (!found || found->element == element) return found;
+  nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
+  return NULL;
+}
+
+const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) {
+  const struct nnd_weight_data *found = nnd_read_any_weight(o);
+  if (found && found->element == NND_FLOAT16) return nnd_widened(o, &o->model->weights[found - o->model->weights]);
+  return nnd_of_element(o, found, NND_FLOAT32);
+}
 
 const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
   const int64_t number = nnd_word(o, -1, o->model->num_weights - 1);
@@ -431,11 +463,7 @@ const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
 }
 
 const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
-  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
-  const struct nnd_weight_data *found = nnd_read_any_weight(o);
-  if (!found || found->element == element) return found;
-  nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
-  return NULL;
+  return nnd_of_element(o, nnd_read_any_weight(o), element);
 }
 
 const struct nnd_program *nnd_read_program(struct nnd_opener *o) {

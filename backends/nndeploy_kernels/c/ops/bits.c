@@ -6,7 +6,7 @@
 struct nnd_bits_to_pack {
   struct nnd_bits bits;
   struct nnd_bits_source from;
-  uint32_t *to;
+  void *to;
 };
 
 static void nnd_pack_bits(const void *fields, nnd_size first, nnd_size last) {
@@ -30,9 +30,9 @@ static const struct nnd_weight_data *nnd_read_of_blocks(struct nnd_opener *o, nn
 
 const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
   struct nnd_bits *b = nnd_memory_take(&o->model->memory, sizeof *b);
-  const struct nnd_weight_data *numbers = nnd_read_weight_of(o, NND_UINT8);
+  const struct nnd_weight_data *numbers = nnd_read_any_weight(o);
   struct nnd_bits_source from = {0};
-  const int bits = (int)nnd_word(o, 4, 8);
+  const int bits = (int)nnd_word(o, 4, 16), is_half = bits == 16;
   from.flip = nnd_word(o, 0, 1) ? 1u << (bits - 1) : 0;
   const nnd_size inner = nnd_word(o, 1, NND_MOST_OF_BITS), columns = nnd_word(o, 1, NND_MOST_OF_BITS);
   from.block = nnd_word(o, 1, NND_MOST_OF_BITS);
@@ -47,18 +47,19 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
   }
   const nnd_size blocks = nnd_ceil_div(inner, from.block), piece = nnd_bits_piece(bits, from.block, inner);
   const int is_float = zeros && zeros->element == NND_FLOAT32;
-  if ((bits != 4 && bits != 8) || !numbers || !scales || scales->element != NND_FLOAT32 ||
+  if ((bits != 4 && bits != 8 && !is_half) || !numbers || numbers->element != (is_half ? NND_FLOAT16 : NND_UINT8) ||
+      (is_half ? scales || zeros || from.flip : !scales || scales->element != NND_FLOAT32) ||
       (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece)
     nnd_fail(o->message, "%d bits in blocks of %lld, or zero points or scales that do not fit them", bits,
              (long long)from.block);
-  else if (inner > 8 / bits * numbers->count / columns ||
+  else if (inner > (bits == 4 ? 2 : 1) * numbers->count / columns ||
            !nnd_has_bits(numbers, bits, inner, from.k_step, columns, from.column_step) ||
-           !nnd_has_bits(scales, 32, blocks, from.scale_step, columns, from.scale_column) ||
+           (scales && !nnd_has_bits(scales, 32, blocks, from.scale_step, columns, from.scale_column)) ||
            (zeros && !nnd_has_bits(zeros, is_float ? 32 : bits, blocks, from.zero_step, columns, from.zero_column)))
     nnd_fail(o->message, "weights, scales or zero points for %lld columns of %lld numbers of %d bits are too few",
              (long long)columns, (long long)inner, bits);
   if (o->message->failed) return NULL;
-  from.numbers = numbers->data, from.scales = scales->data;
+  from.numbers = numbers->data, from.scales = scales ? scales->data : NULL;
   if (is_float)
     from.float_zeros = zeros->data;
   else if (zeros)
@@ -72,12 +73,12 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
                          .bits = bits,
                          .zero = (float)(zero ^ from.flip)};
   const nnd_size lanes = nnd_blocks(columns) * pieces * NND_LANES;
-  uint32_t *to = nnd_packed(o, lanes * words * (nnd_size)sizeof *to);
-  float *to_scales = nnd_packed(o, lanes * (nnd_size)sizeof *to_scales);
+  void *to = nnd_packed(o, lanes * words * nnd_bits_word_bytes(bits));
+  float *to_scales = scales ? nnd_packed(o, lanes * (nnd_size)sizeof *to_scales) : NULL;
   uint8_t *to_zeros = from.zeros ? nnd_packed(o, lanes) : NULL;
   float *to_floats = is_float ? nnd_packed(o, lanes * (nnd_size)sizeof *to_floats) : NULL;
   if (o->message->failed) return NULL;
-  nnd_bits_pack_scales(b, &from, to_scales, to_zeros, to_floats);
+  if (scales) nnd_bits_pack_scales(b, &from, to_scales, to_zeros, to_floats);
   b->numbers = to, b->scales = to_scales, b->zeros = to_zeros, b->float_zeros = to_floats;
   const struct nnd_bits_to_pack t = {*b, from, to};
   nnd_pack(o, numbers, nnd_pack_bits, &t, sizeof t, nnd_blocks(columns), 0);

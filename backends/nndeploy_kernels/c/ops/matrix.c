@@ -3,7 +3,7 @@
  * Products of plain matrices, by constant weights that are packed when the step is opened, or of two values.
  *
  *   fully_connected   a (tensor), weights (..., inner, columns), is transposed: (..., columns, inner); then as product
- *   bits_connected    a (tensor), weights of 4 or 8 bits in blocks (ops/bits.h); then as product
+ *   bits_connected    a (tensor), weights of 4 or 8 bits in blocks, or of float16 (ops/bits.h); then as product
  *   product           a, b (tensors), bias (columns; -1: none), program of the end (-1: none), numbers of the end
  *                     (columns; -1: none), residual (tensor, which lies as the output does; -1: none),
  *                     rows, inner, columns (rules), inner of b (a rule, which must be the same),
