@@ -5,7 +5,7 @@ In: the submodels in an order in which every input is produced before it is used
 which each submodel needs the one before runs as a plain loop on the caller's thread. Where submodels do not depend
 on each other they run on several threads, by counting what each still waits for; nothing then waits for anything
 else than its own inputs. Values pass between sessions as they are, without a copy, also on a GPU; from there to a
-session on the CPU they are copied.
+session elsewhere they are copied (`nndeploy.runtime.crossing`).
 
 Law: the outputs do not depend on which of the two ways was taken.
 """
@@ -21,6 +21,7 @@ from nndeploy.bundle.manifest import Submodel
 from nndeploy.cuda.array import DeviceArray
 from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, one_line
 from nndeploy.plugin.interface import Session
+from nndeploy.runtime.crossing import NOTHING_CROSSES, Crossing
 from nndeploy.values.types import TensorType, Value, ValueType, numpy_dtype
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Runnable(Protocol):
 class ChainStep:
     """One submodel of the chain; `label` names submodel and backend in messages.
 
-    `from_device` are those of its inputs that arrive on a GPU although it runs on the CPU: they are copied to the host.
+    `crossing` says how its inputs come to the device that runs it; copies that others there read are outputs too.
     `next_variant` runs the calls whose sizes the session was not built for; None: these are refused.
     """
 
@@ -54,14 +55,16 @@ class ChainStep:
         session: Session,
         backend: str,
         types: Mapping[str, ValueType],
-        from_device: Iterable[str] = (),
+        crossing: Crossing = NOTHING_CROSSES,
         next_variant: "NextVariant | None" = None,
     ) -> None:
-        self.inputs = submodel.inputs
-        self.outputs = submodel.outputs
+        self.inputs = tuple(crossing.taken.get(name, name) for name in submodel.inputs)
+        self.outputs = (*submodel.outputs, *crossing.kept.values())
+        self._submodel = submodel
         self.label = f"submodel {submodel.id} ({backend})"
         self._run = session.run
-        self._from_device = tuple(from_device)
+        self._crossing = crossing
+        self._is_local = not (crossing.moved or crossing.taken)
         self._next_variant = next_variant
         self._types = types
         self._is_checked = False
@@ -74,10 +77,8 @@ class ChainStep:
             BundleError: the submodel is not what the manifest says.
         """
         try:
-            is_all = len(values) == len(self.inputs)  # values hold the inputs at least
-            given = values if is_all else {name: values[name] for name in self.inputs}
-            if self._from_device:
-                given = {**given, **on_host(given, self._from_device)}
+            is_all = self._is_local and len(values) == len(self.inputs)  # values hold the inputs at least
+            given = values if is_all else self._crossing.inputs(values, self._submodel.inputs)
             try:
                 results = self._run(given)
             except OtherSizesError:
@@ -91,10 +92,12 @@ class ChainStep:
             raise DataError(one_line(f"failed: {type(err).__name__}: {err}"), where=self.label) from err
         if not self._is_checked:
             self._check(results)
+        if self._crossing.kept:
+            return {**results, **{copy: given[name] for name, copy in self._crossing.kept.items()}}
         return results
 
     def _check(self, results: Mapping[str, Value]) -> None:
-        for name in self.outputs:
+        for name in self._submodel.outputs:
             if name not in results:
                 raise BundleError(f"does not give the output {name!r} of the manifest", where=self.label)
             if problem := _misfit(results[name], self._types.get(name)):

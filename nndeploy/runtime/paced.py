@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nndeploy.bundle.manifest import Submodel
 from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
@@ -92,9 +93,13 @@ def counted_operators(bundle: Bundle) -> CountedOperators:
 
 
 def paced(
-    steps: Sequence[Runnable], opened: OpenedChain, pacing: Pacing, sample: Mapping[str, Value] | None
+    steps: Sequence[Runnable],
+    submodels: Sequence[Submodel],
+    opened: OpenedChain,
+    pacing: Pacing,
+    sample: Mapping[str, Value] | None,
 ) -> tuple[Pacer, list[Runnable], list[ProgramPoint]]:
-    """Returns the pacer of a chain, its steps with their points, and these points.
+    """Returns the pacer of a chain, its steps, one for each of its `submodels`, with their points, and these points.
 
     `sample` are inputs of the chain to try points with, None where there are none.
     """
@@ -102,11 +107,11 @@ def paced(
     points = list[ProgramPoint]()
     with_points = list[Runnable]()
     values = None if sample is None else dict(sample)
-    for step, session, choice in zip(steps, opened.sessions, opened.choices, strict=True):
+    for step, submodel, session, choice in zip(steps, submodels, opened.sessions, opened.choices, strict=True):
         label = f"submodel {choice.submodel} ({choice.backend})"
         own: Sequence[PacePoint] = ()
         if isinstance(session, PacedSession):
-            given = None if values is None else _on_host(step.inputs, values, opened.gpu_streams)
+            given = None if values is None else _on_host(submodel.inputs, values, opened.gpu_streams)
             own = session.pace(pacer.address, given, pacing.wanted(choice.submodel))
             if session.pace_note:
                 pacer.notes.append(f"{label}: {session.pace_note}")

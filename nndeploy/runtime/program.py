@@ -28,6 +28,7 @@ from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable
 from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
 from nndeploy.runtime.core_pool import PoolStep
+from nndeploy.runtime.crossing import crossings
 from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.load_options import LoadOptions
@@ -59,7 +60,9 @@ class Program:
         self.pacer: Pacer | None = None
         self.points: Sequence[ProgramPoint] = ()
         if pacing is not None:
-            self.pacer, steps, self.points = paced(steps, opened, pacing, self._checks(sample_of(bundle)))
+            self.pacer, steps, self.points = paced(
+                steps, chain.submodels, opened, pacing, self._checks(sample_of(bundle))
+            )
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         has_only_produced = not manifest.aliases and not self._constants
         only_produced = self._made if opened.gpu_streams else self._chain.run
@@ -227,19 +230,12 @@ def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> 
 
 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
-    """Returns the submodels as steps; what arrives on a GPU other than its own each gets as a copy on the host."""
-    every = zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, strict=True)
-    gpu_of = {
-        name: choice.device
-        for submodel, choice in zip(chain.submodels, opened.choices, strict=True)
-        for name in (submodel.outputs if choice.device != "cpu" else ())
-    }
+    """Returns the submodels as steps, each with the streams and the pool of cores that it runs with."""
+    ways = crossings(chain.submodels, [choice.device for choice in opened.choices])
+    every = zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, ways, strict=True)
     found = list[Runnable]()
-    for submodel, session, choice, other in every:
-        foreign = [name for name in submodel.inputs if gpu_of.get(name, choice.device) != choice.device]
-        step: Runnable = ChainStep(
-            submodel, session, choice.backend, chain.values, from_device=foreign, next_variant=other
-        )
+    for submodel, session, choice, other, way in every:
+        step: Runnable = ChainStep(submodel, session, choice.backend, chain.values, way, next_variant=other)
         if opened.gpu_streams is not None:
             step = GpuStreamStep(step, opened.gpu_streams)
         if submodel.id in opened.pools:

@@ -20,6 +20,7 @@ from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
 from nndeploy.stream.run.options import Load, RunOptions
 from nndeploy.stream.sinks.resume import digest, digest_of_files
 from nndeploy.stream.sources.sources import Source
+from nndeploy.target.place_limits import places_text
 from nndeploy.target.target import host_target
 from nndeploy.values.types import ValueType
 from nndeploy.version import __version__
@@ -148,6 +149,7 @@ def fingerprint(
         named = sorted(loaded.file.named.items())
         pipeline = [hashlib.sha256(data).hexdigest() for data in (loaded.file.data, *(data for _, data in named))]
     settings = {name: getattr(options, name) for name in ("nan", "on_error", "batch", "device", "threads")}
+    settings["places"] = places_text(options.places)
     return {
         "inputs": digest([list(inputs), digest_of_files(source.paths or ())]),
         "bundles": digest(manifests),
