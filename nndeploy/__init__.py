@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.version import __version__
 
 __all__ = [
-    "CompileOptions", "Inspection", "LoadOptions", "Program", "Report", "RunOptions", "Target", "Verification",
-    "__version__", "compile_model", "inspect", "load_bundle", "run_pipeline", "target_of", "verify",
+    "CompileOptions", "Inspection", "LoadOptions", "PlaceLimit", "Program", "Report", "RunOptions", "Target",
+    "Verification", "__version__", "compile_model", "inspect", "load_bundle", "run_pipeline", "target_of", "verify",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nndeploy.stream.run.options import RunOptions
     from nndeploy.stream.run.run_pipeline import run_pipeline
     from nndeploy.target.known_targets import target_of
+    from nndeploy.target.place_limits import PlaceLimit
     from nndeploy.target.target import Target
 
 _HOMES = {
@@ -42,6 +43,7 @@ _HOMES = {
     "run_pipeline": "nndeploy.stream.run.run_pipeline",
     "Target": "nndeploy.target.target",
     "target_of": "nndeploy.target.known_targets",
+    "PlaceLimit": "nndeploy.target.place_limits",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
+from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.report import Report, report_from_json
 
@@ -63,6 +64,7 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
             for variant in submodel["variants"]
         },
         "chain": {chain.id: f"{len(chain.submodels)} submodels for {chain.target}" for chain in manifest.target_chains},
+        "place": {f"{row.chain}: {row.submodel}": row.place for row in places_of(manifest)},
         "node": _nodes(report),
         "max error": _errors(report),
         "tolerance": plain["tolerances"],

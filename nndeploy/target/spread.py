@@ -43,7 +43,8 @@ class SpreadStep:
 
     `weights` are by name, so that one that several steps read counts once on a place. `peak_bytes` are those of all
     values that are alive while it runs. `needs_cpu`: it cannot run on a GPU; among the steps of one it runs on the CPU
-    and takes nothing of the GPU's memory. `needs_gpu`: it cannot run elsewhere.
+    and takes nothing of the GPU's memory; what crosses is counted as if it did run there, for it crosses back and forth
+    wherever the chain is cut. `needs_gpu`: it cannot run elsewhere.
     """
 
     name: str

@@ -9,7 +9,16 @@ import onnxruntime
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_picture
 
-from nndeploy.bundle.manifest import Compressed, ImageInput, Manifest, NamedType, TargetChain, Variant
+from nndeploy.bundle.manifest import (
+    Compressed,
+    ImageInput,
+    Manifest,
+    NamedType,
+    PlacedSubmodel,
+    Placing,
+    TargetChain,
+    Variant,
+)
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.bundle_differences import differences
 from nndeploy.cli.main import run_command
@@ -136,7 +145,7 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     data = json.loads(out)
     assert code == 0
     assert sorted(data) == [
-        "bundle", "contents", "here", "manifest", "ok", "report", "schema", "size_bytes", "steps"
+        "bundle", "contents", "here", "manifest", "ok", "places", "report", "schema", "size_bytes", "steps"
     ]  # fmt: skip
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
     assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
@@ -233,6 +242,7 @@ CHANGES = {
     "provenance": {},
     "members": {},
     "compressed": {"goldens/0/inputs.values": Compressed("1" * 64, 1)},
+    "placings": {"portable": Placing({"s0": PlacedSubmodel("cpu:1", 1, 2)}, {"image": 3})},
 }
 
 
