@@ -38,7 +38,7 @@ from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.normalisation import InstanceNorm
 from nndeploy_native.steps.step import Epilogue, NativeStep
-from nndeploy_native.tensors import Tensor
+from nndeploy_native.tensors import Shape, Tensor, fixed_shape
 
 Heavy: TypeAlias = Convolution | InstanceNorm | Product
 TensorOrNone = TypeVar("TensorOrNone", Tensor, Tensor | None)
@@ -76,23 +76,43 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
     if isinstance(maker, Product):
         return _joined_epilogue(*with_scaled_weights(maker, step, number), number)
     if isinstance(maker, Elementwise):
-        seen = maker if one.tensor == maker.output else _seen_as(maker, one.tensor)
-        return None if seen is None else _joined_elementwise(seen, step, number)
+        shapes = sorted((maker.output.shape, one.tensor.shape), key=len)
+        for shape in dict.fromkeys(shapes):  # fewer axes first: what follows knows them better
+            seen, read = _in_shape(maker, shape), _in_shape(step, shape)
+            if seen is not None and read is not None:
+                return _joined_elementwise(seen, read, number)
+        return None
     if isinstance(maker, IntegerProduct | IntegerConvolution) and one.tensor == maker.output:
         return joined_integer_product(maker, step, number)
     return None
 
 
-def _seen_as(maker: Elementwise, tensor: Tensor) -> Elementwise | None:
-    """Returns a step whose operands are all whole in another shape of what it makes; None where one is not."""
-    if tensor.is_blocked:
+def _in_shape(step: Elementwise, shape: Shape) -> Elementwise | None:
+    """Returns a step in another shape of what it makes; None where an operand cannot be seen in it.
+
+    That is any shape where all operands are whole, and one that has axes of one element elsewhere where some are not.
+    """
+    if shape == step.output.shape:
+        return step
+    if step.output.is_blocked:
         return None
-    operands = [
-        Operand(tensor.shape, replace(one.tensor, shape=tensor.shape))
-        for one in maker.operands
-        if one.tensor is not None and one.shape == maker.output.shape
-    ]
-    return replace(maker, output=tensor, operands=tuple(operands)) if len(operands) == len(maker.operands) else None
+    operands = [_operand_in_shape(one, step.output.shape, shape) for one in step.operands]
+    known = tuple(one for one in operands if one is not None)
+    return replace(step, output=replace(step.output, shape=shape), operands=known) if None not in operands else None
+
+
+def _operand_in_shape(one: Operand, before: Shape, after: Shape) -> Operand | None:
+    """Returns an operand of what has shape `before` as one of what has shape `after`."""
+    if one.tensor is not None and one.shape == before:
+        return Operand(after, replace(one.tensor, shape=after))
+    if [size for size in before if size != 1] != [size for size in after if size != 1]:
+        return None
+    own = (*(1,) * (len(before) - len(one.shape)), *one.shape)
+    kept = iter([size for size, whole in zip(own, before, strict=True) if whole != 1])
+    shape = tuple(1 if size == 1 else next(kept) for size in after)
+    if one.tensor is not None:
+        return Operand(shape, replace(one.tensor, shape=shape))
+    return Operand(shape, None, None if one.array is None else one.array.reshape(fixed_shape(shape)))
 
 
 def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> Elementwise | None:

@@ -122,6 +122,21 @@ def test_heads_in_one_axis_with_the_batch() -> None:
     np.testing.assert_allclose(run(artifact, given)["y"], session.run(["y"], given)[0], rtol=0, atol=3e-5)
 
 
+WINDOWS = """g (float[6,2,t,8] q, float[6,2,8,t] k, float[6,2,t,8] v, float[1,2,t,t] e, float[1,6,1,t,t] m)
+    => (float[6,2,t,8] y) <int64[1] zero = {0}> {
+    a = MatMul(q, k) b = Add(a, e) c = Unsqueeze(b, zero) d = Add(c, m) f = Squeeze(d, zero) w = Softmax<axis=-1>(f)
+    y = MatMul(w, v) }"""
+
+
+@pytest.mark.parametrize("size", [1, 5, 20])
+def test_a_mask_of_each_window_in_a_shape_of_its_own(size: int) -> None:
+    """Windows of an image that was shifted: a bias of each head, then a mask seen with one more axis."""
+    model = dynamic(WINDOWS, RANGES)
+    given, artifact = fed(model, {"t": size}), built(model, RANGES)
+    assert attention_of(artifact) == ["attention"]
+    np.testing.assert_allclose(run(artifact, given)["y"], by_onnxruntime(WINDOWS, given), rtol=0, atol=3e-5)
+
+
 @pytest.mark.parametrize(
     "body",
     [
