@@ -12,7 +12,7 @@ Source: ONNX Runtime, docs/ContribOperators.md.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,7 +33,8 @@ class _Rule:
 
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
     `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
-    attribute with the last size of the output. The outputs `also` have the same type.
+    attribute with the last size of the output, and `thirds` says that it is a third. The outputs `also` have the same
+    type. The inputs `same_last` must be of equally many axes, and equal in the last one.
     """
 
     like: str
@@ -44,6 +45,8 @@ class _Rule:
     unless: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
     last: str = ""
+    thirds: bool = False
+    same_last: tuple[int, ...] = ()
     also: tuple[int, ...] = ()
 
 
@@ -51,6 +54,7 @@ _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 _RULES: dict[str, _Rule] = {
+    "Attention": _Rule("MatMul", (0, 1), thirds=True),
     "BiasGelu": _Rule("Relu"),
     "DynamicQuantizeMatMul": _Rule("MatMul", (0, 1), element_of=0),
     "FastGelu": _Rule("Relu"),
@@ -60,6 +64,7 @@ _RULES: dict[str, _Rule] = {
     "Gelu": _Rule("Relu"),
     "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=2),
     "MatMulNBits": _Rule("Relu", last="N"),
+    "MultiHeadAttention": _Rule("Relu", same_last=(0, 2)),
     "QLinearAdd": _Rule("Add", (0, 3)),
     "QLinearAveragePool": _Rule("AveragePool", (0,), _POOL, unless=("channels_last",)),
     "QLinearConcat": _Rule("Concat", (2,), ("axis",), every=3),
@@ -114,7 +119,7 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
         return
     types = [_tensor_type(context, index) for index in indices]
     element = types[0] if rule.element_of is None else _tensor_type(context, rule.element_of)
-    if element is None or None in types:
+    if element is None or None in types or not _have_the_same_last(context, rule.same_last):
         return
     for name, one in zip(rule.turned, types, strict=False):
         if _attribute(context, name).i and one is not None and not _turn(one):
@@ -122,12 +127,31 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
     node = onnx.helper.make_node(rule.like, [f"i{index}" for index in indices], ["o"])
     node.attribute.extend(a for name in rule.attributes if (a := _attribute(context, name)).name)
     result = _output_type(node, [t for t in types if t is not None])
+    if rule.thirds and (result is None or not _take_a_third(result, _attribute(context, "qkv_hidden_sizes").ints)):
+        return
     if result is None or (rule.last and not _end_with(result, _attribute(context, rule.last).i)):
         return
     result.tensor_type.elem_type = element.tensor_type.elem_type
     for number in (0, *rule.also):
         if number < context.get_num_outputs():
             context.set_output_type(number, result)
+
+
+def _have_the_same_last(context: onnx.shape_inference.InferenceContext, indices: Sequence[int]) -> bool:
+    """Returns whether inputs are there, of equally many axes, the last one of the same size."""
+    types = [_tensor_type(context, index) for index in indices]
+    shapes = [list(one.tensor_type.shape.dim) for one in types if one is not None]
+    ends = {(len(dims), dims[-1].dim_value if dims else 0) for dims in shapes}
+    return not indices or (len(shapes) == len(indices) and len(ends) == 1 and min(ends)[1] > 0)
+
+
+def _take_a_third(value_type: onnx.TypeProto, parts: Sequence[int]) -> bool:
+    """Makes the last axis that of the values among queries, keys and values; returns False where it is not known."""
+    dims = value_type.tensor_type.shape.dim
+    size = dims[-1].dim_value if dims else 0
+    if not size or (parts and (len(parts) != 3 or sum(parts) != size)) or (not parts and size % 3):
+        return False
+    return _end_with(value_type, parts[2] if parts else size // 3)
 
 
 def _turn(value_type: onnx.TypeProto) -> bool:

@@ -10,6 +10,7 @@ from nndeploy.graph.operators import opset_of
 from nndeploy.values.types import DimRange
 from nndeploy_native.lowering import (
     activation_rules,
+    attention_rules,
     bits_rules,
     contrib_rules,
     convolution_rules,
@@ -105,10 +106,12 @@ RULES: dict[str, Rule] = {
     "RoiAlign": sampling_rules.roi_align,
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
     **{f"com.microsoft::{name}": contrib_rules.gelu for name in ("BiasGelu", "FastGelu", "Gelu")},
+    "com.microsoft::Attention": attention_rules.attention,
     "com.microsoft::DynamicQuantizeMatMul": integer_rules.dynamic_quantise_matmul,
     "com.microsoft::FusedMatMul": contrib_rules.fused_matmul,
     "com.microsoft::MatMulIntegerToFloat": integer_rules.matmul_integer_to_float,
     "com.microsoft::MatMulNBits": bits_rules.matmul_nbits,
+    "com.microsoft::MultiHeadAttention": attention_rules.multi_head_attention,
     "com.microsoft::QuickGelu": contrib_rules.quick_gelu,
     "com.microsoft::SkipLayerNormalization": contrib_rules.skip_layer_normalization,
     "com.microsoft::SkipSimplifiedLayerNormalization": contrib_rules.skip_simplified_layer_normalization,

@@ -119,6 +119,9 @@ class TestContribOperators:
             ("y = com.microsoft.FusedMatMul(f, g)", "FLOAT[2,5]"),
             ("y = com.microsoft.FusedMatMul <transA = 1, transB = 1> (t, h)", "FLOAT[2,5]"),
             ("y = com.microsoft.MatMulNBits <K = 3, N = 7, block_size = 16> (f, w, s)", "FLOAT[2,7]"),
+            ("y = com.microsoft.Attention <num_heads = 1> (a, p)", "FLOAT[2,3,5]"),
+            ("y = com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [4, 4, 7]> (a, p)", "FLOAT[2,3,7]"),
+            ("y = com.microsoft.MultiHeadAttention <num_heads = 2> (a, a, a)", "FLOAT[2,3,4]"),
             ("y = com.microsoft.FusedGemm <transB = 1> (f, h)", "FLOAT[2,5]"),
             ("y = com.microsoft.DynamicQuantizeMatMul(f, w, s)", "FLOAT[2,5]"),
             ("y = com.microsoft.MatMulIntegerToFloat(v2, w, s, s)", "FLOAT[2,5]"),
@@ -129,7 +132,8 @@ class TestContribOperators:
     def test_have_the_types_of_the_operators_that_they_are_like(self, body: str, want: str) -> None:
         inputs = (
             "uint8[1,8,4,4] x, uint8[1,8,1,1] v, float s, uint8 z, float[2,3] f, float[3,5] g, float[5,3] h, "
-            "uint8[3,5] w, uint8[2,3] v2, float[1,2,4,4] i, float[6,2,3,3] k, float[3,2] t"
+            "uint8[3,5] w, uint8[2,3] v2, float[1,2,4,4] i, float[6,2,3,3] k, float[3,2] t, "
+            "float[2,3,4] a, float[4,15] p"
         )
         assert inferred(f"g ({inputs}) => (float s) {{ {body} }}", MS) == {"y": want}
 
@@ -139,6 +143,9 @@ class TestContribOperators:
             "com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z)",
             "com.microsoft.QLinearAdd(x)",
             "com.microsoft.FusedMatMul <transA = 1> (s, s)",
+            "com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [1, 1, 1]> (x, x)",
+            "com.microsoft.MultiHeadAttention <num_heads = 2> (x, x, w)",
+            "com.microsoft.MultiHeadAttention <num_heads = 2> (x)",
             "com.microsoft.MatMulNBits <K = 3> (s, w, s)",
             "com.microsoft.QLinearAdd(x, s, z, w, s, z, s, z)",
             "com.microsoft.NobodyKnows(x)",
