@@ -150,9 +150,12 @@ static void mutate_words(struct plan *plan) {
       for (int64_t k = 0; k < length && at + k < count && from + k < count; k++) words[at + k] = words[from + k];
       break;
     }
-    case 9: put_words(plan, at, at, words + at, 1); break;
-    case 10:
+    case 9: put_words(plan, at, at, words + at, 1); break; /* a word more */
+    case 10: /* a word less */
       if (count > 16) put_words(plan, at, at + 1, words, 0);
+      break;
+    case 11: /* the end is cut off */
+      if (at > 16 && !below(4)) plan->count = at;
       break;
     default: words[at] += below(2) ? 1 + below(3) : -1 - below(3);
   }

@@ -107,4 +107,50 @@ VARIANTS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         y = MatMul(w, v3) }""",
         {},
     ),
+    (  # one of some, by numbers of both widths, of elements of all
+        """g (int64[n,3] x, int32[n,3] z, bool[2] a, float[2] b, int64[2] c) => (bool[n,5,3] d, float[n,5,3] e,
+        int64[n,5,3] f, float[n,3,5] h, bool[n,3,5] i) <int64[1] five = {5}> {
+        d = OneHot<axis=1>(x, five, a) e = OneHot<axis=1>(z, five, b) f = OneHot<axis=1>(x, five, c)
+        h = OneHot(z, five, b) i = OneHot(x, five, a) }""",
+        {},
+    ),
+    (  # short rows that are joined
+        """g (float[n,t,3] x, float[n,t,5] z, int64[n,t,2] i, int64[n,t,1] j, uint8[n,t,7] a, uint8[n,t,9] b)
+        => (float[n,t,8] u, int64[n,t,3] v, uint8[n,t,16] w) {
+        u = Concat<axis=2>(x, z) v = Concat<axis=2>(i, j) w = Concat<axis=2>(a, b) }""",
+        {},
+    ),
+    (  # narrow matrices that are turned
+        """g (float[t,2] a, int64[3,t] b, uint8[t,4] c, float[n,t,4] d, uint8[3,t] e, int64[t,2] f) => (float[2,t] u,
+        int64[t,3] v, uint8[4,t] w, float[t,n,4] x, uint8[t,3] y, int64[2,t] z) {
+        u = Transpose(a) v = Transpose(b) w = Transpose(c) x = Transpose<perm=[1,0,2]>(d) y = Transpose(e)
+        z = Transpose(f) }""",
+        {},
+    ),
+    (
+        """g (int32[t,5] a, int64[n,t] b, uint8[4,t] c, bool[n,t] d, int64[n,1] e) => (int32[t,5] u, int64[n,v1] v,
+        uint8[w0,w1] w, bool[n,1] x, bool[t] y, int64[n,t] z) <int64 zero = {0}, int64[4] pads = {0,2,0,3},
+        int64[4] more = {1,0,2,1}, int64[1] first = {0}, int64[1] last = {1}> {
+        u = CumSum(a, zero) v = Pad(b, pads) w = Pad<mode="edge">(c, more) x = ReduceMax(d, last)
+        y = ReduceMin<keepdims=0>(d, first) z = Add(b, e) }""",
+        {},
+    ),
+    (  # the largest of long rows
+        """g (float[n,90] a, int32[n,50] b, uint8[n,90] c, int64[n,40] d) => (int64[n,1] u, int64[n,1] v, int64[n,1] w,
+        int64[n,1] x, float[n,70] y, int64[n,70] z) <int64[1] most = {70}> { u = ArgMax<axis=1>(a)
+        v = ArgMin<axis=1>(b) w = ArgMax<axis=1>(c) x = ArgMin<axis=1>(d) y, z = TopK(a, most) }""",
+        {},
+    ),
+    (  # elements in even runs of a table, of every width
+        """g (uint8[4,30] a, int64[4,30] b, float[4,30] c) => (uint8[4,20] u, int64[4,20] v, float[4,20] w) {
+        u = Gather<axis=1>(a, i) v = Gather<axis=1>(b, i) w = Gather<axis=1>(c, i) }""",
+        {"i": np.array([*range(2, 12), *range(29, 9, -2)])},
+    ),
+    (
+        """g (float[n,9,23,t] x) => (float[n,8,23,t] y, float[n,7,12,v] z, float[n,6,h,w] u) {
+        d = Conv<pads=[2,2,2,2], group=9>(x, w5) r = HardSwish(d) y = Conv(r, p)
+        e = Conv<pads=[1,1,1,1], strides=[2,2], group=9>(x, w3) s = Sigmoid(e) z = Conv(s, q)
+        f = Conv<group=9>(x, w3) g = Relu(f) i = Conv(g, o) u = Relu(i) }""",
+        {"w5": (9, 1, 5, 5), "p": (8, 9, 1, 1), "w3": (9, 1, 3, 3), "q": (7, 9, 1, 1), "o": (6, 9, 1, 1)},
+    ),
 ]
