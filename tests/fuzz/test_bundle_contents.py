@@ -25,6 +25,8 @@ from nndeploy.bundle.manifest import (
     Manifest,
     Member,
     NamedType,
+    PlacedSubmodel,
+    Placing,
     Submodel,
     TargetChain,
     Tolerance,
@@ -68,6 +70,12 @@ MANIFEST = Manifest(
     provenance={"tool": {"version": "1"}},
     members=MEMBERS,
     compressed={"g": Compressed("0" * 64, 5, ("f",))},
+    placings={
+        "portable": Placing(
+            {"a": PlacedSubmodel("cpu:0", 1, 2), "b": PlacedSubmodel("cpu:1", 3, 4)}, {"x": 12, "h": 12}
+        ),
+        "g": Placing({"g.a": PlacedSubmodel("cuda:0", 1, 2)}, {"x": 12}),
+    },
 )  # fmt: skip
 VALUES = encode_values(
     {
