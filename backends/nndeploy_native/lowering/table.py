@@ -31,6 +31,7 @@ from nndeploy_native.lowering import (
     recurrent_rules,
     reduction_rules,
     resize_rules,
+    rotary_rules,
     sampling_rules,
 )
 from nndeploy_native.lowering.context import Context, Lowered
@@ -113,6 +114,7 @@ RULES: dict[str, Rule] = {
     "com.microsoft::MatMulNBits": bits_rules.matmul_nbits,
     "com.microsoft::MultiHeadAttention": attention_rules.multi_head_attention,
     "com.microsoft::QuickGelu": contrib_rules.quick_gelu,
+    "com.microsoft::RotaryEmbedding": rotary_rules.rotary_embedding,
     "com.microsoft::SkipLayerNormalization": contrib_rules.skip_layer_normalization,
     "com.microsoft::SkipSimplifiedLayerNormalization": contrib_rules.skip_simplified_layer_normalization,
 }

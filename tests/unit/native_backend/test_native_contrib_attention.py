@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and MultiHeadAttention of com.microsoft: one step, and what ONNX Runtime computes."""
+"""Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft: few steps, and what ONNX Runtime computes."""
 
 import json
 
@@ -69,8 +69,27 @@ def test_attention(level: str, mask: str, attributes: str, columns: int, values:
     assert steps == ["fully_connected", "attention"]
 
 
+@each_float_level
+@pytest.mark.parametrize("shape", ["2,5,24", "2,3,5,8"])
+@pytest.mark.parametrize("places", ["2,5", "1"])
+@pytest.mark.parametrize("attributes", ["", "interleaved=1", "num_heads=3, rotary_embedding_dim=4"])
+def test_rotary_embedding(level: str, shape: str, places: str, attributes: str) -> None:
+    """Of rows of heads and of heads of rows, whole and in part, at given places and from one on."""
+    sizes = [int(size) for size in places.split(",")]
+    given = {"x": reals(*map(int, shape.split(","))), "p": np.random.default_rng(1).integers(0, 6, sizes)}
+    half = 2 if "dim" in attributes else 4
+    angles = np.arange(11)[:, None] / (3.0 ** np.arange(half))
+    constants = {"c": np.cos(angles).astype(np.float32), "s": np.sin(angles).astype(np.float32)}
+    said = f"<{attributes}>" if attributes else ""
+    text = f"g (float[{shape}] x, int64[{places}] p) => (float[{shape}] y)"
+    model = contrib_model(f"{text} {{ y = com.microsoft.RotaryEmbedding{said}(x, p, c, s) }}", constants)
+    assert_close(model, given, level)
+
+
 def test_what_is_refused_says_why() -> None:
-    inputs = "float[2,7,24] q, float[2,4,7,6] p, float[24,72] w, int32[2] m, float[2,2,4,7,6] c"
+    inputs = (
+        "float[9,4] t, int64[3] o, float[2,7,24] q, float[2,4,7,6] p, float[24,72] w, int32[2] m, float[2,2,4,7,6] c"
+    )
     nodes = {
         "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q, , , , p, p)": "with a past",
         "y, r = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q)": "with a past",
@@ -80,6 +99,9 @@ def test_what_is_refused_says_why() -> None:
         "y = com.microsoft.Attention<num_heads=4>(q, w)": "without constant weights",
         "y = com.microsoft.Attention<num_heads=4>(q, w, , , c)": "an Attention with a past",
         "y = com.microsoft.Attention<num_heads=4, do_rotary=1>(q, w)": "turns its queries",
+        "y = com.microsoft.RotaryEmbedding<scale=2.0>(q, o, t, t)": "packed or scaled",
+        "y = com.microsoft.RotaryEmbedding(q, o, t, t)": "places of shape (3,) for 2 times 7",
+        "y = com.microsoft.RotaryEmbedding(q, o, w, w)": "0 heads of rows of 24",
     }
     for node, reason in nodes.items():
         model = contrib_model(f"g ({inputs}) => (float[2,7,24] y) {{ {node} }}")
