@@ -9,12 +9,13 @@ import numpy as np
 
 from nndeploy.backend_kit.kernels.resize_tables import Mode
 from nndeploy.errors import BuildRefusedError
-from nndeploy.values.size import Dim
+from nndeploy.values.size import Dim, fixed
 from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.attention import Attention
+from nndeploy_native.steps.bytes import ByteLine, BytePooling
 from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
@@ -359,6 +360,25 @@ def _(step: IntegerConvolution, w: PlanWriter) -> None:
     w.step(
         "int8_convolution", step.label, [*words, *_integers(step.as_images(), step.weights.transpose(0, 2, 3, 1), w)]
     )
+
+
+@write_step.register
+def _(step: ByteLine, w: PlanWriter) -> None:
+    words = [w.tensor(term.x) for term in step.terms] + [-1] * (2 - len(step.terms))
+    for zero, factor in [*((term.zero, term.factor) for term in step.terms), (0, 0.0)][:2]:
+        words += [zero, double_bits(factor)]
+    words += [step.least, step.most, step.zero, w.tensor(step.output)]
+    w.step(
+        "int8_line", f"bytes of {len(step.terms)} scaled and added" if len(step.terms) > 1 else "bytes scaled", words
+    )
+
+
+@write_step.register
+def _(step: BytePooling, w: PlanWriter) -> None:
+    window = step.window
+    words = [w.tensor(step.x), w.tensor(step.output), *window.strides, *window.dilations]
+    words += [*map(fixed, window.kernel), *(w.size(pad) for pad in window.pads)]
+    w.step("int8_pool", f"max {window.kernel[0]}x{window.kernel[1]} of bytes", words)
 
 
 @write_step.register

@@ -280,6 +280,30 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
             "w3": _whole(32, 1, 3, 3),
         },
     ),
+    (  # convolutions of bytes: few channels, pixels, depthwise in two passes, groups; all kinds of ends
+        """g (uint8[n,3,9,8] x) => (uint8[n,20,5,4] y, int32[n,70,5,4] t, float[n,6,3,2] u) {
+        a = QLinearConv<strides=[2,2], pads=[1,1,1,1]>(x, s, z, w0, s, z, s, z, b0)
+        b = QLinearConv(a, s, z, w1, s1, z1, s, z)  y = QLinearConv<group=20, pads=[1,1,1,1]>(b, s, z, w2, s, z, s, z)
+        d = QLinearConv(b, s, z, w4, s, k, s, z)  t = ConvInteger<group=70, pads=[2,0,2,0], dilations=[2,1]>(d, w5, z)
+        e = DequantizeLinear(y, s, z)  v = DequantizeLinear(w3, s)  f = Conv<group=2>(e, v, b3)  g = HardSwish(f)
+        u = Add(g, c3) }""",
+        {
+            "s": np.array(0.03, np.float32),
+            "z": np.array(9, np.uint8),
+            "k": np.array(0, np.int8),
+            "w0": _whole(64, 3, 3, 3).view(np.uint8),
+            "b0": _whole(64).astype(np.int32),
+            "w1": _whole(20, 64, 1, 1),
+            "s1": np.full(20, 0.01, np.float32),
+            "z1": _whole(20),
+            "w2": _whole(20, 1, 3, 3).view(np.uint8),
+            "w4": _whole(70, 20, 1, 1),
+            "w5": _whole(70, 1, 3, 1),
+            "w3": _whole(6, 10, 3, 3),
+            "b3": (6,),
+            "c3": (1, 6, 1, 1),
+        },
+    ),
 ]
 
 

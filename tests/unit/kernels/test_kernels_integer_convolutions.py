@@ -8,9 +8,10 @@ import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.expressions import operand
 from nndeploy_native.plan import DTYPES
+from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTerm
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
-from nndeploy_native.steps.step import Epilogue
+from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
 
@@ -99,9 +100,7 @@ def _tensor(name: str, array: Array) -> Tensor:
     return Tensor(name, array.shape, element=element)
 
 
-def _run(
-    level: str, step: IntegerConvolution, arrays: dict[str, Array], *, plain: bool = False, threads: int = 1
-) -> Array:
+def _run(level: str, step: NativeStep, arrays: dict[str, Array], *, plain: bool = False, threads: int = 1) -> Array:
     inputs = [_tensor(name, array) for name, array in arrays.items()]
     plan = plan_of([step], inputs, [step.output])
     return run_plan(level, plan, [*arrays.values()], threads=threads, plain_bytes=plain)[0]
@@ -163,6 +162,44 @@ def test_ends(level: str, element: str) -> None:
                 limits = np.iinfo(element)
                 wanted = np.clip(np.rint(wanted) + to, limits.min, limits.max)
             np.testing.assert_array_equal(_run(level, step, arrays), wanted.astype(np.float32))
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_of_bytes(level: str, threads: int) -> None:
+    """One and two terms of either sign, of odd sizes; the nearest within bounds, ties to even."""
+    rng = np.random.default_rng(5)
+    for number, size in enumerate((1, 15, 64, 130, 1000)):
+        for elements in (("uint8", "int8"), ("int8", "uint8"), ("uint8",)):
+            arrays = {f"x{i}": _bytes(rng, element, size) for i, element in enumerate(elements)}
+            terms = tuple(
+                ByteTerm(_tensor(name, one), int(rng.integers(0, 100)), float(2.0 ** -rng.integers(0, 4)))
+                for name, one in arrays.items()
+            )
+            x = sum((arrays[term.x.name].astype(np.int64) - term.zero) * term.factor for term in terms)
+            for element, zero, least, most in (("uint8", 9, 9, 255), ("int8", -3, -128, 100)):
+                step = ByteLine(Tensor("y", (size,), element=element), terms, zero, least, most)
+                found = _run(level, step, arrays, threads=threads)
+                np.testing.assert_array_equal(found, np.clip(np.rint(x) + zero, least, most), f"{number}")
+
+
+@every_level
+def test_pools_of_bytes(level: str) -> None:
+    """The largest of windows that reach beyond the image, some of them wholly: these hold the least byte."""
+    rng = np.random.default_rng(6)
+    for case in (CASES[0], CASES[1], CASES[2], CASES[8], DEPTHWISE[6]):
+        for element in ("uint8", "int8"):
+            x = _bytes(rng, element, *case.image, case.channels[0])
+            top, left, bottom, right = case.pads
+            padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=np.iinfo(element).min)
+            (height, width), wanted = _out_sizes(case), []
+            for ky, kx in np.ndindex(*case.kernel):
+                seen = padded[:, ky * case.dilations[0] :: case.strides[0], kx * case.dilations[1] :: case.strides[1]]
+                wanted.append(seen[:, :height, :width])
+            output = Tensor("y", (case.image[0], height, width, case.channels[0]), element=element)
+            window = Window(case.kernel, case.strides, case.pads[:2], case.dilations)
+            found = _run(level, BytePooling(output, _tensor("x", x), window), {"x": x}, threads=2)
+            np.testing.assert_array_equal(found, np.max(wanted, axis=0))
 
 
 @every_level

@@ -605,6 +605,53 @@ class Drawn:
         attributes = {"axis": 0, "block_size": block} if block else {"axis": 1}
         return self.hidden(TensorProto.FLOAT, "DequantizeLinear", inputs, **attributes)
 
+    def integer_conv(self, x: str) -> str | None:
+        """Returns convolutions of an input as quantisers write them; all is exact, as scales are powers of two."""
+        images = [name for name in self.inputs if len(self.shapes[name]) == 4 and self.shapes[name][2] > 0]
+        if not images:
+            return None
+        element = self.random.choice((np.uint8, np.int8))
+        first = y = self.bytes_of(self.random.choice(images), element)
+        for _ in range(self.random.randint(1, 3)):
+            made = self.conv_of_bytes(y)
+            if made is None:
+                break
+            y = made
+            if self.random.random() < 0.5:
+                y = self.node(*self.random.choice((("Relu", [y], self.shapes[y]), ("Abs", [y], self.shapes[y]))))
+            y = self.bytes_of(y, element)
+            if self.shapes[y] == self.shapes[first] and self.random.random() < 0.7:
+                y = self.bytes_of(self.node("Add", [y, first], self.shapes[y]), element)
+        return y
+
+    def bytes_of(self, x: str, element: type[np.uint8] | type[np.int8]) -> str:
+        """Returns a value quantised and dequantised."""
+        kind = TensorProto.UINT8 if element is np.uint8 else TensorProto.INT8
+        zero = self.random.choice((0, 3, 100) if element is np.uint8 else (0, 3, -100))
+        numbers = (np.array(2.0 ** -self.random.randint(3, 6), np.float32), np.array(zero, element))
+        given = [self.constant(one) for one in numbers]
+        name = self.hidden(kind, "QuantizeLinear", [x, *given])
+        return self.node("DequantizeLinear", [name, *given], self.shapes[x])
+
+    def conv_of_bytes(self, x: str) -> str | None:
+        """Returns a convolution of dequantised bytes by such weights, one scale each; None where it is large."""
+        batch, channels, *sizes = self.shapes[x]
+        groups = channels if self.random.random() < 0.4 else 1
+        outputs = channels if groups > 1 else self.random.choice(CHANNELS)
+        kernel = [self.random.choice((1, 2, 3, 3, 5)) for _ in sizes]
+        strides = [self.random.choice((1, 1, 2)) for _ in sizes]
+        pads = [self.random.randint(0, size // 2) for size in (*kernel, *kernel)]
+        out = [
+            (size + pads[axis] + pads[axis + 2] - kernel[axis]) // strides[axis] + 1 for axis, size in enumerate(sizes)
+        ]
+        shape = (batch, outputs, *out)
+        if min(out) < 1 or math.prod((*shape, channels // groups, *kernel)) > MOST_PRODUCTS:
+            return None
+        weights = self.numbers.integers(-7, 8, (outputs, channels // groups, *kernel)).astype(np.int8)
+        scale = np.array(2.0 ** -self.random.randint(4, 6), np.float32)
+        w = self.hidden(TensorProto.FLOAT, "DequantizeLinear", [self.constant(weights), self.constant(scale)])
+        return self.node("Conv", [x, w], shape, group=groups, strides=strides, pads=pads)
+
     def recurrent(self, x: str) -> str | None:
         """Returns the states of a recurrent layer that walks down an image's rows."""
         n, c, h, w = self.shapes[x]
@@ -772,7 +819,7 @@ class Drawn:
                     self.space_to_depth, self.tile, self.triangle, self.backwards, self.add_one_hot,
                     self.transpose, self.along, self.flat, self.rows, self.attention, self.heads, self.recurrent,
                     self.product, self.gather, self.expand, self.pick, self.put, self.round_, self.second_input,
-                    self.ranked, self.beside,
+                    self.ranked, self.beside, self.integer_conv,
                 )
             ]  # fmt: skip
         weights, makers = zip(*images, strict=True)

@@ -114,6 +114,31 @@ def test_layers_of_what_is_dequantised(level: str, element: str, activation: str
         assert apart.max() < 4.01  # some of them in what a pixel is made of
 
 
+BETWEEN = """g (float[1,12,9,8] x) => ({element}[1,20,5,4] y, {element}[1,20,9,8] z) {{
+    q = QuantizeLinear(x, xs, xz)  x1 = DequantizeLinear(q, xs, xz)  w1 = DequantizeLinear(w, ws)
+    a = Conv<pads=[1,1,1,1]>(x1, w1)  b = QuantizeLinear(a, xs, xz)  c = DequantizeLinear(b, xs, xz)
+    u1 = DequantizeLinear(u, ws)  d = Conv(x1, u1)  e = QuantizeLinear(d, ds, dz)  f = DequantizeLinear(e, ds, dz)
+    s = Add(c, f)  r = Relu(s)  z = QuantizeLinear(r, zs, zz)  t = DequantizeLinear(z, zs, zz)
+    p = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(t)  y = QuantizeLinear(p, zs, zz) }}"""
+
+
+@each_float_level
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+def test_what_is_between_stays_bytes(level: str, element: str) -> None:
+    """A residual with its activation is one pass over bytes, and so is pooling; exact, as scales are powers of two."""
+    constants = {
+        "xs": np.array(0.25, np.float32), "xz": np.array(20, element), "ws": np.array(2.0**-6, np.float32),
+        "w": bytes_of("int8", 20, 12, 3, 3), "u": bytes_of("int8", 20, 12, 1, 1, seed=3),
+        "ds": np.array(0.5, np.float32), "dz": np.array(7, element), "zs": np.array(1.0, np.float32),
+        "zz": np.array(3, element),
+    }  # fmt: skip
+    model = model_of(BETWEEN.format(element=element), constants)
+    kernels = kernels_of(built(model))
+    assert (kernels.count("int8_line"), kernels.count("int8_pool"), kernels.count("pool")) == (2, 1, 0)
+    assert kernels.count("elementwise") == 1  # that of the input
+    assert_same(model, {"x": reals(1, 12, 9, 8) * 9}, level)
+
+
 @each_float_level
 def test_rows(level: str) -> None:
     """Convolutions of rows (N, C, W), and activations of scales of which there are some."""

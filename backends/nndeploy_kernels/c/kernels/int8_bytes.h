@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Four vectors of floats -> the nearest bytes within a quick end's bounds, ties to even, as instructions that saturate
- * make them. Bytes lie as those of interleaved halves of 16 bytes (kernels/int8_depthwise.h): byte 16 * i + 4 * v + j is
- * that of lane 4 * i + j of vector v.
+ * make them. Bytes lie as those of interleaved halves of 16 bytes (kernels/int8_depthwise.h): byte 16 * i + 4 * v + j
+ * is that of lane 4 * i + j of vector v.
  */
 #ifndef NND_INT8_BYTES_H
 #define NND_INT8_BYTES_H
@@ -12,6 +12,15 @@
 
 typedef uint8_t nnd_bytes __attribute__((vector_size(4 * NND_LANES)));
 typedef uint8_t nnd_bytes_any __attribute__((vector_size(4 * NND_LANES), aligned(1)));
+
+/* Words of four bytes, of vector v those at 4 * i + v, by vectors. */
+#if NND_LANES == 16
+#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+#elif NND_LANES == 8
+#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7)
+#else
+#define NND_IN_ORDER(x) (x)
+#endif
 
 /* The first `count` bytes of a vector; without a call, for which vectors would leave their registers. */
 NND_INLINE void nnd_store_few(void *to, const void *from, nnd_size count) {

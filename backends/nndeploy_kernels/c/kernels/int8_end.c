@@ -7,15 +7,6 @@
 
 #define NND_MOST_ENDED (NND_INT8_ROWS * NND_PANEL)
 
-/* Words of four bytes, of vector v those at 4 * i + v, by vectors. */
-#if NND_LANES == 16
-#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
-#elif NND_LANES == 8
-#define NND_IN_ORDER(x) __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7)
-#else
-#define NND_IN_ORDER(x) (x)
-#endif
-
 typedef int8_t nnd_int8_lanes __attribute__((vector_size(NND_LANES)));
 
 NND_INLINE nnd_vu nnd_int8_sum(const struct nnd_int8_ended *t, nnd_size r, nnd_size c) {
@@ -111,7 +102,8 @@ NND_INLINE void nnd_store_rows(nnd_vu bytes, int rows, nnd_size step, char *to) 
   if (rows == 2) *(half *)to = NND_HALF(0), *(half *)(to + step) = NND_HALF(NND_LANES / 2);
   if (rows != 4) return;
   *(quarter *)to = NND_QUARTER(0), *(quarter *)(to + step) = NND_QUARTER(NND_LANES / 4);
-  *(quarter *)(to + 2 * step) = NND_QUARTER(NND_LANES / 2), *(quarter *)(to + 3 * step) = NND_QUARTER(3 * NND_LANES / 4);
+  *(quarter *)(to + 2 * step) = NND_QUARTER(NND_LANES / 2);
+  *(quarter *)(to + 3 * step) = NND_QUARTER(3 * NND_LANES / 4);
 }
 
 /* Bytes of as many rows as fill four vectors; what is read again and again is copied, or each store might change it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How four bytes are multiplied by four others in each lane and added up: NND_FAST_FOUR(sums, x, weights) in functions
- * of NND_FAST_TARGET, where the processor that runs has it, and what else a level has. x86-64: x is uint8, weights int8;
- * aarch64: both are int8.
+ * of NND_FAST_TARGET, where the processor that runs has it, and what else a level has. On x86-64 x is uint8 and weights
+ * are int8, on aarch64 both are int8.
  */
 #ifndef NND_INT8_WAYS_H
 #define NND_INT8_WAYS_H

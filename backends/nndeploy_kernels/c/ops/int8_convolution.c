@@ -175,7 +175,8 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
                               nnd_size group, char *scratch) {
   const struct nnd_int8_conv_own *own = t->own;
   const nnd_size channel = group * own->window.channels, taps = own->taps;
-  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch), last = nnd_even(t->tiles.count, t->batches, batch + 1);
+  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch);
+  const nnd_size last = nnd_even(t->tiles.count, t->batches, batch + 1);
   const uint8_t *end = d->a + t->image.images * t->image.y.size * t->image.x.size * t->image.channels;
   const void **pointers = (const void **)(scratch + t->pointers_at);
   const nnd_size k = own->copies ? own->record.inner : own->k;
@@ -205,7 +206,8 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
                                nnd_size group, nnd_size panel, const char *scratch) {
   const struct nnd_int8_conv_own *own = t->own;
   const struct nnd_int8_record *r = &own->record;
-  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch), last = nnd_even(t->tiles.count, t->batches, batch + 1);
+  const nnd_size begin = nnd_even(t->tiles.count, t->batches, batch);
+  const nnd_size last = nnd_even(t->tiles.count, t->batches, batch + 1);
   const nnd_size top = nnd_int8_tile_row(t->tiles, begin), of_group = panel * NND_INT8_COLUMNS;
   const nnd_size column = group * t->columns + of_group, columns = nnd_min(NND_INT8_COLUMNS, t->columns - of_group);
   const int32_t *column_sums = own->column_sums + column;

@@ -62,8 +62,8 @@ static int nnd_open_int8_connected(struct nnd_opener *o) {
          nnd_spread_int8(o, &own->record, &given);
 }
 
-/* Tiles share their rows evenly; `copied`: bytes of scratch of the rows of a group, 0 where they are read in place. Sums
- * of rows lie behind them. */
+/* Tiles share their rows evenly; `copied`: bytes of scratch of the rows of a group, 0 where they are read in place.
+ * Sums of rows lie behind them. */
 struct nnd_connected_fields {
   const struct nnd_connected_own *own;
   const struct nnd_int8_kernels *kernels;
@@ -82,7 +82,8 @@ struct nnd_connected_panel {
 static void nnd_run_connected_group(const struct nnd_connected_fields *t, const struct nnd_int8_data *d,
                                     nnd_size group, nnd_size panel, nnd_size end, char *scratch) {
   const struct nnd_int8_record *own = &t->own->record;
-  const nnd_size begin = nnd_even(t->tiles.count, t->groups, group), last = nnd_even(t->tiles.count, t->groups, group + 1);
+  const nnd_size begin = nnd_even(t->tiles.count, t->groups, group);
+  const nnd_size last = nnd_even(t->tiles.count, t->groups, group + 1);
   const nnd_size top = nnd_int8_tile_row(t->tiles, begin), bottom = nnd_int8_tile_row(t->tiles, last);
   const uint8_t *a = d->a + top * own->inner;
   const int is_signed = t->is_signed && !t->copied;
@@ -176,7 +177,7 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   const nnd_size most = nnd_max(1, nnd_int8_held_bytes(m, own->inner * own->columns) / (NND_INT8_ROWS * of_row));
   t->groups = nnd_ceil_div(t->tiles.count, most);
   if (threads > 1) t->groups = nnd_max(t->groups, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, t->panels)));
-  const nnd_size held = nnd_ceil_div(t->tiles.count, t->groups) * nnd_ceil_div(rows, t->tiles.count); /* rows of a group */
+  const nnd_size held = nnd_ceil_div(t->tiles.count, t->groups) * nnd_ceil_div(rows, t->tiles.count); /* of a group */
   if (t->row_bytes != own->inner) t->copied = nnd_ceil_div(held * t->row_bytes, NND_LINE_BYTES) * NND_LINE_BYTES;
   m->scratch_bytes = t->copied + (own->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
   m->instance->run = nnd_run_connected;

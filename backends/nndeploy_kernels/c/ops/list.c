@@ -30,6 +30,8 @@
   X(instance_norm) \
   X(int8_connected) \
   X(int8_convolution) \
+  X(int8_line) \
+  X(int8_pool) \
   X(inverted_residual) \
   X(join) \
   X(log_softmax) \

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * int8_line: bytes of one or two tensors of bytes that lie as the output does, scaled and added up.
+ *
+ *   a, b (tensors of uint8 or int8; b -1: none), for each: its zero point, its factor (double);
+ *   least, most (of the output's bytes), zero point of the output, output (uint8 or int8)
+ *
+ *   min(max(round((a - zero) * factor + (b - zero) * factor) + zero, least), most)    to the nearest, ties to even
+ */
+#include "kernels/int8_bytes.h"
+#include "model/model.h"
+
+#define NND_LINE_CHUNK (4 * NND_LANES) /* bytes that are made at once */
+#define NND_MOST_FACTOR 1048576.0      /* 255 times twice of it is less than what int32 holds */
+
+struct nnd_line_own {
+  int operands[2], out;
+  float zeros[2], factors[2];
+  struct nnd_int8_end end;
+};
+
+static int nnd_open_int8_line(struct nnd_opener *o) {
+  struct nnd_line_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->operands[0] = nnd_read_any_tensor(o);
+  own->operands[1] = nnd_read_any_optional_tensor(o);
+  for (int i = 0; i < 2; i++) {
+    own->zeros[i] = (float)nnd_word(o, -128, 255);
+    own->factors[i] = (float)nnd_double_word(o, -NND_MOST_FACTOR, NND_MOST_FACTOR);
+  }
+  own->end.least = (int)nnd_word(o, -128, 255), own->end.most = (int)nnd_word(o, -128, 255);
+  own->end.zero = (float)nnd_word(o, -128, 255);
+  own->out = nnd_write_any_tensor(o);
+  if (o->message->failed) return 0;
+  own->end.element = o->model->tensors[own->out].element;
+  for (int i = 0; i < 3; i++) {
+    const int tensor = i < 2 ? own->operands[i] : own->out;
+    if (tensor < 0) continue;
+    const struct nnd_tensor *one = &o->model->tensors[tensor];
+    if (one->is_blocked || (one->element != NND_UINT8 && one->element != NND_INT8))
+      return nnd_fail(o->message, "a line of bytes of tensors that hold others");
+  }
+  return 1;
+}
+
+struct nnd_line_fields {
+  const struct nnd_line_own *own;
+  nnd_size count;
+  int is_signed[2];
+};
+
+typedef uint8_t nnd_line_lanes __attribute__((vector_size(NND_LANES), aligned(1)));
+typedef int8_t nnd_line_signed __attribute__((vector_size(NND_LANES), aligned(1)));
+
+/* (x - zero) * factor, rounded as such: where it is added to another product, nothing is left out. */
+NND_INLINE vf nnd_line_part(const uint8_t *from, int is_signed, float zero, float factor) {
+  const vf x = is_signed ? __builtin_convertvector(*(const nnd_line_signed *)from, vf)
+                         : __builtin_convertvector(*(const nnd_line_lanes *)from, vf);
+  vf part = (x - zero) * factor;
+#if defined(__x86_64__)
+  NND_OPAQUE(part);
+#else
+  __asm__("" : "+w"(part));
+#endif
+  return part;
+}
+
+NND_INLINE nnd_vu nnd_line_chunk(const struct nnd_line_own *own, const int *is_signed, const uint8_t *a,
+                                 const uint8_t *b) {
+  vf x[4];
+  NND_UNROLL
+  for (int v = 0; v < 4; v++) {
+    x[v] = nnd_line_part(a + v * NND_LANES, is_signed[0], own->zeros[0], own->factors[0]);
+    if (b) x[v] += nnd_line_part(b + v * NND_LANES, is_signed[1], own->zeros[1], own->factors[1]);
+  }
+  const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&own->end, x);
+  return NND_IN_ORDER(bytes);
+}
+
+static void nnd_run_int8_line(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_line_fields *t = fields;
+  const struct nnd_line_own own = *t->own;
+  const int is_signed[2] = {t->is_signed[0], t->is_signed[1]};
+  const uint8_t *a = at[1], *b = at[2];
+  nnd_size chunk, last;
+  nnd_share(nnd_ceil_div(t->count, NND_LINE_CHUNK), part, &chunk, &last);
+  for (; chunk < last; chunk++) {
+    const nnd_size begin = chunk * NND_LINE_CHUNK, count = nnd_min(NND_LINE_CHUNK, t->count - begin);
+    uint8_t *to = (uint8_t *)at[0] + begin;
+    if (count == NND_LINE_CHUNK) {
+      const nnd_vu bytes = nnd_line_chunk(&own, is_signed, a + begin, b ? b + begin : NULL);
+      memcpy(to, &bytes, NND_LINE_CHUNK);
+      continue;
+    }
+    uint8_t kept[2][NND_LINE_CHUNK] = {{0}};
+    memcpy(kept[0], a + begin, (size_t)count);
+    if (b) memcpy(kept[1], b + begin, (size_t)count);
+    const nnd_vu bytes = nnd_line_chunk(&own, is_signed, kept[0], b ? kept[1] : NULL);
+    nnd_store_few(to, &bytes, count);
+  }
+}
+
+static int nnd_make_int8_line(struct nnd_maker *m) {
+  const struct nnd_line_own *own = m->step->own;
+  struct nnd_line_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  t->own = own, t->count = nnd_shape_of(m, own->out)->count;
+  nnd_give_tensor(m, own->out);
+  for (int i = 0; i < 2; i++) {
+    if (own->operands[i] >= 0) {
+      const struct nnd_shape *shape = nnd_shape_of(m, own->operands[i]);
+      if (shape->count != t->count) return nnd_fail(m->message, "a line of bytes of tensors of other sizes");
+      t->is_signed[i] = shape->element == NND_INT8;
+    }
+    nnd_give_tensor(m, own->operands[i]);
+  }
+  m->instance->run = nnd_run_int8_line;
+  return 1;
+}
+
+const struct nnd_op nnd_op_int8_line = {"int8_line", nnd_open_int8_line, nnd_make_int8_line};

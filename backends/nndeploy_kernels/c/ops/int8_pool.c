@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * int8_pool: the largest byte of each window of an image whose channels lie side by side, (N, H, W, C).
+ *
+ *   input (tensor of uint8 or int8), output (of the same), strides (2), dilations (2), kernel (2),
+ *   pads before (2 rules)
+ */
+#include "model/model.h"
+
+#define NND_MOST_STEP 65536 /* strides, dilations, kernels, pads */
+
+struct nnd_int8_pool_own {
+  int in, out;
+  nnd_size stride[2], dilation[2], kernel[2], pad[2];
+};
+
+static int nnd_open_int8_pool(struct nnd_opener *o) {
+  struct nnd_int8_pool_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->in = nnd_read_any_tensor(o);
+  own->out = nnd_write_any_tensor(o);
+  for (int i = 0; i < 2; i++) own->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
+  for (int i = 0; i < 2; i++) own->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
+  for (int i = 0; i < 2; i++) own->kernel[i] = nnd_word(o, 1, NND_MOST_STEP);
+  for (int i = 0; i < 2; i++) own->pad[i] = nnd_read_rule(o);
+  if (o->message->failed) return 0;
+  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
+  if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank != 4 || out->rank != 4 ||
+      (in->element != NND_UINT8 && in->element != NND_INT8))
+    return nnd_fail(o->message, "a pool of bytes of tensors that hold others");
+  return 1;
+}
+
+struct nnd_int8_pool_fields {
+  struct nnd_axis y, x;
+  nnd_size images, channels;
+  int is_signed;
+};
+
+#define NND_LARGER(name, type)                                                                                         \
+  static void name(type *restrict to, const type *restrict from, nnd_size count) {                                     \
+    for (nnd_size i = 0; i < count; i++) to[i] = to[i] > from[i] ? to[i] : from[i];                                    \
+  }
+NND_LARGER(nnd_larger_unsigned, uint8_t)
+NND_LARGER(nnd_larger_signed, int8_t)
+
+static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_int8_pool_fields *t = fields;
+  const struct nnd_axis y = t->y, x = t->x;
+  const nnd_size channels = t->channels;
+  nnd_size row, last;
+  nnd_share(t->images * y.out_size, part, &row, &last);
+  for (; row < last; row++) {
+    const uint8_t *image = (const uint8_t *)at[1] + row / y.out_size * y.size * x.size * channels;
+    uint8_t *to = (uint8_t *)at[0] + row * x.out_size * channels;
+    const nnd_size top = row % y.out_size * y.stride - y.pad;
+    for (nnd_size column = 0; column < x.out_size; column++, to += channels) {
+      const nnd_size left = column * x.stride - x.pad, end_y = nnd_tap_end(y, top), end_x = nnd_tap_end(x, left);
+      memset(to, t->is_signed ? 0x80 : 0, (size_t)channels);
+      for (nnd_size ky = nnd_tap_begin(y, top); ky < end_y; ky++)
+        for (nnd_size kx = nnd_tap_begin(x, left); kx < end_x; kx++) {
+          const uint8_t *from = image + ((top + ky * y.dilation) * x.size + left + kx * x.dilation) * channels;
+          if (t->is_signed)
+            nnd_larger_signed((int8_t *)to, (const int8_t *)from, channels);
+          else
+            nnd_larger_unsigned(to, from, channels);
+        }
+    }
+  }
+}
+
+static int nnd_make_int8_pool(struct nnd_maker *m) {
+  const struct nnd_int8_pool_own *own = m->step->own;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  struct nnd_int8_pool_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  if (in->sizes[0] != out->sizes[0] || in->sizes[3] != out->sizes[3])
+    return nnd_fail(m->message, "the images of a pool of bytes do not fit together");
+  struct nnd_axis *axes[2] = {&t->y, &t->x};
+  for (int i = 0; i < 2; i++) {
+    const nnd_size pad = nnd_size_of(m, own->pad[i]);
+    if (pad < 0 || pad > NND_MOST_STEP) return nnd_fail(m->message, "a pool has %lld pixels before it", (long long)pad);
+    *axes[i] = (struct nnd_axis){in->sizes[1 + i], out->sizes[1 + i], own->kernel[i], own->stride[i], own->dilation[i],
+                                 pad};
+  }
+  t->images = in->sizes[0], t->channels = in->sizes[3], t->is_signed = in->element == NND_INT8;
+  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->in);
+  m->instance->run = nnd_run_int8_pool;
+  return 1;
+}
+
+const struct nnd_op nnd_op_int8_pool = {"int8_pool", nnd_open_int8_pool, nnd_make_int8_pool};

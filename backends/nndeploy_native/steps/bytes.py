@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes that are made of bytes: scaled and added up, or the largest of windows."""
+
+from dataclasses import dataclass
+
+from nndeploy_native.steps.convolution import Window
+from nndeploy_native.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ByteTerm:
+    """(x - zero) * factor, of a plain tensor of uint8 or int8."""
+
+    x: Tensor
+    zero: int
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLine:
+    """output = the sum of one or two terms, rounded, plus `zero`, within `least` and `most`; all lie alike."""
+
+    output: Tensor
+    terms: tuple[ByteTerm, ...]
+    zero: int
+    least: int
+    most: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return tuple(term.x for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class BytePooling:
+    """The largest byte of each window of an image (N, H, W, C), plain."""
+
+    output: Tensor
+    x: Tensor
+    window: Window
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
