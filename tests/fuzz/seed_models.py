@@ -280,6 +280,13 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
             "w3": _whole(32, 1, 3, 3),
         },
     ),
+    (  # a residual and a pool of bytes
+        """g (uint8[n,16,7,6] x) => (uint8[n,16,4,3] y) { a = DequantizeLinear(x, s, z)  v = DequantizeLinear(w, s)
+        c = Conv<pads=[1,1,1,1]>(a, v)  d = QuantizeLinear(c, s, z)  e = DequantizeLinear(d, s, z)  f = Add(e, a)
+        g = Relu(f)  h = QuantizeLinear(g, s, z)  i = DequantizeLinear(h, s, z)
+        j = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(i)  y = QuantizeLinear(j, s, z) }""",
+        {"s": np.array(0.03, np.float32), "z": np.array(9, np.uint8), "w": _whole(16, 16, 3, 3)},
+    ),
     (  # convolutions of bytes: few channels, pixels, depthwise in two passes, groups; all kinds of ends
         """g (uint8[n,3,9,8] x) => (uint8[n,20,5,4] y, int32[n,70,5,4] t, float[n,6,3,2] u) {
         a = QLinearConv<strides=[2,2], pads=[1,1,1,1]>(x, s, z, w0, s, z, s, z, b0)

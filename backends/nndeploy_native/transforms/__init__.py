@@ -13,8 +13,12 @@ import onnx_ir as ir
 
 from nndeploy.plugin.interface import Transform
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
+from nndeploy_native.transforms.unsigned_activations import UnsignedActivations
 
-TRANSFORMS: Sequence[Transform] = (FuseNormalisation(),)
+TRANSFORMS: Sequence[Transform] = (
+    UnsignedActivations(),
+    FuseNormalisation(),
+)
 
 
 def transformed(submodel: ir.Model) -> ir.Model:
