@@ -136,12 +136,31 @@ NND_INLINE int nnd_int8_is_inside(struct nnd_axis axis, nnd_size at) {
   return at >= 0 && at + (axis.kernel - 1) * axis.dilation < axis.size;
 }
 
+/* Rows of `count` bytes that lie `step` apart, side by side, with zeros behind the last; `at_once` bytes are copied of
+ * each, which are no fewer. */
+NND_INLINE void nnd_copy_rows(uint8_t *to, const uint8_t *from, nnd_size rows, nnd_size count, nnd_size step,
+                              nnd_size at_once) {
+  for (nnd_size row = 0; row < rows; row++, to += count, from += step) memcpy(to, from, (size_t)at_once);
+  memset(to, 0, NND_INT8_DEPTH);
+}
+
 /* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
 static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
                             nnd_size channel, const uint8_t *outside, const uint8_t *end, uint8_t *to) {
   const struct nnd_int8_image *image = &t->image;
   const nnd_size channels = t->own->window.channels, width = image->x.kernel;
   const int is_row = image->x.dilation == 1 && channels == image->channels && nnd_int8_is_inside(image->x, corner->x);
+  const nnd_size count = width * channels, step = image->y.dilation * image->x.size * channels;
+  if (is_row && count <= NND_AT_ONCE_COPIED && nnd_int8_is_inside(image->y, corner->y)) {
+    const uint8_t *from = corner->image + (corner->y * image->x.size + corner->x) * channels;
+    if (end - from - (image->y.kernel - 1) * step >= NND_AT_ONCE_COPIED) {
+      if (count <= NND_AT_ONCE_COPIED / 2)
+        nnd_copy_rows(to, from, image->y.kernel, count, step, NND_AT_ONCE_COPIED / 2);
+      else
+        nnd_copy_rows(to, from, image->y.kernel, count, step, NND_AT_ONCE_COPIED);
+      return;
+    }
+  }
   for (nnd_size ky = 0; ky < image->y.kernel; ky++) {
     const nnd_size y = corner->y + ky * image->y.dilation;
     if (is_row && y >= 0 && y < image->y.size) {
