@@ -112,15 +112,15 @@ int nnd_give_int8(struct nnd_maker *m, const struct nnd_int8_record *r, nnd_size
 
 void nnd_begin_int8(const struct nnd_int8_record *r, const struct nnd_int8_data *d, nnd_size column, nnd_size columns,
                     const int32_t *column_sums, uint32_t zero, int factor_step, int32_t *first, float *factors) {
-  for (nnd_size c = 0; c < nnd_blocks(columns) * NND_LANES; c++) {
-    const uint32_t of_zeros = r->zeros ? (uint32_t)r->inner * (uint32_t)r->zeros[column + c] : 0;
-    uint32_t begin = r->whole_bias ? (uint32_t)r->whole_bias[column + c] : 0;
-    begin -= zero * ((uint32_t)column_sums[column + c] - of_zeros);
-    first[c] = (int32_t)begin;
-    const float factor = r->factors ? r->factors[column + c] : 1.0f;
-    const nnd_size at = factor_step ? nnd_min(column + c, r->columns - 1) : 0;
-    factors[c] = d->factor ? d->factor[at] * factor : factor;
+  const uint32_t inner = (uint32_t)r->inner;
+  for (nnd_size c = 0; c < nnd_blocks(columns) * NND_LANES; c += NND_LANES) {
+    nnd_vu sums = *(const nnd_vu_any *)(column_sums + column + c), begin = {0};
+    if (r->zeros) sums -= *(const nnd_vu_any *)(r->zeros + column + c) * inner;
+    if (r->whole_bias) begin = *(const nnd_vu_any *)(r->whole_bias + column + c);
+    *(nnd_vu_any *)(first + c) = begin - sums * zero;
+    nnd_store_any(factors + c, r->factors ? nnd_load_any(r->factors + column + c) : nnd_splat(1.0f));
   }
+  for (nnd_size c = 0; d->factor && c < columns; c++) factors[c] *= d->factor[factor_step ? column + c : 0];
 }
 
 int32_t nnd_int8_row_sum(const uint8_t *row, nnd_size count, int is_signed) {
