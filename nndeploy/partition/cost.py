@@ -16,9 +16,10 @@ import onnx_ir as ir
 
 from nndeploy.graph.nodes import bodies, node_name, values_read
 from nndeploy.pacing.estimate import BYTES_PER_S, FLOPS_PER_S
+from nndeploy.partition.kinds import OTHER, kind_of
+from nndeploy.partition.value_sizes import Sizes
 
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
-UNKNOWN_DIM = 1
 
 _CHEAP = frozenset({
     "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Constant", "ConstantOfShape",
@@ -28,14 +29,26 @@ _FUNCTIONS = frozenset({
     "Softplus", "Elu", "Selu", "Celu", "Swish", "LayerNormalization", "BatchNormalization", "InstanceNormalization",
 })  # fmt: skip
 
+_READ_A_PART = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
+"""Operators that read of their first input no more than they write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`seconds` and `operations` by node name; `value_bytes` of a value by name (0 where unknown)."""
+    """`seconds`, `operations` and `kinds` by node name; `value_bytes` of a value by name (0 where unknown).
+
+    `seconds` are the estimates for one ordinary core, `level` is the instruction set of the target.
+    """
 
     seconds: Mapping[str, float]
     value_bytes: Mapping[str, int]
     operations: Mapping[str, int] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    level: str = ""
+
+    def kind(self, node: ir.Node) -> str:
+        """Returns the kind of a node's operator, `OTHER` where nobody said."""
+        return self.kinds.get(node_name(node), OTHER)
 
     def share(self, node: str) -> float:
         """Returns the node's part, 0..1, of the model's time, in which moving bytes counts."""
@@ -52,8 +65,8 @@ class Costs:
         return math.fsum(self.seconds.values()) or 1.0
 
 
-def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Costs:
-    """Returns the costs of every node of the main graph.
+def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]], level: str = "") -> Costs:
+    """Returns the costs of every node of the main graph, for a target of a `level` of instructions.
 
     `shapes` gives the concrete shape of values by name where it is known; elsewhere the model's own shapes count,
     with unknown sizes taken as 1.
@@ -68,31 +81,9 @@ def estimate_costs(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Co
             for value in (*values_read(node), *node.outputs)
             if value.name
         },
+        kinds={node_name(node): kind_of(node, sizes) for node in model.graph},
+        level=level,
     )
-
-
-class Sizes:
-    """Shapes and bytes of values under one binding of symbolic sizes."""
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self._shapes = shapes
-
-    def shape(self, value: ir.Value | None) -> tuple[int, ...]:
-        if value is None:
-            return ()
-        if value.name is not None and value.name in self._shapes:
-            return self._shapes[value.name]
-        if value.shape is None:
-            return ()
-        return tuple(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in value.shape)
-
-    def elements(self, value: ir.Value | None) -> int:
-        return 0 if value is None else math.prod(self.shape(value))
-
-    def bytes(self, value: ir.Value | None) -> int:
-        if value is None or value.dtype is None or value.dtype == ir.DataType.STRING:
-            return 0
-        return math.ceil(self.elements(value) * value.dtype.itemsize)
 
 
 def flops_of(node: ir.Node, sizes: Sizes) -> int:
@@ -108,6 +99,8 @@ def _seconds(node: ir.Node, sizes: Sizes) -> float:
         return 0.0
     inside = sum(_seconds(inner, sizes) for body in bodies(node) for inner in body)
     moved = sum(sizes.bytes(value) for value in (*node.inputs, *node.outputs))
+    if node.op_type in _READ_A_PART:
+        moved = 2 * sum(sizes.bytes(value) for value in node.outputs)
     return inside + max(_operations(node, sizes) / FLOPS_PER_S, moved / BYTES_PER_S)
 
 

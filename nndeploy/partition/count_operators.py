@@ -7,7 +7,8 @@ import onnx_ir as ir
 
 from nndeploy.graph.nodes import bodies, is_constant, operator, values_read
 from nndeploy.pacing.operators import Operator, Operators
-from nndeploy.partition.cost import Sizes, flops_of
+from nndeploy.partition.cost import flops_of
+from nndeploy.partition.value_sizes import Sizes
 
 
 def counted_operators(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> Operators:

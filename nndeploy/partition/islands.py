@@ -18,7 +18,7 @@ from nndeploy.graph.regions import Region, regions_of
 from nndeploy.graph.submodels import region_inputs, values_between
 from nndeploy.partition.cost import Costs
 from nndeploy.partition.placement import Placement
-from nndeploy.partition.speeds import crossing_seconds, region_seconds, speed_of
+from nndeploy.partition.speeds import call_seconds, crossing_seconds, region_seconds
 
 
 def merge_islands(
@@ -60,7 +60,9 @@ def _next_move(
         if not takers:
             continue
         best = min(takers, key=lambda backend: region_seconds(region, backend, costs))
-        border = speed_of(region.backend).call + speed_of(best).call + crossing_seconds(region, between, costs)
+        border = (
+            call_seconds(region.backend, costs) + call_seconds(best, costs) + crossing_seconds(region, between, costs)
+        )
         own = region_seconds(region, region.backend, costs)
         if own < border and region_seconds(region, best, costs) < own + border:
             return region, best

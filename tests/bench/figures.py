@@ -44,6 +44,9 @@ class Stale:
 _PACING = ("nndeploy/pacing", "backends/nndeploy_native/c/pacing", "backends/nndeploy_onnxruntime")
 _COMPILER = ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "backends")
 ALL = (
+    Figure(
+        "cost-results.md", ("make bench-costs",), ("nndeploy/partition", "backends/nndeploy_native")
+    ),
     Figure("zoo-results.md", ("make bench-zoo",), _COMPILER),
     Figure(
         "results.md",

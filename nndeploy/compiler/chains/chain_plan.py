@@ -91,7 +91,7 @@ def plan_for(
         return setting.answers[key]
 
     def costs_of(asked: ir.Model) -> Costs:
-        return estimate_costs(asked, setting.shapes_of(asked))
+        return estimate_costs(asked, setting.shapes_of(asked), setting.target.level)
 
     placement = place(
         model,

@@ -246,7 +246,8 @@ def _times(setting: Setting, race: Race, paths: Sequence[Path]) -> list[list[flo
 
 def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:
     plans = [trial.planned for trial in trials]
-    factors = [1 + NEW_SIZES * (sizes_vary and prepares_for_sizes(plan.plan.regions)) for plan in plans]
+    prepares = [prepares_for_sizes(plan.plan.regions, plan.plan.costs.level) for plan in plans]
+    factors = [1 + NEW_SIZES * (sizes_vary and one) for one in prepares]
     times = [trial.ms * factor for trial, factor in zip(trials, factors, strict=True)]
     return _decided(plans, times, tiers)
 
