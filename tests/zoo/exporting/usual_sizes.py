@@ -70,20 +70,13 @@ def _gpt2() -> hf.PreTrainedModel:
     return hf.GPT2LMHeadModel(config)
 
 
-def _llama() -> hf.PreTrainedModel:
-    config = hf.LlamaConfig(
+def _rotary(config: type[hf.PretrainedConfig], model: type[hf.PreTrainedModel], shared: int) -> hf.PreTrainedModel:
+    """Returns a decoder with rotary positions, whose heads share so many of keys and values."""
+    sizes = config(
         vocab_size=_TOKENS, hidden_size=768, intermediate_size=2048, num_hidden_layers=_LAYERS, num_attention_heads=12,
-        num_key_value_heads=4, max_position_embeddings=_POSITIONS, bos_token_id=1, eos_token_id=2,
+        num_key_value_heads=shared, max_position_embeddings=_POSITIONS, bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
-    return hf.LlamaForCausalLM(config)
-
-
-def _qwen2() -> hf.PreTrainedModel:
-    config = hf.Qwen2Config(
-        vocab_size=_TOKENS, hidden_size=768, intermediate_size=2048, num_hidden_layers=_LAYERS, num_attention_heads=12,
-        num_key_value_heads=2, max_position_embeddings=_POSITIONS, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
-    return hf.Qwen2ForCausalLM(config)
+    return model(sizes)
 
 
 def _vit() -> hf.PreTrainedModel:
@@ -109,8 +102,10 @@ _enter("minilm_384", "text encoder", "feature-extraction", lambda: _bert(384, 12
 _enter("deberta_384", "text encoder", "text-classification", _deberta)
 _enter("t5_encoder_512", "text encoder", "text2text-generation-with-past", _t5, "encoder_model.onnx")
 _enter("gpt2_768", "decoder with cache", "text-generation-with-past", _gpt2)
-_enter("llama_768", "decoder with cache", "text-generation-with-past", _llama)
-_enter("qwen2_768", "decoder with cache", "text-generation-with-past", _qwen2)
+_enter("llama_768", "decoder with cache", "text-generation-with-past",
+       lambda: _rotary(hf.LlamaConfig, hf.LlamaForCausalLM, 4))  # fmt: skip
+_enter("qwen2_768", "decoder with cache", "text-generation-with-past",
+       lambda: _rotary(hf.Qwen2Config, hf.Qwen2ForCausalLM, 2))  # fmt: skip
 _enter("vit_384", "image classifier", "image-classification", _vit)
 _enter("whisper_encoder_384", "speech encoder", "automatic-speech-recognition-with-past", _whisper,
        "encoder_model.onnx")  # fmt: skip
