@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from cost_page import Row, page, summary
-from figures import figure, header
+from figures import figure, header, tree
 from native_engines import machine_name
 from zoo_graphs import Subject, all_names, subject
 
@@ -35,11 +35,11 @@ def check(options: argparse.Namespace) -> None:
     asked = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns or ["*"])]
     if not asked:
         sys.exit("nothing to check: `make zoo` exports the graphs")
-    known = {} if options.again else _known(options.results)
+    known, measured_on = ({}, {}) if options.again else _known(options.results)
     rows = []
     for name in asked:
         if name not in known and not options.table:
-            known[name] = _measured(name, options)
+            known[name], measured_on[name] = _measured(name, options), tree()
         if known.get(name):
             rows.append(
                 Row(name, predicted(subject(name, options.zoo, options.models), list(known[name])), known[name])
@@ -47,7 +47,8 @@ def check(options: argparse.Namespace) -> None:
             sys.stdout.write(f"{rows[-1].line}\n")
     sys.stdout.write("\n".join(summary(rows)) + "\n")
     if not options.patterns:
-        options.page.write_text(header(figure("cost-results.md"), machine_name()) + page(rows), encoding="utf-8")
+        trees = sorted({measured_on[row.name] for row in rows})
+        options.page.write_text(header(figure("cost-results.md"), machine_name()) + page(rows, trees), encoding="utf-8")
 
 
 def predicted(one: Subject, engines: list[str]) -> dict[str, float]:
@@ -62,9 +63,11 @@ def predicted(one: Subject, engines: list[str]) -> dict[str, float]:
     return found
 
 
-def _known(path: Path) -> dict[str, dict[str, float]]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {one["name"]: one["seconds"] for one in map(json.loads, lines)}
+def _known(path: Path) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """Returns the newest seconds of every model by engine, and the tree that they were measured on."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = [json.loads(line) for line in text.splitlines()]
+    return {one["name"]: one["seconds"] for one in found}, {one["name"]: one["tree"] for one in found}
 
 
 def _measured(name: str, options: argparse.Namespace) -> dict[str, float]:
@@ -78,5 +81,5 @@ def _measured(name: str, options: argparse.Namespace) -> dict[str, float]:
     seconds: dict[str, float] = json.loads(said)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     with options.results.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({"name": name, "seconds": seconds}) + "\n")
+        lines.write(json.dumps({"name": name, "tree": tree(), "seconds": seconds}) + "\n")
     return seconds

@@ -64,14 +64,15 @@ def _near(ratios: Sequence[float]) -> int:
     return sum(1 - NEAR <= ratio <= 1 + NEAR for ratio in ratios)
 
 
-def page(rows: Sequence[Row]) -> str:
-    """Returns the page behind its header."""
+def page(rows: Sequence[Row], trees: Sequence[str]) -> str:
+    """Returns the page behind its header; the models were measured on `trees`."""
     lines = [
         "# The cost table against whole models", "",
         "What `nndeploy compile` predicts from the cost table (single operators, by `make bench-costs`) against",
         "what was measured: each whole model on each engine alone, one thread, seconds of the process on a core in",
         "interleaved rounds, outputs compared. Pairs of engines that differ by less than"
-        f" {NOISE:.0%} are not ranked.", "",
+        f" {NOISE:.0%} are not ranked."
+        f" Measured on {', '.join(trees)}, predicted by the table of the tree above.", "",
         *(f"* {line}" for line in summary(rows)), "",
         "Milliseconds measured, and predicted / measured in brackets; `-`: the engine does not take it whole, or its",
         "outputs are others.", "",
