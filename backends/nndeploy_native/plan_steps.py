@@ -21,6 +21,7 @@ from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
+from nndeploy_native.steps.integer_sums import IntegerSums
 from nndeploy_native.steps.inverted_residual import InvertedResidual
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import (
@@ -487,7 +488,7 @@ def _chain(operator: str, convolutions: Sequence[Convolution], w: PlanWriter) ->
     w.step(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
 
 
-def _integers(step: IntegerProduct | IntegerConvolution, weights: Array, w: PlanWriter) -> list[int]:
+def _integers(step: IntegerSums, weights: Array, w: PlanWriter) -> list[int]:
     """Returns what steps that sum products of bytes have in common."""
     end = step.epilogue
     zero = step.zero if isinstance(step.zero, Tensor) or step.zero is None else w.constant_tensor(step.zero)

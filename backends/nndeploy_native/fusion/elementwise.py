@@ -33,8 +33,7 @@ from nndeploy_native.fusion.integer_product import joined_integer_product
 from nndeploy_native.fusion.scaled_weights import is_one_a_column, with_scaled_weights
 from nndeploy_native.steps.convolution import Convolution
 from nndeploy_native.steps.elementwise import MAX_OPERANDS, Elementwise, Operand
-from nndeploy_native.steps.integer_convolution import IntegerConvolution
-from nndeploy_native.steps.integer_product import IntegerProduct
+from nndeploy_native.steps.integer_sums import IntegerSums
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.normalisation import InstanceNorm
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -82,7 +81,7 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
             if seen is not None and read is not None:
                 return _joined_elementwise(seen, read, number)
         return None
-    if isinstance(maker, IntegerProduct | IntegerConvolution) and one.tensor == maker.output:
+    if isinstance(maker, IntegerSums) and one.tensor == maker.output:
         return joined_integer_product(maker, step, number)
     return None
 

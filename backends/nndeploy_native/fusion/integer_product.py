@@ -12,22 +12,17 @@ The scale of bytes is taken together with those of both operands, as ONNX Runtim
 """
 
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
 from nndeploy.values.size import product
 from nndeploy_native.expressions import MAX_SIZE, Domain, Expression, const, operand, size_of, substituted
 from nndeploy_native.steps.elementwise import Elementwise
-from nndeploy_native.steps.integer_convolution import IntegerConvolution
-from nndeploy_native.steps.integer_product import IntegerProduct
+from nndeploy_native.steps.integer_sums import IntegerSums
 from nndeploy_native.steps.step import PLAIN, Epilogue
 
 SUMS, RESIDUAL, CHANNEL, FACTOR = map(operand, range(4))
 _ADDED: tuple[Expression, ...] = (("add", SUMS, CHANNEL), ("add", CHANNEL, SUMS))
-
-
-IntegerSums: TypeAlias = IntegerProduct | IntegerConvolution
 
 
 def joined_integer_product(maker: IntegerSums, step: Elementwise, number: int) -> IntegerSums | None:

@@ -27,7 +27,7 @@ from nndeploy_native.tensors import Array, Tensor
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What becomes of sums: as in `IntegerProduct`."""
+    """What becomes of sums: as in `IntegerSums`."""
 
     whole_bias: Array | None = None
     factors: Array | None = None
@@ -118,9 +118,9 @@ def _emit(
     images = weights if weights.ndim == 4 else weights[:, :, None]
     context.emit(
         IntegerConvolution(
-            output, x, images, window, groups, zero, zeros, *numbers, output_zero=end.output_zero
+            output, x, images, zero, zeros, *numbers, output_zero=end.output_zero, window=window, groups=groups
         )
-    )  # fmt: skip
+    )
 
 
 def _weights(value: ir.Value | None) -> Array:

@@ -1,44 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of rows of bytes by a constant matrix of bytes, whose sums are exact."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from nndeploy_native.steps.step import PLAIN, Epilogue
-from nndeploy_native.tensors import Array, Shape, Tensor
+from nndeploy_native.steps.integer_sums import IntegerSums
+from nndeploy_native.tensors import Shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IntegerProduct:
-    """output (..., columns) = epilogue(sums * factors * factor + bias), of a (..., inner) and weights (inner, columns).
-
-    sums = (a - zero) by (weights - zeros) + whole_bias, in int32, which wraps; `a` and `weights` are uint8 or int8,
-    and so are `zero`, a tensor of one element or a constant, and `zeros`, one or one a column. An output of bytes holds
-    the nearest number of those that it has, after `output_zero` was added. One of int32 holds the sums.
-    """
-
-    output: Tensor
-    a: Tensor
-    weights: Array
-    zero: Tensor | Array | None = None
-    zeros: Array | None = None
-    whole_bias: Array | None = None
-    factors: Array | None = None
-    factor: Tensor | None = None
-    bias: Array | None = None
-    epilogue: Epilogue = field(default=PLAIN)
-    output_zero: int = 0
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the step reads."""
-        given = (self.zero if isinstance(self.zero, Tensor) else None, self.factor)
-        return (self.a, *(one for one in given if one is not None), *self.epilogue.inputs)
+class IntegerProduct(IntegerSums):
+    """Sums (..., columns), of a (..., inner) and weights (inner, columns)."""
 
     @property
     def sizes(self) -> Shape:
         """The axes of the product: (..., columns)."""
         return (*self.a.shape[:-1], self.weights.shape[1])
-
-    def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "IntegerProduct":
-        """Returns the step with another end."""
-        return replace(self, epilogue=epilogue, output=output)

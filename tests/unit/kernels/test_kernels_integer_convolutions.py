@@ -90,7 +90,7 @@ def _sums(case: Case, a: Array, weights: Array, zero: int, zeros: Array | int) -
 def _step(case: Case, a: Array, weights: Array, element: str, **more: object) -> IntegerConvolution:
     window = Window(case.kernel, case.strides, case.pads[:2], case.dilations)
     output = Tensor("y", (a.shape[0], *_out_sizes(case), case.channels[1]), element=element)
-    step = IntegerConvolution(output, _tensor("x", a), weights, window, case.groups, **more)  # type: ignore[arg-type]
+    step = IntegerConvolution(output, _tensor("x", a), weights, window=window, groups=case.groups, **more)  # type: ignore[arg-type]
     assert step.sizes == output.shape
     return step
 
