@@ -23,7 +23,7 @@ from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, GrownOutput, PlanDocumen
 KEPT_MEMORIES = 2
 """Memories of each output that are kept for later calls, once nobody holds their arrays."""
 LEAST_ROOM = 64
-"""Places behind what is there in new memory, at least; more where there is much: copies double with the length."""
+"""Places behind what is there in new memory, at least; half of what is there, where that is more."""
 _REFERENCES_OF_FREE = 3
 """References to memory that nobody else holds: the list, the loop's variable, the argument."""
 _lock = threading.Lock()
@@ -42,9 +42,8 @@ class _Memory:
         self.length = 0
         self.__array_interface__: dict[str, Any] = {}
 
-    def array(self, shape: tuple[int, ...], dtype: "np.dtype[Any]", length: int) -> ByteArray:
-        """Returns an array that fits into the bytes, with so many places taken; its base is this memory."""
-        self.length = length
+    def array(self, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> ByteArray:
+        """Returns an array that fits into the bytes; its base is this memory."""
         where = (address_of(self.data), False)
         self.__array_interface__ = {"shape": shape, "typestr": dtype.str, "data": where, "version": 3}
         return np.asarray(self)
@@ -133,11 +132,11 @@ class CacheMemories:
         kept = self._kept[number]
         for memory in kept:
             if sys.getrefcount(memory) == _REFERENCES_OF_FREE and memory.data.size >= num_bytes:
-                return memory.array(shape, dtype, 0)
+                return memory.array(shape, dtype)
         memory = _Memory(num_bytes)
         kept.append(memory)
         del kept[:-KEPT_MEMORIES]
-        return memory.array(shape, dtype, 0)
+        return memory.array(shape, dtype)
 
 
 def _memory_of(whole: ByteArray) -> _Memory:

@@ -323,9 +323,10 @@ class _Slot:
         outputs: dict[str, Value] = {}
         for number, memory in enumerate(self._memories):
             shape = table.outputs[number]
-            is_cache = caches is not None and number in caches.begun
-            taken = caches.output(number, shape) if caches is not None and is_cache else memory.taken(shape)
-            outputs[memory.name], self._outputs[number] = taken
+            if caches is not None and number in caches.begun:
+                outputs[memory.name], self._outputs[number] = caches.output(number, shape)
+            else:
+                outputs[memory.name], self._outputs[number] = memory.taken(shape)
         return outputs
 
     def pace(self, address: int) -> None:

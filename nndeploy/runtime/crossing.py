@@ -18,9 +18,8 @@ import numpy as np
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.cuda import device, gpu_number
 from nndeploy.cuda.array import DeviceArray
+from nndeploy.target.place_limits import CPU
 from nndeploy.values.types import Value
-
-CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)

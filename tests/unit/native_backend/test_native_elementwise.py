@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "Round": np.round, "Exp": np.exp, "Log": np.log, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil,
 }  # fmt: skip
 UNITS = 5
-"""By how many units of the last place a function may be wrong."""
+"""A function may be wrong by so many units of the last place."""
 SIZES = (1, 3, 15, 16, 17, 33, 255, 257, 600)
 
 

@@ -2,6 +2,7 @@
 """All modules that list graphs, imported in this order: a graph stands behind those that it is made from."""
 
 import importlib
+from collections.abc import Sequence
 
 import exporting.torchvision_operators  # noqa: F401 -- before torchvision
 from exporting.graphs import GRAPHS, Graph
@@ -30,13 +31,17 @@ USUAL_SIZES = "usual_sizes"
 
 def listed() -> dict[str, Graph]:
     """Returns every graph of the zoo by its name."""
-    for family in FAMILIES:
-        importlib.import_module(f"exporting.{family}")
-    return GRAPHS
+    return _of(FAMILIES)
 
 
 def of_usual_sizes() -> dict[str, Graph]:
     """Returns the transformers of usual sizes by their names."""
-    before = set(listed())
-    importlib.import_module(f"exporting.{USUAL_SIZES}")
-    return {name: one for name, one in GRAPHS.items() if name not in before}
+    return _of((USUAL_SIZES,))
+
+
+def _of(modules: Sequence[str]) -> dict[str, Graph]:
+    """Returns the graphs that modules list, whatever else was imported."""
+    named = [f"exporting.{module}" for module in modules]
+    for name in named:
+        importlib.import_module(name)
+    return {name: one for name, one in GRAPHS.items() if one.make.__module__ in named}
