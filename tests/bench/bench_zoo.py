@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exported graphs and the real models through a default compile: right? how fast? docs/figures/zoo-results.md.
 
-    python tests/bench/bench_zoo.py [PATTERN ...] [--zoo build/zoo] [--models FOLDER] [--again] [--table]
+    python tests/bench/bench_zoo.py [PATTERN ...] [--zoo build/zoo] [--models FOLDER] [--threads 1,2] [--again]
 
 Each graph's result is a line of build/zoo-results.jsonl, so that the bench can be run in parts and go on where it was
 stopped: what was measured on this very tree is not measured again unless `--again` is given. At the end the page is
@@ -35,12 +35,12 @@ def main() -> None:
     asked = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns or ["*"])]
     if not asked:
         sys.exit("nothing to measure: `make zoo` exports the graphs")
-    tree_now = tree()
+    tree_now, threads = tree(), [int(one) for one in options.threads.split(",")]
     for name in [] if options.table else asked:
         known = newest(options.results).get(name)
         if known is None or known.tree != tree_now or options.again:
             pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
-            result = measured(subject(name, options.zoo, options.models), tree_now, pace, options.time_limit)
+            result = measured(subject(name, options.zoo, options.models), tree_now, pace, threads, options.time_limit)
             append(options.results, result)
             print(_line(result), flush=True)
     found = newest(options.results)
@@ -49,7 +49,11 @@ def main() -> None:
         options.page.write_text(header(figure("zoo-results.md"), machine_name()) + text)
     rows = [found[name] for name in asked if name in found]
     print("\n".join(summary(rows)))
-    sys.exit(any(one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or is_slow(one) for one in rows))
+    sys.exit(any(one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or _is_slow(one) for one in rows))
+
+
+def _is_slow(one: Result) -> bool:
+    return any(is_slow(times) for times in one.times)
 
 
 def _options() -> argparse.Namespace:
@@ -66,19 +70,24 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="measure also what this tree has a result of")
     parser.add_argument("--table", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for a compile")
+    parser.add_argument("--threads", default="1,2", help="how many, with commas between them")
     parser.add_argument("--seconds", type=float, default=0.05, help="an engine and round")
     parser.add_argument("--rounds", type=int, default=31, help="fewer where calls are long")
     return parser.parse_args()
 
 
 def _line(one: Result) -> str:
-    engines = (one.bundle_ms, one.onnxruntime_ms, one.openvino_ms)
-    times = "  ".join("-" if ms is None else f"{ms:.3g}" for ms in engines)
     right = {True: "right", False: "WRONG", None: ""}[one.agrees]
     failed = one.exit_code != 0 or not one.agrees
     said = (one.said or one.agreement) if failed else one.made_of
+    times = "  ".join(
+        f"[{t.threads}] "
+        + " ".join("-" if ms is None else f"{ms:.3g}" for ms in (t.bundle_ms, t.onnxruntime_ms, t.openvino_ms))
+        + f" x{t.ratio}"
+        for t in one.times
+    )
     head = f"{one.name:28} exit {one.exit_code} {one.compile_seconds:6.1f} s  {right}"
-    return f"{head}  {times}  x{one.ratio}  {said}  {one.notes}"
+    return f"{head}  {times}  {said}  {'; '.join(one.notes)}"
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from interleaved import Engine, EngineDiedError, Pace, Race, race
@@ -26,8 +28,24 @@ _ROUGH = Tolerance(rtol=2e-2, atol=1e-3, span=2e-2)
 
 
 @dataclass(frozen=True)
+class Times:
+    """Medians in milliseconds on some threads, None where it did not run; `ratio` is the faster peer over ours."""
+
+    threads: int
+    bundle_ms: float | None = None
+    onnxruntime_ms: float | None = None
+    openvino_ms: float | None = None
+    ratio: float | None = None
+
+    @property
+    def peers_ms(self) -> list[float]:
+        """The milliseconds of the peers that ran."""
+        return [time for time in (self.onnxruntime_ms, self.openvino_ms) if time is not None]
+
+
+@dataclass(frozen=True)
 class Result:
-    """What was found of one graph; times are medians in milliseconds on one thread, None where it did not run."""
+    """What was found of one graph, with the times on each number of threads that was asked for."""
 
     name: str
     group: str
@@ -41,15 +59,12 @@ class Result:
     comparisons: int
     agrees: bool | None = None
     agreement: str = ""
-    bundle_ms: float | None = None
-    onnxruntime_ms: float | None = None
-    openvino_ms: float | None = None
-    ratio: float | None = None
-    notes: str = ""
+    times: tuple[Times, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def measured(subject: Subject, tree: str, pace: Pace, seconds_limit: float) -> Result:
-    """Compiles, compares and races one graph."""
+def measured(subject: Subject, tree: str, pace: Pace, threads: Sequence[int], seconds_limit: float) -> Result:
+    """Compiles, compares and races one graph, on each number of threads."""
     with tempfile.TemporaryDirectory(prefix="nndeploy-zoo-") as name:
         bundle = Path(name) / "model.nnd"
         made = compiled(subject.path, bundle, seconds_limit)
@@ -58,7 +73,9 @@ def measured(subject: Subject, tree: str, pace: Pace, seconds_limit: float) -> R
             return result
         agrees, note = _agreement(subject, bundle, Path(name))
         result = dataclasses.replace(result, agrees=agrees, agreement=note)
-        return _with_times(result, subject, bundle, pace)
+        for count in threads:
+            result = _with_times(result, subject, bundle, count, pace)
+        return result
 
 
 def _started(subject: Subject, tree: str, made: Compiled) -> Result:
@@ -83,9 +100,10 @@ def _agreement(subject: Subject, bundle: Path, folder: Path) -> tuple[bool, str]
     return bool(found["agrees"]), str(found["note"])
 
 
-def _with_times(result: Result, subject: Subject, bundle: Path, pace: Pace) -> Result:
-    engines = [Engine("bundle", "zoo_engines:bundle", {"path": str(bundle)})]
-    engines += [Engine(name, f"zoo_engines:{name}", {"model": str(subject.path)}) for name in PEERS]
+def _with_times(result: Result, subject: Subject, bundle: Path, threads: int, pace: Pace) -> Result:
+    engines = [Engine("bundle", "zoo_engines:bundle", {"path": str(bundle), "threads": threads})]
+    asked = {"model": str(subject.path), "threads": threads}
+    engines += [Engine(name, f"zoo_engines:{name}", asked) for name in PEERS]
     notes: list[str] = []
     found: Race | None = None
     while found is None:
@@ -95,16 +113,22 @@ def _with_times(result: Result, subject: Subject, bundle: Path, pace: Pace) -> R
             dead = str(err).split(" ")[0].rstrip(":")
             notes.append(str(err)[:200])
             if dead not in PEERS:
-                return dataclasses.replace(result, notes="; ".join(notes))
+                return _noted(result, notes)
             engines = [one for one in engines if one.name != dead]
     notes += [f"{name} refuses: {reason[:120]}" for name, reason in found.refused.items()]
     peers = [name for name in PEERS if name in found.outputs]
     if len(peers) == 2 and not _roughly_same(found):
         notes.append("openvino's numbers are others and do not count")
         peers.remove("openvino")
-    times = {f"{name}_ms": _rounded(found.ms(name)) for name in ("bundle", *PEERS) if name in found.outputs}
+    medians = {f"{name}_ms": _rounded(found.ms(name)) for name in ("bundle", *peers)}
     ratio = _rounded(found.ratio("bundle", peers)) if peers else None
-    return dataclasses.replace(result, **times, ratio=ratio, notes="; ".join(notes))
+    times = (*result.times, Times(threads, **medians, ratio=ratio))
+    return dataclasses.replace(_noted(result, notes), times=times)
+
+
+def _noted(result: Result, notes: Sequence[str]) -> Result:
+    """Returns the result with notes that it does not have yet."""
+    return dataclasses.replace(result, notes=tuple(dict.fromkeys([*result.notes, *notes])))
 
 
 def _roughly_same(found: Race) -> bool:
@@ -129,8 +153,13 @@ def newest(path: Path) -> dict[str, Result]:
     """Returns the last result of every graph in the file."""
     if not path.exists():
         return {}
-    found = [Result(**json.loads(line)) for line in path.read_text().splitlines()]
+    found = [_result(json.loads(line)) for line in path.read_text().splitlines()]
     return {one.name: one for one in found}
+
+
+def _result(fields: dict[str, Any]) -> Result:
+    times = tuple(Times(**one) for one in fields["times"])
+    return Result(**{**fields, "times": times, "notes": tuple(fields["notes"])})
 
 
 def geometric_mean(ratios: list[float]) -> float:

@@ -4,27 +4,28 @@
 from collections.abc import Sequence
 
 from zoo_graphs import EXPORTED, REAL
-from zoo_results import Result, geometric_mean
+from zoo_results import Result, Times, geometric_mean
 
 NEEDS_LIBRARY = 77
 """The exit code of a model with operators that ONNX Runtime does not have either without a library of its own."""
 SHORT_MS = 0.2
-FLOORS = (0.95, 0.85)
+FLOORS = (0.97, 0.90)
 """What no bundle may fall below: of the faster engine, for calls above `SHORT_MS` and for shorter ones."""
 
 _HEAD = """# The zoo: what people export, through a default `nndeploy compile`
 
 Every row: `nndeploy compile MODEL -o BUNDLE` with no other option and no samples, in a child; then the bundle against
 ONNX Runtime on inputs that the compile never saw, by the product's own comparison; then milliseconds of a call on one
-thread, the bundle beside plain ONNX Runtime (all optimisations) and plain OpenVINO (float32, latency), which are told
-the model alone as `compile` is and trade no more numbers for speed than in our bundles
+thread and on two, the bundle (b) beside plain ONNX Runtime (o; all optimisations) and plain OpenVINO (v; float32,
+latency), which are told the model alone as `compile` is and trade no more numbers for speed than in our bundles
 ([backends](../reference/backends.md)); one process each, the others stopped, medians of interleaved rounds. "times" is
-the faster engine over the bundle: over 1 where the bundle is faster.
+the faster engine over the bundle: over 1 where the bundle is faster. An engine whose numbers are others has no time.
 
 Graphs have random weights from seeds; `make zoo` exports them in an environment of its own, and `make bench-zoo`
 measures and writes this page (`ARGS="NAME ..."` a part, and the newest result of every graph is shown).
 """
-_COLUMNS = "| model | what | compile | who runs it | right | bundle ms | ONNX Runtime ms | OpenVINO ms | times |"
+_COLUMNS = ("model", "what", "compile", "who runs it", "right")
+_COLUMNS_OF_TIMES = ("b ms", "o ms", "v ms", "times")
 
 
 def page(results: Sequence[Result], machine: str) -> str:
@@ -39,37 +40,47 @@ def page(results: Sequence[Result], machine: str) -> str:
 
 
 def _section(group: str, rows: Sequence[Result]) -> str:
-    lines = [f"\n## {group.capitalize()}\n", *summary(rows), "", _COLUMNS]
-    lines.append("| --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |")
-    lines += [_row(one) for one in rows]
-    notes = [f"* {one.name}: {text}" for one in rows for text in (one.said, one.notes, _wrong(one)) if text]
+    threads = _threads(rows)
+    heads = [*_COLUMNS, *(f"{column}, {count}" for count in threads for column in _COLUMNS_OF_TIMES)]
+    rules = ["---"] * len(_COLUMNS) + ["---:"] * (len(heads) - len(_COLUMNS))
+    lines = [f"\n## {group.capitalize()}\n", *summary(rows), "", _line(heads), _line(rules)]
+    lines += [_row(one, threads) for one in rows]
+    notes = [f"* {one.name}: {text}" for one in rows for text in (one.said, *one.notes, _wrong(one)) if text]
     return "\n".join([*lines, "", *notes, ""])
 
 
 def summary(rows: Sequence[Result]) -> list[str]:
     """Returns the figures of a table, as lines of a list."""
-    timed = [one for one in rows if one.ratio is not None]
-    ratios = [one.ratio for one in timed if one.ratio is not None]
-    below = [one.name for one in timed if is_slow(one)]
-    return [
+    lines = [
         f"* {len(rows)} models: {sum(one.exit_code == 0 for one in rows)} compile, "
         f"{sum(one.agrees is True for one in rows)} of these are right; "
-        f"{sum(one.exit_code == NEEDS_LIBRARY for one in rows)} need a library of operators",
-        f"* geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; faster: {sum(one > 1 for one in ratios)}",
-        f"* below {FLOORS[0]} of the faster engine ({FLOORS[1]} where a call is shorter than {SHORT_MS} ms): "
-        f"{len(below)}{': ' if below else ''}{', '.join(below)}",
+        f"{sum(one.exit_code == NEEDS_LIBRARY for one in rows)} need a library of operators"
     ]
+    for count in _threads(rows):
+        timed = [(one.name, times) for one in rows for times in one.times if times.threads == count]
+        ratios = [times.ratio for _, times in timed if times.ratio is not None]
+        below = [name for name, times in timed if is_slow(times)]
+        lines.append(
+            f"* {count} thread{'s' * (count > 1)}: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; "
+            f"faster: {sum(one > 1 for one in ratios)}; below {FLOORS[0]:.2f} of the faster engine "
+            f"({FLOORS[1]:.2f} where a call is shorter than {SHORT_MS} ms): "
+            f"{len(below)}{': ' if below else ''}{', '.join(below)}"
+        )
+    return lines
 
 
-def is_slow(one: Result) -> bool:
+def _threads(rows: Sequence[Result]) -> list[int]:
+    return sorted({times.threads for one in rows for times in one.times})
+
+
+def is_slow(times: Times) -> bool:
     """Returns whether a bundle is below the floor."""
-    engines = [time for time in (one.onnxruntime_ms, one.openvino_ms) if time is not None]
-    if one.ratio is None or not engines:
+    if times.ratio is None or not times.peers_ms:
         return False
-    return one.ratio < FLOORS[min(engines) < SHORT_MS]
+    return times.ratio < FLOORS[min(times.peers_ms) < SHORT_MS]
 
 
-def _row(one: Result) -> str:
+def _row(one: Result, threads: Sequence[int]) -> str:
     ended = (
         f"{one.compile_seconds:.0f} s"
         if one.exit_code == 0
@@ -78,9 +89,21 @@ def _row(one: Result) -> str:
         else str(f"exit {one.exit_code}")
     )
     right = {True: "yes", False: "NO", None: ""}[one.agrees]
-    times = " | ".join("" if ms is None else f"{ms:.3g}" for ms in (one.bundle_ms, one.onnxruntime_ms, one.openvino_ms))
-    ratio = "" if one.ratio is None else f"{one.ratio:.2f}"
-    return f"| {one.name} | {one.about} | {ended} | {one.made_of} | {right} | {times} | {ratio} |"
+    by_threads = {times.threads: times for times in one.times}
+    cells = [cell for count in threads for cell in _cells(by_threads.get(count, Times(count)))]
+    return _line([one.name, one.about, ended, one.made_of, right, *cells])
+
+
+def _cells(times: Times) -> list[str]:
+    measured = (times.bundle_ms, times.onnxruntime_ms, times.openvino_ms)
+    return [
+        *("" if ms is None else f"{ms:.3g}" for ms in measured),
+        "" if times.ratio is None else f"{times.ratio:.2f}",
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _wrong(one: Result) -> str:
