@@ -74,6 +74,13 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
+bench-rivals: build/rivals-env/ready
+
+build/rivals-env/ready: tests/bench/rivals-requirements.txt # MNN and ncnn with their converters
+	$(FOUND_PYTHON) -m venv build/rivals-env
+	build/rivals-env/bin/pip install --quiet --no-deps -r tests/bench/rivals-requirements.txt
+	@touch $@
+
 fuzz-%: setup ## native-networks: random networks against float64; native-plans, kernel-plans: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 

@@ -61,7 +61,7 @@ ALL = (
         (
             "make bench-checkouts", "make bench-products", "make bench-steps", "make bench-first-result",
             "make bench-large-weights", "make bench-native-share", "make bench-native-networks",
-            "make bench-native-models", "make bench-quantised-networks",
+            "make bench-native-models", "make bench-quantised-networks", "make bench-rivals",
         ),
         ("backends/nndeploy_native", "backends/nndeploy_kernels"),
     ),

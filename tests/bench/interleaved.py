@@ -61,13 +61,15 @@ class Ready:
 class Engine:
     """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data.
 
-    `tree` is another checkout of the repository, whose modules make it; "" for this one.
+    `tree` is another checkout of the repository, whose modules make it; "" for this one. `python` is the interpreter of
+    another environment; "" for this one's.
     """
 
     name: str
     maker: str
     arguments: Mapping[str, Any]
     tree: str = ""
+    python: str = ""
 
     @property
     def script(self) -> str:
@@ -192,7 +194,7 @@ class _Child:
         self._errors = self._folder / "stderr"
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-u", engine.script],
+                [engine.python or sys.executable, "-u", engine.script],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
