@@ -6,6 +6,10 @@
 logarithms, below the first they stay, beyond the last they grow as the estimate does. Law: no curve ever falls, so a
 larger operator is never predicted to be faster.
 
+An operator within a network finds other things in the caches than one by itself, and is computed together with others.
+What it then takes, over what it takes alone, is a factor for each of the terms that `nndeploy.partition.speeds` adds up
+(a call, a kind, what is behind another operator), fitted to whole networks by `make bench-costs ARGS=--fit`.
+
 A level without a table (x86-64-v2, aarch64) has the nearest one's: only ratios between backends mean something there.
 A backend without a row (those of GPUs, somebody else's) is taken to compute as fast as the fastest and to cost a call
 as most do, so that it is measured, and nobody else is left out for it.
@@ -21,7 +25,9 @@ from importlib import resources
 
 from nndeploy.partition.kinds import FREE, OTHER
 
-FORMAT = 1
+FORMAT = 2
+CALL = "call"
+"""The term of a call, among those that have a factor."""
 WIDEST, LEAST = "x86-64-v4", "x86-64-v3"
 LEVELS = (WIDEST, LEAST)
 
@@ -51,7 +57,8 @@ class BackendCosts:
 
     `call` is a call's; `node` the least of a node; `node_of_any_size` the least of one whose sizes are only known in a
     call. `curves` are by kind of operator. `fused` is the part of its own time that an elementwise operator takes
-    behind a convolution, a product or another elementwise operator of the same backend.
+    behind a convolution, a product or another elementwise operator of the same backend. `in_networks` are the factors
+    of terms within whole networks, 1 where there is none; no other field has them in it.
     """
 
     call: float
@@ -59,6 +66,11 @@ class BackendCosts:
     node_of_any_size: float
     curves: Mapping[str, Curve]
     fused: Mapping[str, float]
+    in_networks: Mapping[str, float]
+
+    def seconds_of(self, term: str, seconds: float) -> float:
+        """Returns what a term comes to within a network."""
+        return self.in_networks.get(term, 1.0) * seconds
 
     def seconds(self, kind: str, estimate: float) -> float:
         """Returns the seconds of a node of a kind; of one that has no kind, those of the middle of all kinds."""
@@ -111,20 +123,26 @@ def table_from_json(text: str) -> CostTable:
 
 
 def _unmeasured(measured: Sequence[BackendCosts]) -> BackendCosts:
-    calls = sorted(one.call for one in measured)
+    calls = sorted(one.seconds_of(CALL, one.call) for one in measured)
     node, any_size = min(one.node for one in measured), min(one.node_of_any_size for one in measured)
     heads = {head for one in measured for head in one.fused}
     fused = {head: min(one.fused.get(head, 1.0) for one in measured) for head in heads}
-    return BackendCosts(calls[len(calls) // 2], node, any_size, {}, fused)
+    terms = {term for one in measured for term in one.in_networks} - {CALL}
+    in_networks = {term: min(one.in_networks.get(term, 1.0) for one in measured) for term in terms}
+    return BackendCosts(calls[len(calls) // 2], node, any_size, {}, fused, in_networks)
 
 
 def _backend(data: Mapping[str, object]) -> BackendCosts:
     call, node, node_of_any_size = (float(str(data[key])) for key in ("call", "node", "node_of_any_size"))
-    curves, fused = data["curves"], data["fused"]
-    if not isinstance(curves, dict) or not isinstance(fused, dict):
-        raise ValueError("curves and fused are tables")
+    curves, fused, in_networks = data["curves"], data["fused"], data["in_networks"]
+    if not isinstance(curves, dict) or not isinstance(fused, dict) or not isinstance(in_networks, dict):
+        raise ValueError("curves, fused and in_networks are tables")
     found = {kind: Curve(_rising(kind, points)) for kind, points in curves.items()}
-    return BackendCosts(call, node, node_of_any_size, found, {kind: float(part) for kind, part in fused.items()})
+    return BackendCosts(call, node, node_of_any_size, found, _floats(fused), _floats(in_networks))
+
+
+def _floats(data: Mapping[str, object]) -> dict[str, float]:
+    return {name: float(str(number)) for name, number in data.items()}
 
 
 def _rising(kind: str, points: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a plan takes: from the cost table of the target's instruction set, by kind of operator, size and backend.
 
-    seconds(plan) = sum over regions of (call + crossing bytes / BYTES_PER_S)
-                  + sum over nodes of (measured seconds of its kind at its estimate * part that is left of it if fused)
+    seconds(plan) = sum over regions of (call * factor + crossing bytes / BYTES_PER_S)
+                  + sum over nodes of (measured seconds of its kind at its estimate * part that is left of it if fused
+                                       * factor)
 
 `estimate` is `nndeploy.partition.cost`'s. An elementwise operator behind a convolution, a product or another
 elementwise one that nothing else reads is computed together with it: the part of its time that remains was measured
-too. Nodes that give a value a new name or shape are free. Who is predicted to be hopeless is not built, who is left is
-measured; where nothing can be measured the least prediction decides.
+too. Nodes that give a value a new name or shape are free. Factors are what terms come to within whole networks. Who is
+predicted to be hopeless is not built, who is left is measured; where nothing can be measured the least prediction
+decides.
 """
 
 from collections.abc import Sequence
@@ -19,17 +21,20 @@ from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import region_inputs, region_outputs, values_between
 from nndeploy.pacing.estimate import BYTES_PER_S
 from nndeploy.partition.cost import Costs
-from nndeploy.partition.cost_table import table_for
+from nndeploy.partition.cost_table import CALL, table_for
 from nndeploy.partition.kinds import CONVOLUTIONS, FOLLOWERS, FREE, PRODUCTS
 
 BEHIND_CONVOLUTION, BEHIND_PRODUCT, BEHIND_ELEMENTWISE = "convolution", "product", "elementwise"
+BEHIND = "behind {head}"
+"""The term of what is computed together with a convolution, a product or an elementwise operator."""
 PREPARES = 1.25
 """A backend whose least node takes so many times longer where sizes are open prepares itself for them."""
 
 
 def call_seconds(backend: str, costs: Costs) -> float:
     """Returns what a call of a backend costs, whatever it computes."""
-    return table_for(costs.level).of(backend).call
+    found = table_for(costs.level).of(backend)
+    return found.seconds_of(CALL, found.call)
 
 
 def prepares_for_sizes(regions: Sequence[Region], level: str) -> bool:
@@ -40,19 +45,27 @@ def prepares_for_sizes(regions: Sequence[Region], level: str) -> bool:
 
 def region_seconds(region: Region, backend: str, costs: Costs) -> float:
     """Returns how long a backend takes for the nodes of a region, the call apart."""
-    table = table_for(costs.level)
-    fused = table.of(backend).fused
+    found = table_for(costs.level).of(backend)
+    return sum(found.seconds_of(term, seconds) for term, seconds in region_terms(region, backend, costs).items())
+
+
+def region_terms(region: Region, backend: str, costs: Costs) -> dict[str, float]:
+    """Returns the seconds of a region's nodes by term, as measured of single operators: without factors."""
+    fused = table_for(costs.level).of(backend).fused
     head_of: dict[int, str] = {}
-    total = 0.0
+    terms: dict[str, float] = {}
     for node in region.nodes:
-        head = _head(node, costs, head_of)
+        head, term = _head(node, costs, head_of), costs.kind(node)
         seconds = node_seconds(node, backend, costs)
-        total += seconds * fused.get(head, 1.0) if head and costs.kind(node) in FOLLOWERS else seconds
-    return total
+        if head and term in FOLLOWERS:
+            seconds, term = seconds * fused.get(head, 1.0), BEHIND.format(head=head)
+        if seconds:
+            terms[term] = terms.get(term, 0.0) + seconds
+    return terms
 
 
 def node_seconds(node: ir.Node, backend: str, costs: Costs) -> float:
-    """Returns how long a backend takes for a node by itself."""
+    """Returns how long a backend takes for a node by itself, as measured of single operators."""
     table, kind = table_for(costs.level), costs.kind(node)
     if kind == FREE:
         return 0.0

@@ -2,7 +2,7 @@
 """The cost table: seconds by backend, kind of operator and size, measured and written; --check: against whole models.
 
     python tests/bench/bench_costs.py [--level x86-64-v4] [--rounds N] [--seconds S] [--only KIND] [--out FOLDER]
-    python tests/bench/bench_costs.py --check [PATTERN ...] [--table] [--zoo build/zoo] [--models FOLDER]
+    python tests/bench/bench_costs.py --check|--fit [PATTERN ...] [--table] [--zoo build/zoo] [--models FOLDER]
 
 Small models of one kind of operator (cost_cases.py) run through each engine alone, on one thread, in one process, in
 interleaved rounds. What counts is the time of the process on a core, so that others on the machine do not, over that of
@@ -12,7 +12,8 @@ both. Outputs are compared with ONNX Runtime's before anything is timed; who dif
 Each instruction set is measured in a process of its own, which limits the libraries: our kernels by the features they
 are shown, OpenVINO by ONEDNN_MAX_CPU_ISA, which its products of floats disregard. ONNX Runtime has no such limit. What
 cannot be measured so at a lesser level is what the widest one takes, times the ratio of our own kernels of that kind
-between the two. With --check the page docs/figures/cost-results.md is written.
+between the two. With --check the page docs/figures/cost-results.md is written; with --fit what terms come to within
+whole networks, from the same measurements, becomes part of the tables.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from pathlib import Path
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-from cost_check import check
+from cost_check import check, fit
 from cost_fit import table_of
 from cost_table_file import with_ratios_of, write_table
 from real_models import MODELS
@@ -41,6 +42,8 @@ def main() -> None:
     options = _options()
     if options.check:
         check(options)
+    elif options.fit:
+        fit(options)
     elif options.inside:
         from cost_measurements import measured
 
@@ -67,6 +70,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("patterns", nargs="*", help="models to check, with * and ?; none: all")
     parser.add_argument("--check", action="store_true", help="predict whole models and measure them")
+    parser.add_argument("--fit", action="store_true", help="fit factors of whole networks, and write them")
     parser.add_argument("--level", default="", choices=["", *LEVELS], help="instruction set; none: all")
     parser.add_argument("--only", default="", help="kinds that hold this text")
     parser.add_argument("--rounds", type=int, default=7)

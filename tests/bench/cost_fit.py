@@ -45,6 +45,7 @@ def table_of(found: Measurements, level: str) -> dict[str, object]:
             "node": _short(found.node[engine]),
             "node_of_any_size": _short(found.node_of_any_size[engine]),
             "fused": {head: _part(curves, head, extra) for head, extra in found.fused.get(engine, {}).items()},
+            "in_networks": {},
             "curves": curves,
         }
     return {

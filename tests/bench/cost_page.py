@@ -68,9 +68,11 @@ def page(rows: Sequence[Row], trees: Sequence[str]) -> str:
     """Returns the page behind its header; the models were measured on `trees`."""
     lines = [
         "# The cost table against whole models", "",
-        "What `nndeploy compile` predicts from the cost table (single operators, by `make bench-costs`) against",
-        "what was measured: each whole model on each engine alone, one thread, seconds of the process on a core in",
-        "interleaved rounds, outputs compared. Pairs of engines that differ by less than"
+        "What is predicted from the cost table (single operators, by `make bench-costs`, and factors of whole",
+        "networks, by `ARGS=--fit`) against what was measured: each whole model on each engine alone, one thread,",
+        "seconds of the process on a core in interleaved rounds, outputs compared. No model is predicted by factors",
+        "that were fitted to it or to its family; `nndeploy compile` has those of all. Pairs of engines that differ by",
+        "less than"
         f" {NOISE:.0%} are not ranked."
         f" Measured on {', '.join(trees)}, predicted by the table of the tree above.", "",
         *(f"* {line}" for line in summary(rows)), "",

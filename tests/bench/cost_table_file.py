@@ -24,6 +24,12 @@ def write_table(path: Path, table: dict[str, Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def with_factors(table: dict[str, Any], factors: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Returns a table with the factors of terms within networks, by backend."""
+    backends = {name: {**one, "in_networks": factors.get(name, {})} for name, one in table["backends"].items()}
+    return {**table, "backends": backends}
+
+
 def with_ratios_of(widest: Path, lesser: Path) -> None:
     """Gives, in a lesser level's file, the libraries what could not be measured: the widest's by our own ratios."""
     wide, less = (json.loads(path.read_text(encoding="utf-8"))["backends"] for path in (widest, lesser))

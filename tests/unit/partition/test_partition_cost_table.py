@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
-from nndeploy.partition.cost_table import FORMAT, LEVELS, Curve, table_for, table_from_json
+from nndeploy.partition.cost_table import CALL, FORMAT, LEVELS, Curve, table_for, table_from_json
 from nndeploy.partition.kinds import ATTENTION, FREE, MEASURED_KINDS, OTHER, PRODUCT
+from nndeploy.partition.speeds import BEHIND, BEHIND_CONVOLUTION, BEHIND_ELEMENTWISE, BEHIND_PRODUCT
+
+HEADS = (BEHIND_CONVOLUTION, BEHIND_PRODUCT, BEHIND_ELEMENTWISE)
 
 CURVE = Curve(((1e-6, 2e-6), (100e-6, 50e-6)))
 
 
 def a_table(**changes: Any) -> str:
     backend = {
-        "call": 1e-6, "node": 1e-7, "node_of_any_size": 1e-7, "fused": {}, "curves": {PRODUCT: [[1e-6, 2e-6]]},
+        "call": 1e-6, "node": 1e-7, "node_of_any_size": 1e-7, "fused": {}, "in_networks": {},
+        "curves": {PRODUCT: [[1e-6, 2e-6]]},
     }  # fmt: skip
     data = {"format": FORMAT, "level": "x86-64-v4", "machine": "", "backends": {"native": backend | changes}}
     return json.dumps(data)
@@ -61,6 +65,21 @@ def test_who_was_not_measured_computes_as_fast_as_the_fastest_and_calls_as_most_
     assert table.node_seconds("somebody", PRODUCT, 1e-4) == fastest
     calls = [one.call for one in table.backends.values()]
     assert min(calls) < table.of("somebody").call < max(calls)
+
+
+def test_a_term_within_a_network_is_its_factor_times_what_it_takes_alone() -> None:
+    costs = table_from_json(a_table(in_networks={PRODUCT: 0.5})).of("native")
+    assert costs.seconds_of(PRODUCT, costs.seconds(PRODUCT, 1e-6)) == pytest.approx(1e-6)
+    assert costs.seconds_of(CALL, costs.call) == costs.call
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_factors_of_networks_are_of_terms_that_are_added_up_and_keep_their_magnitude(level: str) -> None:
+    terms = {CALL, OTHER, *MEASURED_KINDS, *(BEHIND.format(head=head) for head in HEADS)}
+    for name in ("native", "onnxruntime", "openvino"):
+        factors = table_for(level).of(name).in_networks
+        assert factors.keys() <= terms
+        assert all(0.05 < factor < 20 for factor in factors.values()), name
 
 
 def test_an_operator_of_no_kind_costs_something_and_one_that_renames_nothing() -> None:

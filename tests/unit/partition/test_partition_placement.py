@@ -10,6 +10,7 @@ import pytest
 from nndeploy.errors import ModelError, UnavailableError, UsageError
 from nndeploy.partition.cost import Costs, estimate_costs
 from nndeploy.partition.islands import merge_islands
+from nndeploy.partition.kinds import CONVOLUTION_3X3
 from nndeploy.partition.placement import GROUP_KEY, Banned, Placement, place
 from nndeploy.plugin.interface import MayTouch, Support, Transform
 
@@ -203,7 +204,7 @@ def test_an_island_stays_where_its_neighbour_is_much_slower() -> None:
             [second] b = Conv(a, w)
             [third] y = Relu(b)
         }"""
-    seconds = costs(first=1.0, second=10e-6, third=1.0)
+    seconds = Costs({"first": 1.0, "second": 10e-6, "third": 1.0}, {}, kinds={"second": CONVOLUTION_3X3})
     slow = placed(model_of(text), {"onnxruntime": takes("Conv"), "reference": takes("Conv", "Relu")})
     assert merge_islands(slow, seconds)[1]["second"] == "onnxruntime"
     like = placed(model_of(text), {"onnxruntime": takes("Conv"), "openvino": takes("Conv", "Relu")})
