@@ -34,7 +34,7 @@ _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-_OPTIONS = ("l2_bytes", "buffer_bytes", "threads", "gives_weights", "plain_bytes")
+_OPTIONS = ("l2_bytes", "buffer_bytes", "threads", "gives_weights", "plain_bytes", "shares_all")
 
 
 class Options(ctypes.Structure):
@@ -153,8 +153,11 @@ def run_plan(
     threads: int = 1,
     buffer_bytes: int = 0,
     plain_bytes: bool = False,
+    shares_all: bool = True,
 ) -> list[Array]:
     """Returns the outputs, of `shapes` or as the library says; all memory ends at guard pages.
+
+    Threads share small steps too, but where `shares_all` is taken away.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -162,7 +165,7 @@ def run_plan(
     lib, (words, weights) = library(level), plan
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
-    options = Options(0, buffer_bytes, threads, 0, plain_bytes)
+    options = Options(0, buffer_bytes, threads, 0, plain_bytes, shares_all)
     model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 1
+API_VERSION = 2
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {

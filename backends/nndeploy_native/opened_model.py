@@ -33,6 +33,7 @@ class Options(ctypes.Structure):
         ("threads", ctypes.c_int64),
         ("gives_weights", ctypes.c_int64),
         ("plain_bytes", ctypes.c_int64),
+        ("shares_all", ctypes.c_int64),
     )
 
 

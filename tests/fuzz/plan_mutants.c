@@ -247,8 +247,8 @@ static int try_plan(const struct plan *plan, const char *weights, int64_t weight
   memcpy(given, weights, (size_t)weights_bytes);
   char message[256] = "";
   const int64_t l2_bytes = below(2) ? 0 : 1 << 16, buffer_bytes = below(3) ? 0 : below(1 << 14);
-  const int64_t threads = below(4) || is_alone ? 1 : 2, gives = below(2), is_plain = below(2);
-  const struct nnd_options options = {l2_bytes, buffer_bytes, threads, gives, is_plain};
+  const int64_t threads = below(4) || is_alone ? 1 : 2, gives = below(2), is_plain = below(2), shares = below(2);
+  const struct nnd_options options = {l2_bytes, buffer_bytes, threads, gives, is_plain, shares};
   forget_edges();
   struct nnd_model *model =
       nnd_model_open(words, plan->count * 8, given, weights_bytes, &options, message, sizeof message);

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 1
+#define NND_API_VERSION 2
 
 #pragma GCC visibility push(default)
 
@@ -27,10 +27,10 @@ struct nnd_pace_item;
 /* Bytes of the second cache (0: a usual number) and of the buffer of sliding windows (0: what suits the cache), the
  * number of threads that will run, and whether the weights are given away: they lie in private memory of the system,
  * not of an allocator, which nobody else reads, and whose pages are given back where their weights are packed. With
- * `plain_bytes` products of bytes take no instructions beyond those of the level, for tests: the results are the same.
- */
+ * `plain_bytes` products of bytes take no instructions beyond those of the level, with `shares_all` threads share the
+ * smallest steps too; both are for tests: the results are the same. */
 struct nnd_options {
-  int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes;
+  int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes, shares_all;
 };
 
 /* One call. `inputs` and `outputs` are in the order of the plan, their elements in the order of ONNX; `arena` and

@@ -2,7 +2,9 @@
 """What tests of the native backend share: a model as text -> a plan -> run on a level of the kernel library."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -10,7 +12,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from kernel_library import LEVELS_HERE, run_plan
+from nndeploy_native import session
 from nndeploy_native.build import build
+from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
 from nndeploy_native.probe import probe
 from nndeploy_native.session import NativeSession, open_session
@@ -58,8 +62,9 @@ def run(
     *,
     threads: int = 1,
     buffer_bytes: int = 0,
+    shares_all: bool = True,
 ) -> dict[str, Array]:
-    """Returns the outputs of an artifact on a level; all memory ends at guard pages."""
+    """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
     document = document_from_json(artifact.files[DOCUMENT_FILE])
     names = [one.name for one in document.plan_inputs]
     arrays = [np.asarray(inputs[one.name], order="C") for one in document.inputs]
@@ -67,7 +72,9 @@ def run(
         arrays.append(np.zeros(ROOM, np.bool_))
     symbols = [one.value(names, [array.shape for array in arrays]) for one in document.symbols]
     plan = (artifact.files[PLAN_FILE], artifact.files[WEIGHTS_FILE])
-    found = run_plan(level, plan, arrays, symbols=symbols, threads=threads, buffer_bytes=buffer_bytes)
+    found = run_plan(
+        level, plan, arrays, symbols=symbols, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all
+    )
     for one in document.grown:
         length = arrays[one.input].shape[one.axis] + (one.added if one.symbol is None else symbols[one.symbol])
         found[one.output] = found[one.output].take(range(length), one.axis)
@@ -75,11 +82,12 @@ def run(
 
 
 def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
-    """Returns a session over an artifact; skips where no library is installed."""
+    """Returns a session over an artifact, whose threads share small steps too; skips where no library is installed."""
     if not (found := probe(host_target())).can_run:
         pytest.skip(found.reason)
     files = {name: memoryview(data) for name, data in artifact.files.items()}
-    return open_session(files, artifact.metadata, OpenOptions(threads=threads))
+    with patch.object(session, "Options", partial(Options, shares_all=1)):
+        return open_session(files, artifact.metadata, OpenOptions(threads=threads))
 
 
 def tolerance_of(level: str) -> float:

@@ -49,7 +49,7 @@ int main(int count, char **arguments) {
   const int64_t *plan = read_words(request, (head[0] + 7) / 8), *weights = read_words(request, (head[1] + 7) / 8);
   const char *given = (const char *)read_words(request, (head[2] + 7) / 8);
   char message[400] = "";
-  const struct nnd_options options = {0, 0, head[3]};
+  const struct nnd_options options = {.threads = head[3], .shares_all = 1};
   struct nnd_model *model =
       must(nnd_model_open(plan, head[0], weights, head[1], &options, message, sizeof message), message);
   struct nnd_table *table =

@@ -58,15 +58,20 @@ def network_of(seed: int) -> Network:
 def wrong_numbers(network: Network, level: str) -> list[str]:
     """Returns what is wrong with a network on a level, in a line each: alone, and shared by two threads.
 
+    Once they share every step, once those that are worth it.
+
     Raises:
         BuildRefusedError: the rules refuse it.
     """
     artifact, wrong = build(network.model, network.ranges), []
     for inputs, wanted in network.samples:
         alone = run(artifact, inputs, level, buffer_bytes=network.buffer_bytes)
-        shared = run(artifact, inputs, level, threads=2, buffer_bytes=network.buffer_bytes)
+        shared, large = (
+            run(artifact, inputs, level, threads=2, buffer_bytes=network.buffer_bytes, shares_all=shares_all)
+            for shares_all in (True, False)
+        )
         shapes = {name: array.shape for name, array in inputs.items()}
-        for said, found in (("one thread", alone), ("two threads", shared)):
+        for said, found in (("one thread", alone), ("two threads", shared), ("two for large steps", large)):
             wrong += [f"{network.name}, {level}, {said}, {shapes}: {one}" for one in _differences(found, wanted, level)]
     return wrong
 

@@ -42,6 +42,20 @@ static void sum_all(const void *context, struct nnd_pool *pool, int worker) {{
   struct rows rows = *(const struct rows *)context;
   for (rows.row = 0; rows.row < rows.rows; rows.row++) nnd_pool_step(pool, rows.row, worker, {CHUNKS}, sum, &rows, 0);
 }}
+/* The same, with two rows of every five made by one worker alone. */
+static void sum_some_alone(const void *context, struct nnd_pool *pool, int worker) {{
+  struct rows rows = *(const struct rows *)context;
+  int is_mine = 0;
+  for (rows.row = 0; rows.row < rows.rows; rows.row++) {{
+    const int place = rows.row % 5;
+    if (place == 2) is_mine = nnd_pool_claim(pool, rows.row);
+    if (place != 2 && place != 3)
+      nnd_pool_step(pool, rows.row, worker, {CHUNKS}, sum, &rows, 0);
+    else if (is_mine)
+      sum(&rows, (struct nnd_part){{0, 1, 0}});
+    if (place == 3 || (place == 2 && rows.row + 1 == rows.rows)) nnd_pool_claimed_done(pool, rows.row, is_mine);
+  }}
+}}
 NND_EXPORT void run(struct nnd_pool *pool, int *counts, nnd_size units, int times) {{
   const struct work work = {{counts, units}};
   for (int i = 0; i < times; i++) nnd_pool_run(pool, count_all, &work);
@@ -49,6 +63,10 @@ NND_EXPORT void run(struct nnd_pool *pool, int *counts, nnd_size units, int time
 NND_EXPORT void run_rows(struct nnd_pool *pool, long *sums, nnd_size units, int count) {{
   const struct rows rows = {{sums, units, count, 0}};
   nnd_pool_run(pool, sum_all, &rows);
+}}
+NND_EXPORT void run_some_alone(struct nnd_pool *pool, long *sums, nnd_size units, int count) {{
+  const struct rows rows = {{sums, units, count, 0}};
+  nnd_pool_run(pool, sum_some_alone, &rows);
 }}
 NND_EXPORT void share(nnd_size units, int number, int count, nnd_size *bounds) {{
   nnd_share(units, (struct nnd_part){{number, count, 0}}, bounds, bounds + 1);
@@ -66,8 +84,9 @@ class Pool:
     def run(self, counts: np.ndarray[tuple[int], np.dtype[np.int32]], times: int) -> None:
         self._library.run(self.address, counts.ctypes.data, counts.size, times)
 
-    def run_rows(self, sums: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> None:
-        self._library.run_rows(self.address, sums.ctypes.data, sums.shape[1], sums.shape[0] - 1)
+    def run_rows(self, sums: np.ndarray[tuple[int, int], np.dtype[np.int64]], *, some_alone: bool) -> None:
+        run = self._library.run_some_alone if some_alone else self._library.run_rows
+        run(self.address, sums.ctypes.data, sums.shape[1], sums.shape[0] - 1)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +97,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made.nnd_start.argtypes, made.nnd_start.restype = [ctypes.c_int], ctypes.c_void_p
     made.nnd_stop.argtypes = [ctypes.c_void_p]
     made.run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
-    made.run_rows.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+    for function in (made.run_rows, made.run_some_alone):
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
     made.share.argtypes = [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
     return made
 
@@ -107,8 +127,9 @@ def test_fewer_units_than_workers(pool: Pool) -> None:
     assert (counts == 100).all()
 
 
+@pytest.mark.parametrize("some_alone", [False, True])
 @pytest.mark.parametrize("pool", [2, 3, 7], indirect=True)
-def test_no_step_begins_before_the_one_before_it_has_ended(pool: Pool) -> None:
+def test_no_step_begins_before_the_one_before_it_has_ended(pool: Pool, some_alone: bool) -> None:
     units = 40
     wanted = [np.arange(units, dtype=np.int64)]
     with np.errstate(over="ignore"):
@@ -117,7 +138,7 @@ def test_no_step_begins_before_the_one_before_it_has_ended(pool: Pool) -> None:
     sums = np.zeros((MOST_STEPS + 1, units), np.int64)
     for _ in range(3):
         sums[0], sums[1:] = wanted[0], 0
-        pool.run_rows(sums)
+        pool.run_rows(sums, some_alone=some_alone)
         assert np.array_equal(sums, wanted)
 
 

@@ -137,6 +137,21 @@ NND_INLINE void nnd_pool_step(struct nnd_pool *pool, int step, int worker, int e
     nnd_wait_for_change(&pool->finished[step], done, &pool->waiting);
 }
 
+/* Whether the worker that asks is the first: it does alone what begins at `step`, a step that is not cut. */
+NND_INLINE int nnd_pool_claim(struct nnd_pool *pool, int step) {
+  return !atomic_fetch_add(&pool->claimed[step * pool->workers], 1);
+}
+
+/* What one worker did alone is done, and ends with `step`: told by the one who did it, waited for by all others. */
+NND_INLINE void nnd_pool_claimed_done(struct nnd_pool *pool, int step, int is_mine) {
+  if (is_mine) {
+    atomic_store(&pool->finished[step], 1);
+    if (atomic_load(&pool->waiting) > 0) nnd_futex_wake(&pool->finished[step], pool->workers);
+  } else if (!atomic_load_explicit(&pool->finished[step], memory_order_acquire)) {
+    nnd_wait_for_change(&pool->finished[step], 0, &pool->waiting);
+  }
+}
+
 /* Ends the workers and frees the pool. */
 static void nnd_pool_stop(struct nnd_pool *pool) {
   nnd_pool_post(pool, NULL, NULL);

@@ -117,11 +117,12 @@ struct nnd_operand {
   nnd_size base, offset;
 };
 
-/* A step for the shapes of a table. `units` tells how many shares of work there are at most. */
+/* A step for the shapes of a table. `chunks`: into how many each worker's share is cut; `is_small`: one worker does all
+ * of it, because sharing it would take longer. */
 struct nnd_instance {
   void (*run)(const void *fields, void *const *at, struct nnd_part part);
   const void *fields;
-  int num_operands, chunks;
+  int num_operands, chunks, is_small;
   struct nnd_operand operands[NND_MOST_OPERANDS];
   char shown[96];
 };
@@ -139,6 +140,7 @@ struct nnd_table {
   nnd_size *sizes, *offsets; /* of the model's rules; of its values in the arena */
   nnd_size arena_bytes, scratch_bytes;
   struct nnd_instance *instances;
+  int all_small; /* all steps are */
 };
 
 /* Returns the end that a program is: one of those that are compiled into the kernels where it is one. */
@@ -209,5 +211,8 @@ nnd_size nnd_size_of(const struct nnd_maker *m, nnd_size rule);
 void nnd_give_tensor(struct nnd_maker *m, int tensor); /* -1: a null pointer */
 void nnd_give(struct nnd_maker *m, const void *address);
 void *nnd_fields(struct nnd_maker *m, nnd_size num_bytes);
+/* Tells about how many operations a step comes to: `each` multiply-adds, or what takes as long, of `count`. A step
+ * of which nothing is told is never small. */
+void nnd_tell_operations(struct nnd_maker *m, nnd_size count, nnd_size each);
 
 #endif

@@ -39,6 +39,11 @@ static int nnd_paced_chunks(const struct nnd_pace_item *item, nnd_size step, int
   return wanted > each ? (int)nnd_min(wanted, 1 << 20) : each;
 }
 
+/* Whether one worker does a step alone, and the steps beside it that are small too. */
+static int nnd_is_alone(const struct nnd_running *running, nnd_size number) {
+  return !running->call->pace && number < running->table->model->num_steps && running->table->instances[number].is_small;
+}
+
 static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker) {
   const struct nnd_running *running = context;
   const struct nnd_table *table = running->table;
@@ -46,6 +51,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
   char *scratch = running->call->scratch + worker * running->call->scratch_bytes;
   struct nnd_pace_item *pace = running->call->pace;
   struct nnd_under_way step = {.pace = pace, .worker = worker};
+  int is_mine = 0; /* the small steps that are under way */
   for (nnd_size number = 0; number < count; number++) {
     const struct nnd_instance *instance = &table->instances[number];
     for (int k = 0; k < instance->num_operands; k++)
@@ -54,6 +60,12 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
     step.instance = instance;
     step.point = number;
     step.each = pool ? instance->chunks : 1;
+    if (pool && nnd_is_alone(running, number)) {
+      if (!number || !nnd_is_alone(running, number - 1)) is_mine = nnd_pool_claim(pool, (int)number);
+      if (is_mine) instance->run(instance->fields, step.at, (struct nnd_part){0, 1, scratch});
+      if (!nnd_is_alone(running, number + 1)) nnd_pool_claimed_done(pool, (int)number, is_mine);
+      continue;
+    }
     if (pace) step.each = nnd_paced_chunks(pace, number, pool ? pool->workers : 1, step.each);
     if (pool)
       nnd_pool_step(pool, (int)number, worker, step.each, nnd_chunk, &step, scratch);
@@ -74,7 +86,7 @@ void nnd_run(const struct nnd_table *table, const struct nnd_call *call, struct 
   for (nnd_size i = 0; i < num_inputs; i++) bases[2 + i] = (char *)call->inputs[i];
   for (nnd_size i = 0; i < num_outputs; i++) bases[2 + num_inputs + i] = call->outputs[i];
   const struct nnd_running running = {table, call, bases};
-  if (pool)
+  if (pool && (!table->all_small || call->pace))
     nnd_pool_run(pool, nnd_all_steps, &running);
   else
     nnd_all_steps(&running, NULL, 0);

@@ -219,11 +219,14 @@ static int nnd_has_elements(const struct nnd_table *table, const struct nnd_step
 
 static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) {
   const struct nnd_model *model = table->model;
+  table->all_small = 1;
   for (nnd_size i = 0; i < model->num_steps; i++) {
     struct nnd_instance *instance = &table->instances[i];
     instance->chunks = 4;
     if (!table->shapes[model->steps[i].writes].count) {
       instance->run = nnd_run_nothing;
+      instance->is_small = !model->options.shares_all;
+      table->all_small &= instance->is_small;
       continue;
     }
     if (!model->steps[i].takes_empty && !nnd_has_elements(table, &model->steps[i]))
@@ -236,6 +239,7 @@ static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) 
     if (maker.scratch_bytes < 0 || maker.scratch_bytes > NND_MOST_BYTES)
       return nnd_fail(message, "step %lld needs too much scratch", (long long)i);
     table->scratch_bytes = nnd_max(table->scratch_bytes, maker.scratch_bytes);
+    table->all_small &= instance->is_small;
   }
   table->scratch_bytes = nnd_ceil_div(table->scratch_bytes, NND_ALIGNMENT) * NND_ALIGNMENT;
   return 1;
@@ -294,6 +298,14 @@ int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes) {
   if (text_bytes > 0 && step >= 0 && step < table->model->num_steps)
     snprintf(text, (size_t)text_bytes, "%s", table->instances[step].shown);
+}
+
+/* Operations of a small step: what a core does in about two microseconds, which is what sharing a step costs all
+ * workers. AMD Zen 5, 2 cores, 2026-11-25. */
+#define NND_SMALL ((nnd_size)8192 * NND_LANES)
+
+void nnd_tell_operations(struct nnd_maker *m, nnd_size count, nnd_size each) {
+  m->instance->is_small = !m->table->model->options.shares_all && (!each || count < NND_SMALL / each);
 }
 
 const struct nnd_shape *nnd_shape_of(const struct nnd_maker *m, int tensor) { return &m->table->shapes[tensor]; }

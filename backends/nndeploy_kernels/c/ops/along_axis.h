@@ -52,6 +52,7 @@ static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_own *own, 
 /* Runs what there is for the element of the input: `runs` has one for each, or null. */
 static int nnd_run_along(struct nnd_maker *m, const struct nnd_along_own *own, const nnd_along_run *runs) {
   m->instance->run = runs[nnd_shape_of(m, own->in)->element];
+  nnd_tell_operations(m, nnd_shape_of(m, own->in)->count, 16); /* functions and several passes */
   return m->instance->run || nnd_fail(m->message, "a type that is not taken along an axis");
 }
 

@@ -65,6 +65,7 @@ static int nnd_make_append(struct nnd_maker *m) {
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->past);
   nnd_give_tensor(m, own->more);
+  nnd_tell_operations(m, more->count, 8); /* the past mostly lies where it is to be */
   m->instance->run = nnd_run_append;
   return 1;
 }

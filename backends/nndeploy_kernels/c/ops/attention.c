@@ -305,6 +305,7 @@ static int nnd_make_attention(struct nnd_maker *m) {
   for (int i = 0; i < own->num_others; i++)
     if (!nnd_attention_operand(m, nnd_shape_of(m, own->others[i]), t, &t->others[i])) return 0;
   nnd_join_heads(t, &scores);
+  nnd_tell_operations(m, of_out, nnd_min(t->keys, NND_MOST_BYTES) * 4); /* of scores too, and of their softmax */
   m->scratch_bytes = nnd_plan_attention(m, t, scores, values);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->q), nnd_give_tensor(m, own->k), nnd_give_tensor(m, own->v);

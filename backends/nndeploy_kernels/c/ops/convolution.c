@@ -253,6 +253,7 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   nnd_give(m, c->bias);
   nnd_give(m, c->numbers);
   nnd_give_tensor(m, c->residual);
+  nnd_tell_operations(m, nnd_shape_of(m, c->out)->count, c->in_channels / c->groups * c->kernel[0] * c->kernel[1]);
   if (own->is_winograd) return nnd_make_winograd(m, c, &y, &x);
   const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */

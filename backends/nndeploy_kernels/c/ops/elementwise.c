@@ -128,6 +128,7 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
 
 static int nnd_make_elementwise(struct nnd_maker *m) {
   const struct nnd_elementwise_own *own = m->step->own;
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 8 + 4 * own->program->num_instructions);
   return nnd_shape_of(m, own->out)->is_blocked ? nnd_make_blocked(m, own) : nnd_make_plain_elementwise(m, own);
 }
 

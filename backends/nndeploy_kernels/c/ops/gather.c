@@ -376,6 +376,7 @@ static int nnd_make_gather(struct nnd_maker *m) {
   else
     m->instance->run = each == 1 ? nnd_run_gather_1 : each == 4 ? nnd_run_gather_4 : nnd_run_gather_8;
   if (in->is_blocked && !nnd_make_blocked_gather(m, own, in, t)) return 0;
+  nnd_tell_operations(m, out->count, 16);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
   snprintf(m->instance->shown, sizeof m->instance->shown, "%d axes, %lld runs", t->nest.rank,

@@ -44,6 +44,7 @@ static int nnd_indexed_done(struct nnd_maker *m, void (*run)(const void *, void 
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->data);
   nnd_give_tensor(m, own->numbers);
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 16);
   m->instance->run = run;
   return 1;
 }

@@ -258,6 +258,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   if (!fits || !nnd_make_axes(m, t, of_a, of_b, a, b, is_empty) || !nnd_product_fills(t, out))
     return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   nnd_join_rows(t);
+  nnd_tell_operations(m, out, t->g.inner);
   m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
   nnd_give_tensor(m, own->out);
   static const float zero = 0.0f;

@@ -72,6 +72,7 @@ static int nnd_make_layout(struct nnd_maker *m, void (*run)(const void *, void *
   *t = (struct nnd_layout_step){image->sizes[0], image->sizes[1], image->sizes[2] * image->sizes[3]};
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
+  nnd_tell_operations(m, out->count, 16);
   m->instance->run = run;
   return 1;
 }
@@ -140,6 +141,7 @@ static int nnd_make_join(struct nnd_maker *m) {
   }
   if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes)
     return nnd_fail(m->message, "parts are not the whole");
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 8);
   m->instance->run = nnd_run_join;
   return 1;
 }

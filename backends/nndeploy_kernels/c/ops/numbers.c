@@ -43,6 +43,7 @@ static int nnd_make_sizes(struct nnd_maker *m) {
   for (nnd_size i = 0; i < t->count; i++) t->sizes[i] = nnd_size_of(m, own->rules[i]);
   if (nnd_shape_of(m, own->out)->count != t->count) return nnd_fail(m->message, "more sizes than room for them");
   nnd_give_tensor(m, own->out);
+  nnd_tell_operations(m, 1, 0);
   m->instance->run = nnd_run_sizes;
   return 1;
 }

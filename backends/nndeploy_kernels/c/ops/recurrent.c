@@ -435,6 +435,7 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   m->scratch_bytes = own->hidden * 2 * NND_SEQUENCES * (nnd_size)sizeof(float);
   m->instance->run = nnd_run_recurrent;
   m->instance->chunks = 1;
+  if (own->directions * t->batch == 1) nnd_tell_operations(m, 1, 0); /* a walk that cannot be shared */
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld steps of %lld sequences", (long long)t->steps,
            (long long)t->batch);
   return 1;

@@ -281,6 +281,7 @@ static int nnd_make_view(struct nnd_maker *m) {
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
   nnd_give_tensor(m, own->numbers);
+  nnd_tell_operations(m, count, 16);
   m->instance->run = nnd_run_view;
   snprintf(m->instance->shown, sizeof m->instance->shown,
            t->turned ? "matrices of %lld x %lld turned" : "%lld rows of %lld",
