@@ -93,6 +93,13 @@ def _size_of_gathered(node: ir.Node, arrays: Sequence[Array]) -> int:
     return int(indices.size * data.size // max(1, data.shape[int_attribute(node, "axis", 0)]))
 
 
+def _size_of_one_hot(_node: ir.Node, arrays: Sequence[Array]) -> int:
+    indices, depth = arrays[0], int(arrays[1].item())
+    if not np.all((indices >= 0) & (indices < depth)):
+        raise ValueError("what an index beside the depth means depends on the version")
+    return int(indices.size * depth)
+
+
 def _size_of_nonzero(_node: ir.Node, arrays: Sequence[Array]) -> int:
     return arrays[0].size * max(1, arrays[0].ndim)
 
@@ -132,6 +139,7 @@ _EXACT: dict[str, SizeBound] = {
     "Expand": _size_of_expanded,
     "Gather": _size_of_gathered,
     "NonZero": _size_of_nonzero,
+    "OneHot": _size_of_one_hot,
     "Range": _size_of_range,
     "Tile": _size_of_tiled,
 }  # fmt: skip

@@ -158,9 +158,12 @@ class Context:
     def is_followed(self, node: ir.Node) -> bool:
         """Whether a node's elements are followed one by one: its shapes are the same in every call, and not too large.
 
-        These are the shapes of its first operand and of its outputs.
+        These are the shapes of its first operand and of its outputs. Where the operand lies is the same then too.
         """
         values = [node.inputs[0], *(output for output in node.outputs if output.name)]
+        name = (node.inputs[0].name if node.inputs[0] is not None else "") or ""
+        if name not in self._moved and name in self._views and not self._views[name].has_fixed_places:
+            return False
         shapes = [self.sizes_of(value) for value in values]
         return all(is_fixed(shape) and product(shape) <= MAX_MOVED_ELEMENTS for shape in shapes)
 

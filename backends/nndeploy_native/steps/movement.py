@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nndeploy.values.size import Dim, fixed, product
+from nndeploy.values.size import Dim, fixed, is_fixed, product
 from nndeploy_native.tensors import Array, Shape, Tensor
 
 ZERO = -1
@@ -125,6 +125,12 @@ class View:
         strides = iter(by for size, by in zip(self.sizes, self.strides, strict=True) if size != 1)
         return replace(self, sizes=sizes, strides=tuple(0 if size == 1 else next(strides) for size in sizes))
 
+    @property
+    def has_fixed_places(self) -> bool:
+        """Whether each element has the same number in the base in every call."""
+        strides = (stride for size, stride in zip(self.sizes, self.strides, strict=True) if size != 1)
+        return is_fixed((self.offset, *self.sizes, *strides))
+
     def places(self) -> Array:
         """Returns the number of each element in the base.
 
@@ -133,7 +139,7 @@ class View:
         """
         places: Array = np.full((), fixed(self.offset), np.int64)
         for size, stride in zip(self.sizes, self.strides, strict=True):
-            places = places[..., None] + np.arange(fixed(size)) * fixed(stride)
+            places = places[..., None] + np.arange(fixed(size)) * (0 if size == 1 else fixed(stride))
         return places
 
 

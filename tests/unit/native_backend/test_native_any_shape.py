@@ -349,6 +349,25 @@ EXPANDED = """g (float[n,s] mask) => (float[n,p,q,r] y) <int64[1] zero = {0}, in
     target = Where(is_kept, ones, sizes) wide = Unsqueeze(mask, axes) y = Expand(wide, target) }"""
 
 
+@each_float_level
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float[p,q] y) { t = Slice(x, one, four, a, one) y = Gather<axis=1>(t, two)",  # a few rows of an open axis
+        "float[p,q] y) { t = Slice(x, last, far, a, one) y = Gather<axis=2>(t, two)",  # the last, at no fixed place
+        "float[p,q,r] y) { t = Slice(x, last, far, a, one) s = Slice(t, one, four, b, one) y = Concat<axis=2>(s, s)",
+    ],
+)
+def test_parts_of_fixed_sizes_of_what_has_open_ones(level: str, text: str) -> None:
+    constants = {"one": 1, "four": 4, "a": 1, "b": 2, "last": -1, "far": 2**31 - 1}
+    given = {name: np.array([number], np.int64) for name, number in constants.items()} | {"two": np.int64(2)}
+    model = dynamic(f"g (float[1,n,5] x) => ({text} }}", {"n": DimRange(4, 9, 4)}, given)
+    artifact = built(model, {"n": DimRange(4, 9, 4)})
+    for count in (4, 7, 9):
+        x = {"x": reals(1, count, 5, seed=count)}
+        check(model, run(artifact, x, level), x)
+
+
 def test_sizes_that_an_exporter_chooses_by_a_sign_are_known() -> None:
     constants = {"minus": np.array([-1]), "four": np.array([4]), "axes": np.array([1, 2])}
     model = dynamic(EXPANDED, {}, constants)

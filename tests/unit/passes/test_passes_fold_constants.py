@@ -319,6 +319,9 @@ def test_parameters_that_moved_fold_to_what_onnxruntime_computes(opset: int) -> 
         outputs.append(
             build.node("ScatterElements", one, build.constant([[[1, 0]]], np.int64), build.constant([[[5, 6]]]), axis=2)
         )
+    if opset >= 9:
+        numbers = [build.constant(number, np.int64) for number in ([[0, 2], [1, 0]], 3, [-4, 7])]
+        outputs.append(build.node("Cast", build.node("OneHot", *numbers, axis=1), to=onnx.TensorProto.FLOAT))
     if opset >= 14:
         outputs.append(build.node("Trilu", one, upper=0))
     if opset >= 17:
