@@ -50,6 +50,7 @@ from nndeploy_native.steps.sampling import PADDINGS, AffineGrid, GridSample, Roi
 from nndeploy_native.steps.separable import Separable
 from nndeploy_native.steps.stem import Stem
 from nndeploy_native.steps.step import Epilogue, NativeStep
+from nndeploy_native.steps.trees import AGGREGATES, Trees
 from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape
 
 WINDOW_OF_BOX = "chosen by the box"
@@ -283,6 +284,14 @@ def _(step: ChannelParts, w: PlanWriter) -> None:
 def _(step: AlongAxis, w: PlanWriter) -> None:
     words = [w.tensor(step.x), w.tensor(step.output), *(w.size(one) for one in (step.outer, step.size, step.inner))]
     w.step(step.kind, step.kind, [*words, *step.numbers])
+
+
+@write_step.register
+def _(step: Trees, w: PlanWriter) -> None:
+    tables, columns = step.tables, fixed(step.output.shape[1])
+    words = [w.tensor(step.x), w.tensor(step.output), AGGREGATES.index(step.aggregate), step.divisor, columns]
+    words += [w.weight(one) for one in (tables.trees, tables.thresholds, tables.nodes, tables.leaves, step.base)]
+    w.step("trees", f"{len(tables.trees)} trees of {len(tables.nodes)} nodes", words)
 
 
 @write_step.register

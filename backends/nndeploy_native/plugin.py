@@ -31,7 +31,7 @@ class Plugin:
     tier = 3
     device_kind = "cpu"
     api_version = API_VERSION
-    extra_domains: tuple[str, ...] = ("com.microsoft",)
+    extra_domains: tuple[str, ...] = ("ai.onnx.ml", "com.microsoft")
     runs_alone = True
     has_pace_points = True
 

@@ -28,7 +28,7 @@ from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
-from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, shape_spec_from_value, symbolic_dims
+from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, name_sizes, shape_spec_from_value, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.graph.onnx_types import named_types_from_onnx
 from nndeploy.values.types import DimRange
@@ -106,6 +106,7 @@ def load_model(
         light, large = without_large_weights(original)
         check_operators(light)
         check_with_onnx(light)
+        name_sizes(light)
         model, flat, warnings = internal_model_from_onnx(light, large)
         return LoadedModel(
             model=model,

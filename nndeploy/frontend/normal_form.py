@@ -5,12 +5,14 @@ training information                          ->  none (the model is for inferen
 a weight that is listed as an input too       ->  a weight (up to IR version 3 every weight is; later ones have a
                                                   default that a caller could override, which nndeploy does not offer)
 a size of -1 in the type of a value           ->  a size that is not known
+a number of labels, of rows that are not one  ->  a size that is not known (`label_sizes.py`)
 a sparse constant                             ->  a dense one (`sparse.py`)
 an operator set that is imported again        ->  imported once, "ai.onnx" under the name ""
 """
 
 import onnx
 
+from nndeploy.frontend.label_sizes import forget_label_sizes
 from nndeploy.frontend.sparse import make_dense
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.graph.operator_rules import normal_domain
@@ -31,6 +33,7 @@ def make_normal(model: onnx.ModelProto) -> None:
     for graph in graphs_of(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
             _forget_negative_sizes(value)
+    forget_label_sizes(model.graph)
 
 
 def _import_once(model: onnx.ModelProto) -> None:

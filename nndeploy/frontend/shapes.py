@@ -157,6 +157,18 @@ def apply_shapes(model: onnx.ModelProto, specs: Mapping[str, ShapeSpec]) -> dict
     return ranges
 
 
+def name_sizes(model: onnx.ModelProto) -> None:
+    """Names each size of an input that has no name, as a range of it would be recorded, in place.
+
+    What comes after can then tell which sizes of other values are equal to it.
+    """
+    taken = {dim.dim_param for value in _values(model) for dim in symbolic_dims(value.type)}
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.WhichOneof("value"):
+                dim.dim_param = _free_name(_Axis(value.name, axis), taken)
+
+
 @dataclass(frozen=True, slots=True)
 class _Axis:
     input: str

@@ -15,13 +15,17 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.graph import arithmetic_sizes, image_sizes, movement_sizes
+from nndeploy.graph import arithmetic_sizes, classical_sizes, image_sizes, movement_sizes
 from nndeploy.graph.known_sizes import KnownSizes
-from nndeploy.graph.operators import graphs_entered_without_inputs, is_standard, opset_of
+from nndeploy.graph.operators import graphs_entered_without_inputs, is_overridden, opset_of
 from nndeploy.values.size import UndecidedError
 from nndeploy.values.types import DimRange
 
-_RULES = {**arithmetic_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES}
+_RULES = {
+    "": {**arithmetic_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES},
+    classical_sizes.DOMAIN: classical_sizes.RULES,
+}
+"""Domain -> operator -> rule."""
 
 
 def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
@@ -29,8 +33,8 @@ def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
     known = KnownSizes(opset_of(model), ranges)
     for graph in graphs_entered_without_inputs(model.graph):
         for node in graph:
-            rule = _RULES.get(node.op_type) if is_standard(node, model) else None
-            if rule is not None:
+            rule = _RULES.get(node.domain, {}).get(node.op_type)
+            if rule is not None and not is_overridden(node, model):
                 with contextlib.suppress(UndecidedError):
                     rule(node, known)
     return known

@@ -4,11 +4,12 @@
 The frontend inferred the shapes of the model as it came; what other passes fold since (the target of a Reshape, say)
 tells more, which in turn lets them fold more. Changes no node.
 
-Conditions: an operator of ONNX's own domain without bodies; all inputs are tensors of known rank. What is known stays:
+Conditions: an operator of ONNX's own domain without bodies; all inputs are tensors of known rank. Of operators of
+ai.onnx.ml the type alone is added; `name-sizes` knows their sizes. What is known stays:
 a size is only ever added, and where the inference contradicts what is there, the node is left alone. The shapes of
 the graph's outputs are its interface and stay as they are. Runs in branches of If too.
 
-Source: ONNX's own shape inference, one node at a time.
+Source: ONNX's own shape inference, one node at a time; `classical_sizes.py` of `nndeploy/graph`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,10 @@ from collections.abc import Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
+from nndeploy.graph.classical_sizes import DOMAIN, learn_type
 from nndeploy.graph.constants import MAX_SMALL_SIZE, constant_tensor
 from nndeploy.graph.edits import GraphEdits
-from nndeploy.graph.operators import bodies, graphs_entered_without_inputs, static_shape
+from nndeploy.graph.operators import bodies, graphs_entered_without_inputs, is_overridden, static_shape
 from nndeploy.passes.model_pass import ModelPass
 
 
@@ -31,11 +33,14 @@ class InferShapes(ModelPass):
         """Writes shapes into values; returns how many values it learnt of."""
         edits = GraphEdits(model)
         return sum(
-            _learn_outputs(node, edits.opset)
+            _learn_type(node, model) or (_may_tell_more(node, edits) and _learn_outputs(node, edits.opset))
             for graph in graphs_entered_without_inputs(model.graph)
             for node in graph
-            if _may_tell_more(node, edits)
         )
+
+
+def _learn_type(node: ir.Node, model: ir.Model) -> bool:
+    return node.domain == DOMAIN and not is_overridden(node, model) and learn_type(node)
 
 
 def _may_tell_more(node: ir.Node, edits: GraphEdits) -> bool:

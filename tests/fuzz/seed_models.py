@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 from native_models import Array, dynamic, reals
 from seed_variants import VARIANTS
+from tree_models import MODES, Drawn, classifier, regressor
 
 from nndeploy.values.types import DimRange
 
@@ -314,9 +315,20 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
 ]
 
 
+def _tree_models() -> list[ir.Model]:
+    """Returns ensembles of trees: comparisons of one kind and of all, leaves with few columns, labels with names."""
+    rng = np.random.default_rng(0)
+    return [
+        regressor(
+            rng, Drawn(2, 2, 3, 2, (0, 1), MODES, has_tracks=True), aggregate_function="MIN", base_values=[0.5, 1.0]
+        ),
+        classifier(rng, Drawn(3, 2, 4, 3, (1, 2)), classlabels_int64s=[7, 8, 9], post_transform="SOFTMAX"),
+    ]
+
+
 def seed_models() -> list[ir.Model]:
     """Returns the models, with constants that are drawn where a shape stands for them."""
-    return [
+    return _tree_models() + [
         dynamic(text, RANGES, {name: reals(*one) if isinstance(one, tuple) else one for name, one in constants.items()})
         for text, constants in (*MODELS, *VARIANTS)
     ]

@@ -23,7 +23,7 @@ from nndeploy.values.types import DimRange
 from nndeploy_native.expressions import operand
 from nndeploy_native.lowering.channels import whole_channels
 from nndeploy_native.lowering.quantised_constants import dequantised_constant
-from nndeploy_native.plan import MAX_RANK
+from nndeploy_native.plan import DTYPES, MAX_RANK
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.movement import ChannelParts, Convert, Gather, StridedCopy, View, even_strides
 from nndeploy_native.steps.step import NativeStep
@@ -361,6 +361,13 @@ class Context:
         """Returns a new tensor that the model does not name."""
         root = next(name for n in self._numbers if (name := f"{kind}.{n}") not in self._names)
         return Tensor(root, shape, layout, element)
+
+    def constant_of(self, kind: str, array: Array) -> Tensor:
+        """Returns a constant that the model does not name as a plain tensor."""
+        element = next(element for element, dtype in DTYPES.items() if dtype == array.dtype.name)
+        tensor = self.temporary(kind, array.shape, Layout.PLAIN, element)
+        self.lowered.constants[tensor.name] = array
+        return tensor
 
     def stored(self, view: View, kind: str) -> Tensor:
         """Returns a view as a plain tensor: a new one where its elements do not follow each other."""

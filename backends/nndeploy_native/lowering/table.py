@@ -32,7 +32,9 @@ from nndeploy_native.lowering import (
     reduction_rules,
     resize_rules,
     rotary_rules,
+    row_rules,
     sampling_rules,
+    tree_rules,
 )
 from nndeploy_native.lowering.context import Context, Lowered
 
@@ -106,6 +108,15 @@ RULES: dict[str, Rule] = {
     "MaxRoiPool": sampling_rules.roi_max_pool,
     "RoiAlign": sampling_rules.roi_align,
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
+    "ai.onnx.ml::ArrayFeatureExtractor": row_rules.array_feature_extractor,
+    "ai.onnx.ml::Binarizer": row_rules.binarizer,
+    "ai.onnx.ml::LinearClassifier": row_rules.linear_classifier,
+    "ai.onnx.ml::LinearRegressor": row_rules.linear_regressor,
+    "ai.onnx.ml::Normalizer": row_rules.normalizer,
+    "ai.onnx.ml::SVMRegressor": row_rules.svm_regressor,
+    "ai.onnx.ml::Scaler": row_rules.scaler,
+    "ai.onnx.ml::TreeEnsembleClassifier": tree_rules.classifier,
+    "ai.onnx.ml::TreeEnsembleRegressor": tree_rules.regressor,
     **{f"com.microsoft::{name}": contrib_rules.gelu for name in ("BiasGelu", "FastGelu", "Gelu")},
     "com.microsoft::Attention": attention_rules.attention,
     "com.microsoft::DynamicQuantizeMatMul": integer_rules.dynamic_quantise_matmul,

@@ -191,6 +191,25 @@ class TestOriginalAndModel:
 
 
 class TestTypes:
+    def test_sizes_without_a_name_have_one_inside(self) -> None:
+        loaded = load_model(model("g (float[?,4] x, float[N,?] z) => (float[?,4] y) { y = Relu(x) w = Relu(z) }"))
+        assert types(loaded.inputs) == ["x: float32[?,4]", "z: float32[N,?]"]
+        assert [str(value.shape) for value in loaded.model.graph.inputs] == ["[x.0,4]", "[N,z.1]"]
+        assert types(loaded.outputs) == ["y: float32[?,4]"]
+
+    @pytest.mark.parametrize(("rows", "labels"), [("?", "?"), ("N", "N"), ("1", "1")])
+    def test_there_are_as_many_labels_as_rows(self, rows: str, labels: str) -> None:
+        """Converters write that there is one, whatever the number of rows."""
+        body = f"""g (float[{rows},1] x) => (int64[1] l, float[{rows},2] y) {{
+            k, y = ai.onnx.ml.LinearClassifier<coefficients=[1.0, 2.0], intercepts=[0.0, 0.0], classlabels_ints=[0, 1]>
+            (x) i = Identity(k) l = Cast<to=7>(i) }}"""
+        loaded = load_model(model(body, '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1]>\n'))
+        assert types(loaded.outputs)[0] == f"l: int64[{labels}]"
+
+    def test_other_outputs_keep_what_the_model_says(self) -> None:
+        loaded = load_model(model("g (float[N] x, float[1] z) => (float[1] y) { y = Mul(x, z) }"))
+        assert types(loaded.outputs) == ["y: float32[1]"]
+
     def test_sequences_and_optionals_keep_their_types(self) -> None:
         body = "g (float[2] x) => (seq(float[2]) s, optional(float[2]) o) { s = SequenceConstruct(x)  o = Optional(x) }"
         loaded = load_model(model(body))

@@ -72,6 +72,7 @@
   X(to_plain) \
   X(top_places) \
   X(transposed) \
+  X(trees) \
   X(triangle) \
   X(view_at) \
   X(view_copy) \

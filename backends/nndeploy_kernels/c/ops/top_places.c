@@ -7,6 +7,7 @@
  *
  * As many are taken as the output has along the axis. A NaN is larger than all numbers. Workers share columns.
  */
+#include "kernels/ordered.h"
 #include "ops/along_axis.h"
 
 #define NND_SOME 64 /* elements whose keys are found at once */
@@ -34,13 +35,7 @@ static int nnd_open_top(struct nnd_opener *o) {
   return !o->message->failed;
 }
 
-/* Both zeros are one, and all NaN. */
-NND_INLINE int64_t nnd_key_of_float32(float x) {
-  const float canonical = x + 0.0f;
-  int32_t bits;
-  memcpy(&bits, &canonical, sizeof bits);
-  return x != x ? INT32_MAX : bits < 0 ? bits ^ INT32_MAX : bits;
-}
+NND_INLINE int64_t nnd_key_of_float32(float x) { return nnd_ordered(x); }
 NND_INLINE int64_t nnd_key_of_whole(int64_t x) { return x; }
 
 NND_INLINE int nnd_is_behind(struct nnd_candidate a, struct nnd_candidate b) {
