@@ -21,6 +21,8 @@ from nndeploy.partition.value_sizes import Sizes
 
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
 
+OPERATIONS_OF_A_TREE_NODE = 32  # loads that wait for each other take as long as about so many multiply-adds
+
 _CHEAP = frozenset({
     "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Shape", "Size", "Constant", "ConstantOfShape",
 })  # fmt: skip
@@ -154,6 +156,19 @@ def _over_inputs(node: ir.Node, sizes: Sizes) -> float:
     return float(sum(sizes.elements(value) for value in node.inputs))
 
 
+def _trees(node: ir.Node, sizes: Sizes) -> float:
+    trees, shape = node.attributes.get("nodes_treeids"), sizes.shape(_input(node, 0))
+    if trees is None:
+        return 0.0
+    nodes, count = len(trees.value), len(set(trees.as_ints()))
+    return OPERATIONS_OF_A_TREE_NODE * (shape[0] if len(shape) == 2 else 1) * count * math.log2(1 + nodes / count)
+
+
+def _linear(node: ir.Node, sizes: Sizes) -> float:
+    coefficients, shape = node.attributes.get("coefficients"), sizes.shape(_input(node, 0))
+    return 2.0 * (shape[0] if len(shape) == 2 else 1) * (0 if coefficients is None else len(coefficients.value))
+
+
 _OPERATIONS: dict[str, Callable[[ir.Node, Sizes], float]] = {
     "Conv": _convolution(1),
     "ConvInteger": _convolution(1),
@@ -178,4 +193,8 @@ _OPERATIONS: dict[str, Callable[[ir.Node, Sizes], float]] = {
     "ReduceMax": _over_inputs,
     "ReduceMin": _over_inputs,
     "ArgMax": _over_inputs,
+    "LinearClassifier": _linear,
+    "LinearRegressor": _linear,
+    "TreeEnsembleClassifier": _trees,
+    "TreeEnsembleRegressor": _trees,
 }

@@ -74,7 +74,8 @@ class Graph:
         ]
         given_back = [onnx.ValueInfoProto(name=output)]
         graph = helper.make_graph(self.nodes, "case", given, given_back, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+        imports = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=11)
         typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
         if not typed.graph.output[0].type.tensor_type.elem_type:
             typed.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
@@ -104,6 +105,7 @@ def cases() -> Iterator[Case]:
     yield from _of_elements()
     yield from _movements()
     yield from _quantised()
+    yield from _trees()
 
 
 def _convolution(kind: str, channels: int, side: int, kernel: int, groups: int = 1) -> Case:
@@ -272,6 +274,41 @@ def _quantised() -> Iterator[Case]:
             return graph.node("QuantizeLinear", x, *numbers)
 
         yield _chain(kinds.QUANTISATION, str(count), (1, count // 16, 16), rounded, chained=False)
+
+
+FEATURES = 16
+
+
+def _trees() -> Iterator[Case]:
+    for rows, count, levels in ((1, 10, 4), (1, 100, 6), (16, 60, 6), (64, 100, 7), (512, 100, 8)):
+
+        def grown(graph: Graph, x: str, count: int = count, levels: int = levels) -> str:
+            return graph.node("TreeEnsembleRegressor", x, domain="ai.onnx.ml", **_whole_trees(graph, count, levels))
+
+        yield _chain(kinds.TREES, f"{rows} by {count} of {levels}", (rows, FEATURES), grown, chained=False)
+
+
+def _whole_trees(graph: Graph, count: int, levels: int) -> dict[str, list[int] | list[float] | list[str] | int]:
+    """Returns trees all of whose leaves lie on the last level; rows of normal numbers take each about as often."""
+    inner, nodes = 2**levels - 1, 2 ** (levels + 1) - 1
+    numbers = np.arange(nodes)
+    branches = numbers < inner
+    every = np.tile(branches, count)
+    leaves = count * (nodes - inner)
+    return {
+        "nodes_treeids": np.repeat(np.arange(count), nodes).tolist(),
+        "nodes_nodeids": np.tile(numbers, count).tolist(),
+        "nodes_featureids": np.where(every, graph.random.integers(0, FEATURES, every.size), 0).tolist(),
+        "nodes_values": np.where(every, 0.5 * graph.random.standard_normal(every.size), 0.0).tolist(),
+        "nodes_modes": np.where(every, "BRANCH_LEQ", "LEAF").tolist(),
+        "nodes_truenodeids": np.where(every, np.tile(2 * numbers + 1, count), 0).tolist(),
+        "nodes_falsenodeids": np.where(every, np.tile(2 * numbers + 2, count), 0).tolist(),
+        "target_treeids": np.repeat(np.arange(count), nodes - inner).tolist(),
+        "target_nodeids": np.tile(numbers[inner:], count).tolist(),
+        "target_ids": [0] * leaves,
+        "target_weights": graph.random.standard_normal(leaves).tolist(),
+        "n_targets": 1,
+    }
 
 
 def chain_of_small(copies: int, *, any_size: bool) -> tuple[onnx.ModelProto, dict[str, Array]]:

@@ -38,6 +38,8 @@ def with_ratios_of(widest: Path, lesser: Path) -> None:
         for kind, points in less[MEASURE]["curves"].items()
     }
     for backend, unlimited in UNLIMITED.items():
+        if backend not in less or backend not in wide:  # it takes none of the kinds that were asked for
+            continue
         curves = less[backend]["curves"]
         for kind, points in wide[backend]["curves"].items():
             if kind in unlimited or kind not in curves:

@@ -5,7 +5,8 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.partition.cost import Costs, estimate_costs
+from nndeploy.partition.cost import OPERATIONS_OF_A_TREE_NODE, Costs, estimate_costs
+from nndeploy.partition.kinds import TREES
 
 MODEL = """<ir_version: 8, opset_import: ["": 18]>
 g (float[1,8,32,32] x) => (float[1,8,32,32] y) <float[8,1,1,1] w> { c = Conv<group = 8>(x, w) y = Relu(c) }"""
@@ -30,3 +31,14 @@ def test_a_relu_has_less_of_the_compute_than_its_convolution() -> None:
 def test_where_nothing_computes_the_share_is_that_of_the_time() -> None:
     costs = Costs({"a": 3.0, "b": 1.0}, {}, {"a": 0, "b": 0})
     assert costs.compute_share("a") == 0.75
+
+
+def test_trees_cost_their_levels_for_each_row() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g (float[8,4] x) => (float[8,1] y) {{
+        y = ai.onnx.ml.TreeEnsembleRegressor<nodes_treeids={ids}, n_targets=1>(x) }}"""
+    model = ir.from_proto(onnx.parser.parse_model(text.format(ids=[0] * 7 + [1] * 7)))
+    (node,) = model.graph
+    node.name = "trees"
+    costs = estimate_costs(model, {})
+    assert costs.kinds["trees"] == TREES
+    assert costs.operations["trees"] == OPERATIONS_OF_A_TREE_NODE * 8 * 2 * 3
