@@ -65,6 +65,8 @@ class ChainStep:
         self._run = session.run
         self._crossing = crossing
         self._is_local = not (crossing.moved or crossing.taken)
+        self._num_inputs = len(self.inputs)
+        self._keeps_copies = bool(crossing.kept)
         self._next_variant = next_variant
         self._types = types
         self._is_checked = False
@@ -77,7 +79,7 @@ class ChainStep:
             BundleError: the submodel is not what the manifest says.
         """
         try:
-            is_all = self._is_local and len(values) == len(self.inputs)  # values hold the inputs at least
+            is_all = self._is_local and len(values) == self._num_inputs  # values hold the inputs at least
             given = values if is_all else self._crossing.inputs(values, self._submodel.inputs)
             try:
                 results = self._run(given)
@@ -92,7 +94,7 @@ class ChainStep:
             raise DataError(one_line(f"failed: {type(err).__name__}: {err}"), where=self.label) from err
         if not self._is_checked:
             self._check(results)
-        if self._crossing.kept:
+        if self._keeps_copies:
             return {**results, **{copy: given[name] for name, copy in self._crossing.kept.items()}}
         return results
 
@@ -134,6 +136,7 @@ class Chain:
         self._kept = tuple(kept)
         self._plan = _Plan(self._steps, self._kept)
         self._pool = None if self._plan.is_line or one_by_one else _pool(len(self._steps))
+        self._only = self._steps[0] if len(self._steps) == 1 and self._plan.makes_all_kept else None
 
     @property
     def is_line(self) -> bool:
@@ -142,8 +145,8 @@ class Chain:
 
     def run(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the kept values; `values` holds the inputs of the chain and is used up."""
-        if len(self._steps) == 1 and self._plan.makes_all_kept:
-            results = self._steps[0](values)
+        if self._only is not None:
+            results = self._only(values)
             if type(results) is dict and tuple(results) == self._kept:
                 return results
             return {name: results[name] for name in self._kept}

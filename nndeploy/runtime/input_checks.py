@@ -92,8 +92,8 @@ class InputChecks:
             if text is not None:
                 found[name] = text.as_text(value)
                 continue
-            flags = value.flags
-            is_plain = flags.aligned and (flags.c_contiguous or name in self._strided)
+            flags = value.flags  # the first question is all three of the second, of an array that may be written
+            is_plain = flags.carray or (flags.aligned and (flags.c_contiguous or name in self._strided))
             if value.dtype is not dtype or not is_plain:
                 return None
             found[name] = value
