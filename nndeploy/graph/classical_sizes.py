@@ -67,6 +67,7 @@ def _num_of(node: ir.Node, *names: str) -> int | None:
 RULES: dict[str, Rule] = {
     "ArrayFeatureExtractor": _extracted,
     "Binarizer": _same,
+    "LabelEncoder": _same,
     "LinearClassifier": _rows(_linear_classes, 1),
     "LinearRegressor": _rows(lambda node: int_attribute(node, "targets", 1), 0),
     "Normalizer": _same,

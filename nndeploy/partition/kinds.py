@@ -71,7 +71,7 @@ _KINDS = {
     "GlobalAveragePool": REDUCTION, "GlobalMaxPool": REDUCTION,
     "TreeEnsembleClassifier": TREES, "TreeEnsembleRegressor": TREES,
     "LinearClassifier": SMALL_PRODUCT, "LinearRegressor": SMALL_PRODUCT, "Normalizer": NORMALISATION,
-    "Scaler": ELEMENTWISE, "Binarizer": ELEMENTWISE, "ArrayFeatureExtractor": GATHER,
+    "Scaler": ELEMENTWISE, "Binarizer": ELEMENTWISE, "ArrayFeatureExtractor": GATHER, "LabelEncoder": GATHER,
     "MaxPool": POOLING, "AveragePool": POOLING, "LpPool": POOLING,
     "Gather": GATHER, "GatherElements": GATHER, "GatherND": GATHER,
     **dict.fromkeys(

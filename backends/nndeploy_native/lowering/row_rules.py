@@ -5,8 +5,8 @@
     Scaler               (x - offset) * scale
     Normalizer           x / norm of its row, x itself where that is 0
 
-Source: ONNX LinearClassifier, LinearRegressor, Scaler, Normalizer, Binarizer, ArrayFeatureExtractor, SVMRegressor; what
-they leave open, as ONNX Runtime has it.
+Source: ONNX LinearClassifier, LinearRegressor, Scaler, Normalizer, Binarizer, ArrayFeatureExtractor, LabelEncoder,
+SVMRegressor; what they leave open, as ONNX Runtime has it.
 """
 
 from dataclasses import replace
@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
+from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, operand, text_attribute
 from nndeploy.values.size import product as product_of
-from nndeploy_native.expressions import Expression, const
+from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.expressions import operand as x_of
 from nndeploy_native.lowering.classes import (
     emit_labels,
@@ -38,6 +38,8 @@ from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.tensors import Array, Layout, Tensor
 
 NORMS = {"MAX": "reduce_max", "L1": "reduce_l1", "L2": "reduce_l2"}
+MOST_LABELS = 2**16
+"""Places of a table of labels."""
 MOST_EXPONENT = 64.0
 """Of a kernel exp(-gamma * distance^2): a distance is computed from squares, which round the more the farther apart the
 support vectors lie."""
@@ -112,6 +114,30 @@ def array_feature_extractor(node: ir.Node, context: Context) -> None:
     output, count = context.output(node.outputs[0], Layout.PLAIN), product_of(places.shape)
     flat = replace(places, shape=(count,))
     context.emit(Picked("gather", replace(output, shape=(*data.shape[:-1], count)), data, flat, len(data.shape) - 1))
+
+
+def label_encoder(node: ir.Node, context: Context) -> None:
+    """Lowers LabelEncoder of whole numbers that lie near each other: a table of what each of them becomes."""
+    keys, x = ints_attribute(node, "keys_int64s") or (), context.plain(operand(node, 0))
+    output = context.output(node.outputs[0], Layout.PLAIN)
+    if output.element == "fp32":
+        values, other = floats_attribute(node, "values_floats"), float_attribute(node, "default_float", -0.0)
+    else:
+        values = np.array(ints_attribute(node, "values_int64s") or (), np.int64)
+        other = int_attribute(node, "default_int64", -1)
+    if x.element != "int64" or not keys or len(keys) != len(values):
+        raise BuildRefusedError(f"labels of {x.element} that become {output.element}")
+    least, most = min(keys), max(keys)
+    if most - least >= MOST_LABELS or abs(least) > 2**62:
+        raise BuildRefusedError("labels that lie too far apart for a table")
+    table = np.full(most - least + 2, other, values.dtype)
+    table[np.array(keys[::-1]) - least] = values[::-1]  # of equal keys the first one counts
+    place: Expression = ("sub", x_of(0), const(least))
+    is_outside: Expression = ("or", ("less", x_of(0), const(least)), ("less", const(most), x_of(0)))
+    places = context.temporary("places", x.shape, Layout.PLAIN, "int64")
+    found: Expression = ("where", is_outside, const(len(table) - 1), place)
+    context.emit(Elementwise(places, (Operand(x.shape, x),), found, Domain.INT64))
+    context.emit(Picked("gather", output, context.constant_of("labels", table), places, 0))
 
 
 def svm_regressor(node: ir.Node, context: Context) -> None:

@@ -110,6 +110,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
     "ai.onnx.ml::ArrayFeatureExtractor": row_rules.array_feature_extractor,
     "ai.onnx.ml::Binarizer": row_rules.binarizer,
+    "ai.onnx.ml::LabelEncoder": row_rules.label_encoder,
     "ai.onnx.ml::LinearClassifier": row_rules.linear_classifier,
     "ai.onnx.ml::LinearRegressor": row_rules.linear_regressor,
     "ai.onnx.ml::Normalizer": row_rules.normalizer,

@@ -79,6 +79,23 @@ def test_binarizer(level: str) -> None:
 
 
 @each_float_level
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.INT64])
+def test_label_encoder_of_whole_numbers(level: str, element: int) -> None:
+    """Keys in any order and twice, labels that are none of them, the ends of the type."""
+    keys, ends = [5, -3, 0, 9, 5], np.iinfo(np.int64)
+    name, values = ("floats", numbers(5)) if element == TensorProto.FLOAT else ("int64s", [7, 2**40, 0, -1, 4])
+    default = {"default_float": 0.5} if element == TensorProto.FLOAT else {}
+    x = np.array([[5, -3, 0, 9], [1, -4, 10, ends.max], [ends.min, 8, 5, -2]], np.int64)
+    attributes = {"keys_int64s": keys, f"values_{name}": values, **default}
+    node = onnx.helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    borders = [onnx.helper.make_tensor_value_info(*one) for one in (("x", 7, ["n", 4]), ("y", element, ["n", 4]))]
+    imports = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("ai.onnx.ml", 2)]
+    graph = onnx.helper.make_graph([node], "g", borders[:1], borders[1:])
+    model = ir.from_proto(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
+    assert_close(model, {"x": x}, level)
+
+
+@each_float_level
 @pytest.mark.parametrize("shape", [(7,), (4, 7), (2, 3, 7)])
 def test_array_feature_extractor(level: str, shape: tuple[int, ...]) -> None:
     kept = (*(shape[:-1] or (1,)), 3)
