@@ -58,10 +58,21 @@ def int_labels(node: ir.Node) -> tuple[int, ...]:
 
 def scores_output(node: ir.Node, context: Context, columns: int) -> Tensor:
     """Returns what the scores of a classifier are written into, which nobody may have asked for."""
-    value = node.outputs[1]
-    if value.name:
-        return replace(context.output(value, Layout.PLAIN), shape=(context.sizes_of(value)[0], columns))
+    if node.outputs[1].name:
+        return columns_output(node.outputs[1], context, columns)
     return context.temporary("scores", (context.sizes_of(node.outputs[0])[0], columns), Layout.PLAIN)
+
+
+def columns_output(value: ir.Value, context: Context, columns: int) -> Tensor:
+    """Returns what a value (rows, columns) is written into, whatever the model calls the number of its columns.
+
+    Raises:
+        BuildRefusedError: it has no such axes.
+    """
+    output = context.output(value, Layout.PLAIN)
+    if len(output.shape) != 2:
+        raise BuildRefusedError(f"rows of {columns} columns with {len(output.shape)} axes")
+    return replace(output, shape=(output.shape[0], columns))
 
 
 def emit_labels(label: ir.Value, context: Context, sums: Tensor, labels: Sequence[int]) -> None:

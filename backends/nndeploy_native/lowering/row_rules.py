@@ -20,6 +20,7 @@ from nndeploy.values.size import product as product_of
 from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.expressions import operand as x_of
 from nndeploy_native.lowering.classes import (
+    columns_output,
     emit_labels,
     emit_transformed,
     floats_attribute,
@@ -39,7 +40,7 @@ from nndeploy_native.tensors import Array, Layout, Tensor
 
 NORMS = {"MAX": "reduce_max", "L1": "reduce_l1", "L2": "reduce_l2"}
 MOST_LABELS = 2**16
-"""Places of a table of labels."""
+"""A table of labels has at most so many places."""
 MOST_EXPONENT = 64.0
 """Of a kernel exp(-gamma * distance^2): a distance is computed from squares, which round the more the farther apart the
 support vectors lie."""
@@ -68,7 +69,7 @@ def linear_regressor(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError(f"a LinearRegressor of {targets} targets by {transform_of(node)!r:.40}")
     if len(intercepts) not in (0, targets):
         raise BuildRefusedError(f"{len(intercepts)} intercepts for {targets} targets")
-    x, output = rows_of(node, context), context.output(node.outputs[0], Layout.PLAIN)
+    x, output = rows_of(node, context), columns_output(node.outputs[0], context, targets)
     _emit_linear(context, x, output, coefficients.reshape(targets, -1), intercepts if len(intercepts) else None)
 
 
@@ -148,7 +149,7 @@ def svm_regressor(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("a SVMRegressor without support vectors")
     if transform_of(node) != "NONE" or int_attribute(node, "one_class", 0):
         raise BuildRefusedError("a SVMRegressor of one class, or whose score is transformed")
-    x, output = rows_of(node, context), context.output(node.outputs[0], Layout.PLAIN)
+    x, output = rows_of(node, context), columns_output(node.outputs[0], context, 1)
     kernels = _emit_kernels(node, context, x, vectors.reshape(count, -1))
     _emit_linear(context, kernels, output, weights.reshape(1, -1), rho)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for ensembles of decision trees. Source: ONNX TreeEnsembleClassifier, TreeEnsembleRegressor; ONNX Runtime."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 
@@ -9,6 +11,7 @@ from nndeploy.graph.operators import int_attribute, text_attribute
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.expressions import operand as x_of
 from nndeploy_native.lowering.classes import (
+    columns_output,
     emit_binary_labels,
     emit_labels,
     emit_transformed,
@@ -44,7 +47,7 @@ def regressor(node: ir.Node, context: Context) -> None:
     if base is not None and targets > 1 and len(ensemble.sure) < targets:
         raise BuildRefusedError("base values of targets that no leaf may give, which ONNX Runtime leaves out")
     divisor = len(ensemble.tables.trees) if aggregate == "average" else 1
-    x, output = rows_of(node, context), context.output(node.outputs[0], Layout.PLAIN)
+    x, output = rows_of(node, context), columns_output(node.outputs[0], context, targets)
     sums = output if transform == "NONE" else context.temporary("sums", (x.shape[0], targets), Layout.PLAIN)
     context.emit(Trees(sums, x, ensemble.tables, kind, divisor, base))
     if transform != "NONE":
@@ -88,8 +91,7 @@ def _classify_by_one_column(
     base, transform, (column,) = _base(node), transform_of(node), ensemble.used
     if transform == "PROBIT" or (base is not None and len(base) != 1) or (column == 1 and base is not None):
         raise BuildRefusedError("two classes, the score of one and several base values, or a PROBIT of it")
-    tables = ensemble.tables
-    tables.trees[:, 1] = 0
+    tables = replace(ensemble.tables, trees=ensemble.tables.trees * np.array([1, 0, 1], np.int32))
     output = scores_output(node, context, 2)
     sums = context.temporary("sums", (x.shape[0], 1), Layout.PLAIN)
     context.emit(Trees(sums, x, tables, "sum", 1, base))

@@ -143,14 +143,18 @@ NND_INLINE void nnd_take_leaf(const float *leaf, nnd_size count, float *to, int 
 
 NND_INLINE void nnd_take_leaf_of(const struct nnd_trees_own *own, const struct nnd_tree *tree, uint32_t at, float *to) {
   const float *leaf = own->leaves + own->numbers[at / sizeof *own->nodes];
+  to += tree->first;
   if (own->aggregate == NND_TREES_MIN)
-    nnd_take_leaf(leaf, tree->count, to + tree->first, NND_TREES_MIN);
+    nnd_take_leaf(leaf, tree->count, to, NND_TREES_MIN);
   else if (own->aggregate == NND_TREES_MAX)
-    nnd_take_leaf(leaf, tree->count, to + tree->first, NND_TREES_MAX);
-  else if (tree->count == 1)
-    nnd_take_leaf(leaf, 1, to + tree->first, NND_TREES_SUM);
-  else
-    nnd_take_leaf(leaf, tree->count, to + tree->first, NND_TREES_SUM);
+    nnd_take_leaf(leaf, tree->count, to, NND_TREES_MAX);
+  else switch (tree->count) { /* few columns without a loop */
+      case 1: nnd_take_leaf(leaf, 1, to, NND_TREES_SUM); break;
+      case 2: nnd_take_leaf(leaf, 2, to, NND_TREES_SUM); break;
+      case 3: nnd_take_leaf(leaf, 3, to, NND_TREES_SUM); break;
+      case 4: nnd_take_leaf(leaf, 4, to, NND_TREES_SUM); break;
+      default: nnd_take_leaf(leaf, tree->count, to, NND_TREES_SUM);
+    }
 }
 
 /* As many rows as there are walks go through one tree at once. */
