@@ -42,8 +42,8 @@ NORMS = {"MAX": "reduce_max", "L1": "reduce_l1", "L2": "reduce_l2"}
 MOST_LABELS = 2**16
 """A table of labels has at most so many places."""
 MOST_EXPONENT = 64.0
-"""Of a kernel exp(-gamma * distance^2): a distance is computed from squares, which round the more the farther apart the
-support vectors lie."""
+"""Support vectors lie so far from their middle at most, as exponents of exp(-gamma * distance^2): distances are
+computed from squares, which round the more the larger they are."""
 
 
 def linear_classifier(node: ir.Node, context: Context) -> None:
