@@ -9,7 +9,7 @@
  *   leaves (float32), what is added at the end (float32; a column each; or -1)
  *
  * A tree begins with its root. `child` is the node for elements whose relation to the threshold is none of `relations`,
- * the next one that for those whose it is (bits of enum nnd_tree_relation); both lie behind the node, in its tree. Where
+ * the next one that for all others (bits of enum nnd_tree_relation); both lie behind the node, in its tree. Where
  * relations are -1, the node is a leaf, whose numbers begin at `child` of the leaves. A number of a leaf that is -0 is
  * none: a column that no leaf has a number for is -0 before something is added to it. A row adds up in the order of the
  * trees. Workers share rows.
@@ -85,9 +85,10 @@ static int nnd_take_trees(struct nnd_opener *o, struct nnd_trees_own *own, const
   const int32_t *tree = trees->data;
   const uint32_t *node = nodes->data;
   const float *threshold = thresholds->data;
-  for (nnd_size i = 0; i < num_nodes; i++, node += 3)
-    own->nodes[i] = (struct nnd_tree_node){threshold[i] == threshold[i] ? nnd_ordered(threshold[i]) : INT32_MIN, node[0],
-                                           node[1], node[2]};
+  for (nnd_size i = 0; i < num_nodes; i++, node += 3) {
+    const int32_t ordered = threshold[i] == threshold[i] ? nnd_ordered(threshold[i]) : INT32_MIN;
+    own->nodes[i] = (struct nnd_tree_node){ordered, node[0], node[1], node[2]};
+  }
   for (nnd_size i = 0; i < own->num_trees; i++, tree += 3)
     own->trees[i] = (struct nnd_tree){(uint32_t)tree[0], tree[1], tree[2]};
   for (nnd_size i = 0; i < own->num_trees; i++) {
@@ -144,17 +145,19 @@ NND_INLINE void nnd_take_leaf(const float *leaf, nnd_size count, float *to, int 
 NND_INLINE void nnd_take_leaf_of(const struct nnd_trees_own *own, const struct nnd_tree *tree, uint32_t at, float *to) {
   const float *leaf = own->leaves + own->numbers[at / sizeof *own->nodes];
   to += tree->first;
-  if (own->aggregate == NND_TREES_MIN)
+  if (own->aggregate == NND_TREES_MIN) {
     nnd_take_leaf(leaf, tree->count, to, NND_TREES_MIN);
-  else if (own->aggregate == NND_TREES_MAX)
+  } else if (own->aggregate == NND_TREES_MAX) {
     nnd_take_leaf(leaf, tree->count, to, NND_TREES_MAX);
-  else switch (tree->count) { /* few columns without a loop */
+  } else {
+    switch (tree->count) { /* few columns without a loop */
       case 1: nnd_take_leaf(leaf, 1, to, NND_TREES_SUM); break;
       case 2: nnd_take_leaf(leaf, 2, to, NND_TREES_SUM); break;
       case 3: nnd_take_leaf(leaf, 3, to, NND_TREES_SUM); break;
       case 4: nnd_take_leaf(leaf, 4, to, NND_TREES_SUM); break;
       default: nnd_take_leaf(leaf, tree->count, to, NND_TREES_SUM);
     }
+  }
 }
 
 /* As many rows as there are walks go through one tree at once. */
