@@ -29,7 +29,7 @@ from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import CheckError
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.partition.concrete_shapes import concrete_shapes
+from nndeploy.partition.concrete_shapes import shapes_in_all_graphs
 from nndeploy.plugin.interface import PRECISIONS, BuildOptions, ReferenceEngine
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import Value
@@ -71,7 +71,7 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
         ),
         tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
         min_cosine=-1.0 if asked else MIN_BF16_COSINE,
-        shapes_of=lambda model: concrete_shapes(model, first),
+        shapes_of=shapes_in_all_graphs(loaded.model, first),
         events=compilation.events,
         has_limits=not asked,
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",

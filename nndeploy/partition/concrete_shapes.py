@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbolic sizes -> the sizes that one sample gives, so that costs can be estimated."""
+"""Symbolic sizes -> the sizes that one sample gives, so that costs can be estimated.
+
+The inference loses sizes behind numbers that are computed. Passes find many of these, so what is known of the optimised
+graph counts for every graph of the same model: a name stands for the same value in all of them.
+"""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -36,6 +40,23 @@ def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, t
         for value in (*node.inputs, *node.outputs)
         if value is not None and value.name and value.shape is not None and value.shape.is_static()
     }
+
+
+def shapes_in_all_graphs(
+    optimised: ir.Model, sample: Mapping[str, Value]
+) -> Callable[[ir.Model], dict[str, tuple[int, ...]]]:
+    """Returns what gives the shapes of a graph's values at the sizes of `sample`.
+
+    A graph is one of the model of which `optimised` is the one after the passes: what is known there, counts too.
+    """
+    own = {
+        value.name: value.shape.numpy()
+        for node in optimised.graph
+        for value in node.outputs
+        if value.name and value.shape is not None and value.shape.is_static()
+    }
+    known = {**own, **concrete_shapes(optimised, sample)}
+    return lambda model: {**known, **concrete_shapes(model, sample)}
 
 
 def _hide_maps(trial: ir.Model) -> None:

@@ -98,6 +98,15 @@ def test_backends_that_take_a_part_are_measured_before_and_beside_the_others(tmp
     assert " on " in chosen(report)
 
 
+def test_what_a_backend_leaves_is_tried_on_each_library(tmp_path: Path, install: Install) -> None:
+    """The library that stands first is slow at what is left, and another one is not."""
+    tortoise, hare = late_for_each_node("tortoise", 1), choosy_backend("hare", 3, "MatMul")
+    install(tortoise, hare)
+    report = compiled(tmp_path / "m.nnd", "tortoise,hare,onnxruntime")
+    assert "hare, then onnxruntime" in [candidate.name for candidate in report.candidates]
+    assert "tortoise" not in backend_of(report).values()
+
+
 @pytest.mark.usefixtures("two_fast_halves")
 def test_pins_hold_in_every_candidate(tmp_path: Path) -> None:
     report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog", pins=[("right", "tortoise")])

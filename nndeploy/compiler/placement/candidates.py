@@ -2,7 +2,8 @@
 """The ways in which a model may be placed that are worth a thought, as recipes: plain data that make a plan again.
 
 First the split by the order of tiers, then each inference library with the whole graph as its exporter wrote it, which
-the fusions of such a library know best, then each backend that takes much of the compute before all others. Laws: the
+the fusions of such a library know best, then each backend that takes much of the compute before all others, and what it
+leaves once for each library: one that prepares itself for every new size is slow where sizes depend on data. Laws: the
 same model, backends and pins give the same recipes; every recipe keeps the user's pins.
 """
 
@@ -87,11 +88,23 @@ def other_recipes(graphs: Graphs, first: ChainPlan, order: Sequence[Backend], pi
         least = MIN_SHARE_OF_COMPILED if is_compiled(backend) else MIN_SHARE
         if backend.tier < LAST_RESORT_TIER and _share_taken(first, backend.name) >= least:
             found.append(Recipe(f"{backend.name} first", OPTIMISED, _put_first(backend, order), pins))
+            if not first.placement.takes_all(backend.name, list(first.backend_of)):
+                found += _with_the_rest_on(backend, order, pins)
     return found
 
 
 def _put_first(backend: Backend, order: Sequence[Backend]) -> tuple[str, ...]:
     return (backend.name, *(other.name for other in order if other is not backend))
+
+
+def _with_the_rest_on(backend: Backend, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns the recipes in which what `backend` leaves goes to another library than the first of `order`."""
+    rest = [other for other in order if other is not backend]
+    libraries = [other for other in rest if other.tier in WHOLE_MODEL_TIERS]
+    return [
+        Recipe(f"{backend.name}, then {other.name}", OPTIMISED, (backend.name, *_put_first(other, rest)), pins)
+        for other in libraries[1:]
+    ]
 
 
 def variations(best: Planned, limit: int) -> list[Recipe]:
