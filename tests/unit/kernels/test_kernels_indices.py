@@ -131,10 +131,13 @@ def _scattered(data: Array, numbers: Array, updates: Array, reduction: str, axis
         ((2, 1, 3, 5), (1, 1, 7, 5), 2),
         ((3, 1, 4), (2, 5, 4), 1),
         ((2, 3, 4), (2, 2, 4), 0),
+        ((5, 133), (0, 133), 0),
+        ((4, 5, 6), (4, 8, 0), 1),
         ((7,), (25, 1), None),
         ((4, 5, 6), (9, 3), None),
         ((4, 5, 33), (3, 4, 1), None),
         ((9, 2, 3), (30, 2), None),
+        ((9, 2, 3), (0, 2), None),
     ],
 )
 def test_updates_are_put_where_numbers_say(

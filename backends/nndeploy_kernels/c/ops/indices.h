@@ -44,8 +44,10 @@ NND_INLINE nnd_size nnd_extent(const struct nnd_shape *shape, int axis, int end)
   return count;
 }
 
-/* Whether a * b elements, each factor at least 1, are `count`. */
-NND_INLINE int nnd_is_product(nnd_size count, nnd_size a, nnd_size b) { return count % a == 0 && count / a == b; }
+/* Whether a * b elements, b at least 1, are `count`. */
+NND_INLINE int nnd_is_product(nnd_size count, nnd_size a, nnd_size b) {
+  return a ? count % a == 0 && count / a == b : count == 0;
+}
 
 /* The byte that stands for an element that is not there: a NaN of four such bytes, or 0 of whole numbers. */
 NND_INLINE int nnd_missing(const struct nnd_shape *shape) { return shape->element == NND_FLOAT32 ? 0xff : 0; }

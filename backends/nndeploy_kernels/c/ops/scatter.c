@@ -78,6 +78,7 @@ struct nnd_scatter_fields {
 static int nnd_open_scatter(struct nnd_opener *o, int has_axis) {
   struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
+  o->step->takes_empty = 1; /* without updates it is a copy; data that have no element are no output that has one */
   own->data = nnd_read_any_tensor(o);
   own->numbers = nnd_read_any_tensor(o);
   own->updates = nnd_read_any_tensor(o);
