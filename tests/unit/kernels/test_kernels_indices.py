@@ -158,6 +158,20 @@ def test_updates_are_put_where_numbers_say(
 
 
 @every_level
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_rows_of_one_number_are_put_whole(level: str, reduction: str, element: str) -> None:
+    rng = np.random.default_rng(0)
+    x, u = _data(rng, (5, 3, 67), "float32"), _data(rng, (4, 3, 67), "float32")
+    n = np.array([3, -1, 7, 3], element)[:, None, None] + np.zeros(u.shape, element)
+    n[0, 1, 65] = 0  # one piece of one row that is not of one number
+    step = Scattered(_tensor("y", x), *_given(x=x, n=n, u=u), reduction, 0)
+    for threads in (1, 2):
+        found = _run(level, step, [x, n, u], threads)
+        np.testing.assert_array_equal(found, _scattered(x, n, u, reduction, 0))
+
+
+@every_level
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize(
     ("numbers", "depth", "axis"), [((), 5, 0), ((3, 4), 17, 2), ((33,), 9, 1), ((3, 4), 2, 0), ((2, 5, 17), 3, 1)]

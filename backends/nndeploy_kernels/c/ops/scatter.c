@@ -150,6 +150,18 @@ static struct nnd_scatter_unit nnd_scatter_unit(const struct nnd_scatter_element
   return unit;
 }
 
+/* Whether numbers side by side are one number, as those are of an index that was expanded along a row. */
+static int nnd_is_one_number(const void *numbers, int is_wide, nnd_size first, nnd_size count) {
+  const int64_t *wide = (const int64_t *)numbers + (is_wide ? first : 0);
+  const int32_t *narrow = (const int32_t *)numbers + (is_wide ? 0 : first);
+  int64_t differs = 0;
+  if (is_wide)
+    for (nnd_size i = 1; i < count; i++) differs |= wide[i] ^ wide[0];
+  else
+    for (nnd_size i = 1; i < count; i++) differs |= narrow[i] ^ narrow[0];
+  return !differs;
+}
+
 static void nnd_run_scatter_elements(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_scatter_elements_fields *t = fields;
   const nnd_size width = t->common.width;
@@ -167,14 +179,23 @@ static void nnd_run_scatter_elements(const void *fields, void *const *at, struct
         memcpy(to + offset, from + offset, (size_t)((unit.end - unit.begin) * width));
       }
     if (!unit.has_numbers) continue;
-    const nnd_size end = nnd_min(unit.end, t->row.count);
-    for (nnd_size k = 0; k < t->along.count; k++)
+    const nnd_size end = nnd_min(unit.end, t->row.count), count = end - unit.begin;
+    const int is_row = t->row.step == 1 && t->row.by == 1 && count > 1;
+    for (nnd_size k = 0; k < t->along.count; k++) {
+      const nnd_size first = unit.numbers + k * t->along.by + unit.begin;
+      if (is_row && nnd_is_one_number(at[2], t->common.is_wide, first, count)) {
+        const nnd_size place = nnd_place_at(at[2], t->common.is_wide, first, t->along.size);
+        if (place >= 0)
+          t->common.combine(to + (place * t->along.step + unit.begin) * width, updates + first * width, count);
+        continue;
+      }
       for (nnd_size i = unit.begin; i < end; i++) {
         const nnd_size n = unit.numbers + k * t->along.by + i * t->row.by;
         const nnd_size place = nnd_place_at(at[2], t->common.is_wide, n, t->along.size);
         if (place >= 0)
           t->common.combine(to + (place * t->along.step + i * t->row.step) * width, updates + n * width, 1);
       }
+    }
   }
 }
 
