@@ -8,11 +8,13 @@ a size of -1 in the type of a value           ->  a size that is not known
 a number of labels, of rows that are not one  ->  a size that is not known (`label_sizes.py`)
 a sparse constant                             ->  a dense one (`sparse.py`)
 an operator set that is imported again        ->  imported once, "ai.onnx" under the name ""
+numbers of few bits, as training writes them  ->  operators of ONNX (`lower_quant.py`)
 """
 
 import onnx
 
 from nndeploy.frontend.label_sizes import forget_label_sizes
+from nndeploy.frontend.lower_quant import lower_quant
 from nndeploy.frontend.sparse import make_dense
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.graph.operator_rules import normal_domain
@@ -24,11 +26,12 @@ def make_normal(model: onnx.ModelProto) -> None:
     """Rewrites the model as the module's docstring says.
 
     Raises:
-        ModelError: a sparse constant is malformed.
+        ModelError: a sparse constant, or an operator that is rewritten, is malformed.
     """
     model.ClearField("training_info")
     _import_once(model)
     make_dense(model)
+    lower_quant(model)
     _take_weights_out_of_inputs(model)
     for graph in graphs_of(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):

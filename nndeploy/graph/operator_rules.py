@@ -34,6 +34,10 @@ CODE_OPERATORS: dict[str, str] = {
 }
 """Operators that are refused in every domain: what runs would not be the model's graph."""
 
+QUANT_DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general")
+QUANT_OPERATORS = ("BipolarQuant", "Quant")
+"""Operators of these domains that are rewritten as ONNX's own (`nndeploy.frontend.lower_quant`)."""
+
 _ANY_VERSION = range(1, 2**31)
 _MACHINE_DOMAINS = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 
@@ -97,7 +101,8 @@ def check_operator(
             f"the operator {name} is not allowed: it {CODE_OPERATORS[op_type]}",
             hint="export the model again without it, from the original network",
         )
-    if not is_function and domain not in OPSETS and domain not in extra_domains:
+    is_rewritten = domain in QUANT_DOMAINS and op_type in QUANT_OPERATORS
+    if not is_function and not is_rewritten and domain not in OPSETS and domain not in extra_domains:
         raise PolicyError(f"the operator {name} is not allowed: {_why_not(domain)}", hint=_what_to_do(domain))
     if domain not in imports:
         raise ModelError(

@@ -181,14 +181,14 @@ class TestVersions:
 class TestOperators:
     def test_a_foreign_domain_is_refused_by_policy_and_the_node_is_named(self) -> None:
         text = model(
-            "g (float[1] x) => (float[1] y) { y = onnx.brevitas.Quant(x) }",
+            "g (float[1] x) => (float[1] y) { y = onnx.brevitas.Trunc(x) }",
             '<ir_version: 8, opset_import: ["" : 17, "onnx.brevitas" : 1]>\n',
         )
         error = refusal(text.SerializeToString())
         assert isinstance(error, PolicyError)
         assert error.exit_code == 77
         assert str(error) == (
-            "node 'Quant_0' (Quant): the operator onnx.brevitas::Quant is not allowed: the domain 'onnx.brevitas' is "
+            "node 'Trunc_0' (Trunc): the operator onnx.brevitas::Trunc is not allowed: the domain 'onnx.brevitas' is "
             "not one of ONNX or ONNX Runtime (hint: `--custom-ops LIBRARY` can name a library that implements the "
             "domain)"
         )

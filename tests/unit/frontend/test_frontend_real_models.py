@@ -14,9 +14,9 @@ from nndeploy.frontend.load import load_model
 SOUND = (
     "basic_pitch", "fastestdet", "fsmn_vad_online", "magika_standard_v3_3", "micro_kws_qdq", "mobilenet_v2_quant",
     "nnsplit_en", "ppocr_det_mobile_v2", "ppocr_rec_en_mobile_v2", "random_forest_iris", "silero_vad_v2_mini",
-    "silero_vad_v5", "ultraface_rfb320", "unet_stress_field",
+    "silero_vad_v5", "ultraface_rfb320", "unet_stress_field", "unsw_nb15_mlp_w2a2",
 )  # fmt: skip
-FOREIGN = ("superres_ortext", "unsw_nb15_mlp_w2a2")
+FOREIGN = ("superres_ortext",)
 
 
 def test_every_model_is_in_one_list(models_folder: Path) -> None:
@@ -44,17 +44,11 @@ def test_sizes_can_be_fixed(models_folder: Path) -> None:
     assert str(loaded.outputs[0].type) == "float32[1,1,64,96]"
 
 
-@pytest.mark.parametrize(
-    ("name", "operator"),
-    [("unsw_nb15_mlp_w2a2", "onnx.brevitas::Quant"), ("superres_ortext", "com.microsoft.extensions::DecodeImage")],
-)
-def test_a_foreign_operator_is_refused_with_one_line_that_names_it(
-    models_folder: Path, name: str, operator: str
-) -> None:
+def test_a_foreign_operator_is_refused_with_one_line_that_names_it(models_folder: Path) -> None:
     with pytest.raises(PolicyError) as caught:
-        load_model(models_folder / f"{name}.onnx")
+        load_model(models_folder / "superres_ortext.onnx")
     assert caught.value.exit_code == 77
-    assert f"the operator {operator} is not allowed" in str(caught.value)
+    assert "the operator com.microsoft.extensions::DecodeImage is not allowed" in str(caught.value)
     assert "`--custom-ops LIBRARY`" in str(caught.value)
 
 
