@@ -151,6 +151,7 @@ def run_plan(
     *,
     symbols: Sequence[int] = (),
     threads: int = 1,
+    l2_bytes: int = 0,
     buffer_bytes: int = 0,
     plain_bytes: bool = False,
     shares_all: bool = True,
@@ -165,7 +166,7 @@ def run_plan(
     lib, (words, weights) = library(level), plan
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
-    options = Options(0, buffer_bytes, threads, 0, plain_bytes, shares_all)
+    options = Options(l2_bytes, buffer_bytes, threads, 0, plain_bytes, shares_all)
     model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:

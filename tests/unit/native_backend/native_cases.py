@@ -67,13 +67,17 @@ TURNS = (
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A step, the bytes of its window buffer, the values that it reads (N, C, H, W), and the result in float64."""
+    """A step, the bytes of its window buffer, the values that it reads (N, C, H, W), and the result in float64.
+
+    `l2_bytes` are those of the second cache, 0 for the usual ones.
+    """
 
     name: str
     step: NativeStep
     buffer_bytes: int
     values: Mapping[str, Array]
     wanted: Array
+    l2_bytes: int = 0
 
 
 @dataclass
@@ -232,7 +236,21 @@ def depthwise(draw: Draw, turn: int) -> Case:
 def dense(draw: Draw, turn: int) -> Case:
     """Returns a convolution over all channels; every second one reads the order of ONNX."""
     channels = draw.random.choice((1, 2, 3, 4) if turn % 2 else CHANNELS)
-    return _convolution(draw, turn, "dense", channels, draw.random.choice(CHANNELS), 1)
+    x = draw.image(channels, width=30)
+    if turn % 2:
+        x = Tensor(x.name, x.shape)
+    return _convolution(draw, turn, x, draw.random.choice(CHANNELS), 1)
+
+
+def small_images(draw: Draw, turn: int) -> Case:
+    """Returns a convolution of few pixels whose patches the second cache holds just, and whose weights it does not."""
+    channels, outputs = draw.random.choice((16, 32, 48)), draw.random.choice((80, 97, 120, 136))
+    shape = (draw.random.randint(1, 3), channels, draw.random.randint(3, 6), draw.random.randint(3, 6))
+    case = _convolution(draw, turn, Tensor("x", shape, Layout.BLOCKED), outputs, 1)
+    step = case.step
+    assert isinstance(step, Convolution)
+    pixels, of_element = int(np.prod(fixed_shape(step.output.shape)[2:])), 2 if draw.precision == "bf16" else 4
+    return replace(case, l2_bytes=pixels * int(np.prod(step.weights.shape[1:])) * of_element)
 
 
 def many_channels(draw: Draw, turn: int) -> Case:
@@ -255,7 +273,7 @@ def grouped(draw: Draw, turn: int) -> Case:
     """Returns a convolution with groups of more than one output channel."""
     groups = draw.random.choice((2, 3, 5))
     inputs, outputs = groups * draw.random.choice((1, 2, 3, 7, 20)), groups * draw.random.choice((2, 3, 7, 20))
-    return _convolution(draw, turn, "grouped", inputs, outputs, groups)
+    return _convolution(draw, turn, draw.image(inputs, width=30), outputs, groups)
 
 
 def transposed(draw: Draw, turn: int) -> Case:
@@ -390,6 +408,7 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "pointwise": pointwise,
     "depthwise": depthwise,
     "dense": dense,
+    "small images": small_images,
     "many channels": many_channels,
     "grouped": grouped,
     "transposed": transposed,
@@ -398,10 +417,8 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
 }
 
 
-def _convolution(draw: Draw, turn: int, kind: str, inputs: int, outputs: int, groups: int) -> Case:
-    x = draw.image(inputs, width=30)
-    if kind == "dense" and turn % 2:
-        x = Tensor(x.name, x.shape)
+def _convolution(draw: Draw, turn: int, x: Tensor, outputs: int, groups: int) -> Case:
+    inputs = x.shape[1]
     values = {"x": draw.numbers.standard_normal(x.shape).astype(np.float32)}
     if x.is_blocked:
         values = {"x": draw.rounded(values["x"])}

@@ -38,4 +38,5 @@ def _run(case: Case, level: str, threads: int) -> Array:
     steps += [case.step, *([Convert(output, made)] if output != made else [])]
     given = [np.ascontiguousarray(case.values[one.name]) for one in read]
     plan = plan_of(steps, plain, [output])
-    return run_plan(level, plan, given, threads=threads, buffer_bytes=case.buffer_bytes)[0]
+    sizes = {"l2_bytes": case.l2_bytes, "buffer_bytes": case.buffer_bytes}
+    return run_plan(level, plan, given, threads=threads, **sizes)[0]
