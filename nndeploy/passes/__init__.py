@@ -43,6 +43,7 @@ from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.move_gather_down import MoveGatherDown
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
+from nndeploy.passes.vectorise_scan import VectoriseScan
 from nndeploy.values.types import DimRange
 
 MAX_ROUNDS = 10
@@ -58,6 +59,7 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         InferShapes(),
         NameSizes(ranges),
         InlineConstantIf(),
+        VectoriseScan(),
         EliminateNoOps(),
         LeaveOutZeroStates(),
         OneHotMatmulToGather(),
