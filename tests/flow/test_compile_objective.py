@@ -103,8 +103,16 @@ def test_what_a_backend_leaves_is_tried_on_each_library(tmp_path: Path, install:
     tortoise, hare = late_for_each_node("tortoise", 1), choosy_backend("hare", 3, "MatMul")
     install(tortoise, hare)
     report = compiled(tmp_path / "m.nnd", "tortoise,hare,onnxruntime")
-    assert "hare, then onnxruntime" in [candidate.name for candidate in report.candidates]
+    names = [candidate.name for candidate in report.candidates]
+    assert "hare, then onnxruntime" in names
     assert "tortoise" not in backend_of(report).values()
+
+
+@pytest.mark.usefixtures("two_fast_halves")
+def test_no_part_of_the_best_split_is_tried_on_the_last_resort(tmp_path: Path) -> None:
+    report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog,reference")
+    assert any(" on " in candidate.name for candidate in report.candidates)
+    assert not any(candidate.name.endswith(" on reference") for candidate in report.candidates)
 
 
 @pytest.mark.usefixtures("two_fast_halves")

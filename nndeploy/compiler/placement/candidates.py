@@ -107,8 +107,9 @@ def _with_the_rest_on(backend: Backend, order: Sequence[Backend], pins: Pins) ->
     ]
 
 
-def variations(best: Planned, limit: int) -> list[Recipe]:
-    """Returns `best` with one of its heaviest regions given to another backend that takes it."""
+def variations(best: Planned, order: Sequence[Backend], limit: int) -> list[Recipe]:
+    """Returns `best` with one of its heaviest regions given to another backend that takes it, but to no last resort."""
+    others = [backend.name for backend in order if backend.tier < LAST_RESORT_TIER]
     plan, placement = best.plan, best.plan.placement
     if len(plan.regions) < 2:
         return []
@@ -119,7 +120,7 @@ def variations(best: Planned, limit: int) -> list[Recipe]:
         names = [node.name or "" for node in plan.regions[i].nodes]
         if placement.pinned.intersection(names):
             continue
-        for backend in placement.answers:
+        for backend in (name for name in placement.answers if name in others):
             if backend == plan.regions[i].backend or not placement.takes_all(backend, names):
                 continue
             pins = tuple((literal(node), other) for node, other in plan.backend_of.items())

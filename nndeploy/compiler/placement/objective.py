@@ -163,7 +163,7 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     best = _decided_trial(trials, tiers, race.sizes_vary)
     more = [
         plan
-        for plan in plans_of(setting, graphs, variations(trials[best].planned, MAX_REGIONS_TRIED), _by_name(order))
+        for plan in plans_of(setting, graphs, variations(trials[best].planned, order, MAX_REGIONS_TRIED), by_name)
         if plan.seconds <= PRUNED * trials[best].planned.seconds and not any(is_same(plan, t.planned) for t in trials)
     ]
     if more and race.samples:
