@@ -28,7 +28,7 @@ from nndeploy.frontend.traversal import bodies_of, nodes_below
 from nndeploy.graph.operator_rules import QUANT_DOMAINS, QUANT_OPERATORS, normal_domain
 
 LEAST_OPSET = 12
-"""From here on ONNX has all that is written (GreaterOrEqual)."""
+"""The least version of ONNX's operators that has all that is written: GreaterOrEqual is the newest."""
 MOST_BITS = 32
 
 _NUM_INPUTS = {"Quant": 4, "BipolarQuant": 2}
