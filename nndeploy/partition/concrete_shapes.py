@@ -5,6 +5,7 @@ The inference loses sizes behind numbers that are computed. Passes find many of 
 graph counts for every graph of the same model: a name stands for the same value in all of them.
 """
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 
@@ -49,14 +50,18 @@ def shapes_in_all_graphs(
 
     A graph is one of the model of which `optimised` is the one after the passes: what is known there, counts too.
     """
-    own = {
-        value.name: value.shape.numpy()
-        for node in optimised.graph
-        for value in node.outputs
-        if value.name and value.shape is not None and value.shape.is_static()
-    }
-    known = {**own, **concrete_shapes(optimised, sample)}
-    return lambda model: {**known, **concrete_shapes(model, sample)}
+
+    @functools.cache
+    def known() -> dict[str, tuple[int, ...]]:
+        own = {
+            value.name: value.shape.numpy()
+            for node in optimised.graph
+            for value in node.outputs
+            if value.name and value.shape is not None and value.shape.is_static()
+        }
+        return {**own, **concrete_shapes(optimised, sample)}
+
+    return lambda model: {**known(), **concrete_shapes(model, sample)}
 
 
 def _hide_maps(trial: ir.Model) -> None:

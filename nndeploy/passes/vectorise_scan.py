@@ -74,12 +74,16 @@ def _behind_identities(value: ir.Value | None) -> ir.Value | None:
 
 
 class _Rows:
-    """The values of a body for all rows: `dims` of one row, whether there are many, and what was made of each."""
+    """The values of a body for all rows: `dims` of one row, whether there are many, and what was made of each.
+
+    `reduced` is the product of the sizes that reductions take away.
+    """
 
     def __init__(self, node: ir.Node, body: ir.Graph, num_states: int, edits: GraphEdits) -> None:
         self.node, self.body, self.edits, self.num_states = node, body, edits, num_states
         self.dims: dict[ir.Value, Dims | None] = {}
         self.many: set[ir.Value] = set(body.inputs[num_states:])
+        self.reduced = 1
         self.made: dict[ir.Value, ir.Value] = {}
         for inner, outer in zip(body.inputs, node.inputs, strict=True):
             known = None if outer is None or outer.shape is None else tuple(outer.shape)
@@ -110,8 +114,10 @@ class _Rows:
         elif node.op_type in _ELEMENTWISE and None not in dims:
             self.dims[output] = _broadcast([one for one in dims if one is not None])
         elif node.op_type in _REDUCTIONS and dims[0] is not None:
-            self.dims[output] = _reduced(node, dims[0])
-        return self.dims.get(output) is not None
+            left, count = _left_by(node, dims[0]) or (None, 1)
+            self.dims[output] = left
+            self.reduced *= count
+        return self.dims.get(output) is not None and self.reduced <= MAX_REDUCED
 
     def _dims(self, value: ir.Value | None) -> Dims | None:
         if value in self.dims:
@@ -194,14 +200,15 @@ def _common(sizes: Sequence[int | ir.SymbolicDim]) -> int | ir.SymbolicDim:
     return ir.SymbolicDim(next(iter(names)) if len(names) == 1 else None)
 
 
-def _reduced(node: ir.Node, dims: Dims) -> Dims | None:
-    """Returns what a reduction leaves; None where its axes are not known, or too large."""
+def _left_by(node: ir.Node, dims: Dims) -> tuple[Dims, int] | None:
+    """Returns what a reduction leaves, and how many elements each result is made of; None where that is not known."""
     axes = _axes(node, len(dims))
     sizes = [size for axis in axes or () if isinstance(size := dims[axis], int)]
-    if axes is None or len(sizes) < len(axes) or math.prod(sizes) > MAX_REDUCED:
+    if axes is None or len(sizes) < len(axes):
         return None
     keeps = int_attribute(node, "keepdims", 1)
-    return tuple(1 if axis in axes else size for axis, size in enumerate(dims) if keeps or axis not in axes)
+    left = tuple(1 if axis in axes else size for axis, size in enumerate(dims) if keeps or axis not in axes)
+    return left, math.prod(sizes)
 
 
 def _axes(node: ir.Node, rank: int) -> tuple[int, ...] | None:
