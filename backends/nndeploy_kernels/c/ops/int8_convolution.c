@@ -3,8 +3,9 @@
  * int8_convolution: windows over images of bytes by constant weights of bytes; sums are exact. ops/int8_window.h says
  * what its words are.
  *
- * Pixels are the rows of products. Where a pixel has many channels each tap reads it where it lies, through a table of
- * pointers; where it has few, all taps of a window are copied side by side first.
+ * Pixels are the rows of products. A row of a window is one run of bytes where all channels of neighbouring pixels are
+ * read: a tap, which is read where it lies, through a table of pointers; what hangs over an edge is copied. Of dilated
+ * windows and of groups each pixel is a tap, or, where it has few channels, all of a window are copied side by side first.
  */
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ struct nnd_int8_conv_own {
   struct nnd_int8_record record;
   struct nnd_int8_window window;
   nnd_size taps, k; /* of a product: one tap of all where they are copied */
-  int copies;
+  int is_of_runs, copies;
   const struct nnd_int8_deep *deep; /* null: it is another */
   const int8_t *packed;
   const int32_t *column_sums;
@@ -58,8 +59,10 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
   if (!nnd_open_int8_window(o, w) || !nnd_open_int8(o, r, &given) || !nnd_fit_int8_window(o, w, r)) return 0;
   if (nnd_int8_is_deep(w, r)) return nnd_spread_int8(o, r, &given) && (own->deep = nnd_open_int8_deep(o, w, r));
   own->taps = w->kernel[0] * w->kernel[1], own->k = w->channels;
-  own->copies = own->taps > 1 && (own->k < NND_FEW_CHANNELS || own->k % NND_INT8_DEPTH);
-  if (own->copies) own->k *= own->taps, own->taps = 1;
+  own->is_of_runs = w->groups == 1 && (w->dilation[1] == 1 || w->kernel[1] == 1);
+  own->copies = !own->is_of_runs && own->taps > 1 && (own->k < NND_FEW_CHANNELS || own->k % NND_INT8_DEPTH);
+  const nnd_size joined = own->is_of_runs ? w->kernel[1] : own->copies ? own->taps : 1;
+  own->k *= joined, own->taps /= joined;
   const nnd_size columns = r->columns / w->groups;
   struct nnd_taps_to_pack t = {.from = r->weights->data,
                                .taps = own->taps,
@@ -84,7 +87,7 @@ struct nnd_int8_conv_fields {
   struct nnd_int8_image image;
   struct nnd_int8_tiles tiles;
   nnd_size batches, panels, columns; /* panels and columns of a group */
-  nnd_size row_bytes, sums_at, rows_at, pointers_at;
+  nnd_size outside_bytes, k, row_bytes, sums_at, rows_at, pointers_at; /* k: bytes of a row that the kernels read of each tap */
   int is_signed, factor_step;
 };
 
@@ -120,58 +123,52 @@ NND_INLINE const uint8_t *nnd_int8_pixel(const struct nnd_int8_image *image, con
   return is_inside ? corner->image + (y * image->x.size + x) * image->channels : outside;
 }
 
-#define NND_AT_ONCE_COPIED 32
-
-/* Copies a few bytes; of memory that ends at `end` more may be read, and `to` has room for more. */
-NND_INLINE void nnd_copy_bytes(uint8_t *to, const uint8_t *from, nnd_size count, const uint8_t *end) {
-  if (count > NND_AT_ONCE_COPIED || end - from < NND_AT_ONCE_COPIED)
-    memcpy(to, from, (size_t)count);
-  else if (count > NND_AT_ONCE_COPIED / 2)
-    memcpy(to, from, NND_AT_ONCE_COPIED);
-  else
-    memcpy(to, from, NND_AT_ONCE_COPIED / 2);
-}
-
 NND_INLINE int nnd_int8_is_inside(struct nnd_axis axis, nnd_size at) {
   return at >= 0 && at + (axis.kernel - 1) * axis.dilation < axis.size;
 }
 
-/* Rows of `count` bytes that lie `step` apart, side by side, with zeros behind the last; `at_once` bytes are copied of
- * each, which are no fewer. */
-NND_INLINE void nnd_copy_rows(uint8_t *to, const uint8_t *from, nnd_size rows, nnd_size count, nnd_size step,
-                              nnd_size at_once) {
-  for (nnd_size row = 0; row < rows; row++, to += count, from += step) memcpy(to, from, (size_t)at_once);
+/* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
+static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                            nnd_size channel, const uint8_t *outside, uint8_t *to) {
+  const nnd_size channels = t->own->window.channels;
+  for (nnd_size ky = 0; ky < t->image.y.kernel; ky++)
+    for (nnd_size kx = 0; kx < t->image.x.kernel; kx++, to += channels)
+      memcpy(to, nnd_int8_pixel(&t->image, corner, ky, kx, outside) + channel, (size_t)channels);
   memset(to, 0, NND_INT8_DEPTH);
 }
 
-/* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
-static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
-                            nnd_size channel, const uint8_t *outside, const uint8_t *end, uint8_t *to) {
-  const struct nnd_int8_image *image = &t->image;
-  const nnd_size channels = t->own->window.channels, width = image->x.kernel;
-  const int is_row = image->x.dilation == 1 && channels == image->channels && nnd_int8_is_inside(image->x, corner->x);
-  const nnd_size count = width * channels, step = image->y.dilation * image->x.size * channels;
-  if (is_row && count <= NND_AT_ONCE_COPIED && nnd_int8_is_inside(image->y, corner->y)) {
-    const uint8_t *from = corner->image + (corner->y * image->x.size + corner->x) * channels;
-    if (end - from - (image->y.kernel - 1) * step >= NND_AT_ONCE_COPIED) {
-      if (count <= NND_AT_ONCE_COPIED / 2)
-        nnd_copy_rows(to, from, image->y.kernel, count, step, NND_AT_ONCE_COPIED / 2);
-      else
-        nnd_copy_rows(to, from, image->y.kernel, count, step, NND_AT_ONCE_COPIED);
-      return;
-    }
+/* The rows of a window as runs of `t->k` bytes; those that reach beyond the image, or beyond `end`, are copied to
+ * `copies`. Returns where the next copies go. */
+NND_INLINE uint8_t *nnd_point_at_runs(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                                      const uint8_t *outside, const uint8_t *end, uint8_t *copies, const void **to) {
+  const struct nnd_axis y = t->image.y, x = t->image.x;
+  const nnd_size channels = t->image.channels, of_row = x.size * channels, step = y.dilation * of_row;
+  const int is_inside = nnd_int8_is_inside(x, corner->x);
+  const uint8_t *from = corner->image + corner->y * of_row + corner->x * channels;
+  if (is_inside && nnd_int8_is_inside(y, corner->y) && end - from - (y.kernel - 1) * step >= t->k) {
+    for (nnd_size ky = 0; ky < y.kernel; ky++, from += step, to += NND_INT8_ROWS) *to = from;
+    return copies;
   }
-  for (nnd_size ky = 0; ky < image->y.kernel; ky++) {
-    const nnd_size y = corner->y + ky * image->y.dilation;
-    if (is_row && y >= 0 && y < image->y.size) {
-      nnd_copy_bytes(to, corner->image + (y * image->x.size + corner->x) * channels, width * channels, end);
-      to += width * channels;
+  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_ROWS) {
+    const nnd_size row = corner->y + ky * y.dilation;
+    if (row < 0 || row >= y.size) {
+      *to = outside;
       continue;
     }
-    for (nnd_size kx = 0; kx < width; kx++, to += channels)
-      memcpy(to, nnd_int8_pixel(image, corner, ky, kx, outside) + channel, (size_t)channels);
+    const uint8_t *first = corner->image + row * of_row;
+    if (is_inside && end - first - corner->x * channels >= t->k) {
+      *to = first + corner->x * channels;
+      continue;
+    }
+    const nnd_size begin = nnd_min(x.size, nnd_max(0, corner->x)), last = nnd_min(x.size, corner->x + x.kernel);
+    const nnd_size before = nnd_min(x.kernel, nnd_max(0, begin - corner->x)) * channels;
+    const nnd_size count = nnd_max(0, last - begin) * channels;
+    memcpy(copies, outside, (size_t)before);
+    memcpy(copies + before, first + begin * channels, (size_t)count);
+    memcpy(copies + before + count, outside, (size_t)(t->k - before - count));
+    *to = copies, copies += t->row_bytes;
   }
-  memset(to, 0, NND_INT8_DEPTH);
+  return copies;
 }
 
 static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
@@ -198,23 +195,25 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
   const nnd_size last = nnd_even(t->tiles.count, t->batches, batch + 1);
   const uint8_t *end = d->a + t->image.images * t->image.y.size * t->image.x.size * t->image.channels;
   const void **pointers = (const void **)(scratch + t->pointers_at);
-  const nnd_size k = own->copies ? own->record.inner : own->k;
+  const uint8_t *outside = (uint8_t *)scratch;
   uint8_t *row = (uint8_t *)scratch + t->rows_at;
   int32_t *sums = (int32_t *)(scratch + t->sums_at);
   struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_int8_tile_row(t->tiles, begin));
   for (nnd_size tile = begin; tile < last; tile++, pointers += taps * NND_INT8_ROWS) {
     const nnd_size count = nnd_int8_tile_row(t->tiles, tile + 1) - nnd_int8_tile_row(t->tiles, tile);
-    for (nnd_size r = 0; r < count; r++, row += t->row_bytes, nnd_int8_next_corner(&t->image, &corner)) {
-      if (own->copies) {
-        nnd_copy_window(t, &corner, channel, (uint8_t *)scratch, end, row);
-        pointers[r] = row;
+    for (nnd_size r = 0; r < count; r++, nnd_int8_next_corner(&t->image, &corner)) {
+      if (own->is_of_runs) {
+        row = nnd_point_at_runs(t, &corner, outside, end, row, pointers + r);
+      } else if (own->copies) {
+        nnd_copy_window(t, &corner, channel, outside, row);
+        pointers[r] = row, row += t->row_bytes;
       } else {
-        nnd_point_at_taps(t, &corner, channel, (uint8_t *)scratch, pointers + r);
+        nnd_point_at_taps(t, &corner, channel, outside, pointers + r);
       }
       if (!own->record.zeros) continue;
       uint32_t sum = 0;
       for (nnd_size tap = 0; tap < taps; tap++)
-        sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_ROWS + r], k, t->is_signed);
+        sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_ROWS + r], own->k, t->is_signed);
       *sums++ = (int32_t)sum;
     }
   }
@@ -237,14 +236,13 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
   const int8_t *weights = own->packed + group * nnd_int8_conv_bytes(own->taps, own->k, t->columns);
   struct nnd_int8_job job = {.tap_rows = NND_INT8_ROWS,
                              .taps = own->taps,
-                             .k = nnd_int8_groups(own->k) * NND_INT8_DEPTH,
+                             .k = t->k,
                              .is_signed = t->is_signed,
                              .weights = weights + nnd_int8_conv_bytes(own->taps, own->k, of_group),
                              .column_sums = column_sums,
                              .first = first,
                              .sums = sums,
                              .sums_row = NND_INT8_COLUMNS};
-  if (!own->copies) job.k = own->k;
   struct nnd_int8_ended ended = {.sums = sums,
                                  .sums_row = NND_INT8_COLUMNS,
                                  .columns = columns,
@@ -271,7 +269,7 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
   const struct nnd_int8_conv_fields *t = fields;
   const struct nnd_int8_data d = {at[0], at[1], at[2], at[3], at[4]};
   const nnd_size of_batch = t->own->window.groups * t->panels;
-  memset(part.scratch, d.zero ? *d.zero : 0, (size_t)t->image.channels);
+  memset(part.scratch, d.zero ? *d.zero : 0, (size_t)t->outside_bytes);
   nnd_size first, last;
   nnd_share(t->batches * of_batch, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
@@ -282,6 +280,16 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
 }
 
 static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes, NND_LINE_BYTES) * NND_LINE_BYTES; }
+
+/* The most pixels of `held` that follow each other whose windows hang over an edge of their rows, and those at the end
+ * of the memory, where groups of k reach beyond it. */
+static nnd_size nnd_most_copied(const struct nnd_int8_image *image, nnd_size held) {
+  const struct nnd_axis x = image->x;
+  nnd_size over = 0;
+  for (nnd_size column = 0; column < x.out_size; column++) over += !nnd_int8_is_inside(x, column * x.stride - x.pad);
+  const nnd_size rows = nnd_min(held, held / x.out_size + 2);
+  return nnd_min(held, rows * over + NND_INT8_DEPTH * image->y.kernel);
+}
 
 static int nnd_make_int8_convolution(struct nnd_maker *m) {
   const struct nnd_int8_conv_own *own = m->step->own;
@@ -300,10 +308,14 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
                                      .columns = columns,
                                      .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
                                      .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
-  if (own->copies) t->row_bytes = nnd_in_lines(r->inner + NND_AT_ONCE_COPIED);
+  const int is_padded = own->copies || own->is_of_runs; /* kernels read whole groups of k */
+  t->k = is_padded ? nnd_int8_groups(own->k) * NND_INT8_DEPTH : own->k;
+  if (is_padded) t->row_bytes = nnd_in_lines(t->k + NND_INT8_DEPTH);
+  t->outside_bytes = nnd_max(image.channels, t->k);
   const nnd_size pointer_bytes = own->taps * (nnd_size)sizeof(void *);
   const nnd_size of_pixel = nnd_min(image.x.stride * image.y.stride, own->record.inner) * image.channels +
-                            pointer_bytes + t->row_bytes + r->columns * nnd_element_bytes[r->end.element];
+                            pointer_bytes + (own->copies ? t->row_bytes : 0) +
+                            r->columns * nnd_element_bytes[r->end.element];
   const nnd_size held_bytes = nnd_int8_held_bytes(m, r->inner * r->columns);
   const nnd_size most = nnd_max(1, held_bytes / NND_INT8_ROWS / of_pixel); /* tiles of a batch */
   const nnd_size units = t->panels * own->window.groups;
@@ -311,8 +323,9 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   t->batches = nnd_ceil_div(t->tiles.count, most);
   if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, units)));
   const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->batches), held = tiles * NND_INT8_ROWS;
-  t->rows_at = nnd_in_lines(image.channels);
-  t->sums_at = t->rows_at + held * t->row_bytes;
+  const nnd_size copied = own->copies ? held : own->is_of_runs ? nnd_most_copied(&image, held) * own->taps : 0;
+  t->rows_at = nnd_in_lines(t->outside_bytes);
+  t->sums_at = t->rows_at + copied * t->row_bytes;
   t->pointers_at = t->sums_at + nnd_in_lines(r->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
   m->scratch_bytes = t->pointers_at + held * pointer_bytes;
   m->instance->run = nnd_run_int8_convolution;
