@@ -15,7 +15,7 @@ from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.attention import Attention
-from nndeploy_native.steps.bytes import ByteLine, BytePooling
+from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTable
 from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
@@ -384,6 +384,12 @@ def _(step: ByteLine, w: PlanWriter) -> None:
 
 
 @write_step.register
+def _(step: ByteTable, w: PlanWriter) -> None:
+    program = w.program(program_of(step.expression, 1))
+    w.step("int8_table", f"table of {label_of(step.expression)}", [w.tensor(step.x), w.tensor(step.output), program])
+
+
+@write_step.register
 def _(step: BytePooling, w: PlanWriter) -> None:
     window = step.window
     words = [w.tensor(step.x), w.tensor(step.output), *window.strides, *window.dilations]
@@ -504,7 +510,8 @@ def _integers(step: IntegerSums, weights: Array, w: PlanWriter) -> list[int]:
     words = [w.tensor(step.a), zero if isinstance(zero, int) else w.tensor(zero), w.weight(weights)]
     words += [w.weight(step.zeros), w.weight(step.whole_bias), w.weight(step.factors), w.tensor(step.factor)]
     words += [w.weight(step.bias), _end(end, w), w.weight(end.channel), w.tensor(end.residual)]
-    return [*words, step.output_zero, w.tensor(step.output)]
+    table = -1 if step.table is None else w.program(program_of(step.table, 1))
+    return [*words, step.output_zero, table, w.tensor(step.output)]
 
 
 def _conv(step: Convolution, w: PlanWriter, *, reads: bool, writes: bool) -> list[int]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that are made of bytes: scaled and added up, or the largest of windows."""
+"""Bytes that are made of bytes: scaled and added up, looked up in a table, or the largest of windows."""
 
 from dataclasses import dataclass
 
+from nndeploy_native.expressions import Expression
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.tensors import Tensor
 
@@ -30,6 +31,20 @@ class ByteLine:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return tuple(term.x for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteTable:
+    """output = expression(x), of each byte alone: of uint8 or int8, plain."""
+
+    output: Tensor
+    x: Tensor
+    expression: Expression
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
 
 
 @dataclass(frozen=True, slots=True)

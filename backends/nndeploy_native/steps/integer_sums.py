@@ -4,6 +4,7 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
+from nndeploy_native.expressions import Expression
 from nndeploy_native.steps.step import PLAIN, Epilogue
 from nndeploy_native.tensors import Array, Shape, Tensor
 
@@ -14,7 +15,8 @@ class IntegerSums:
 
     sums = (a - zero) by (weights - zeros) + whole_bias, in int32, which wraps; `a` and `weights` are uint8 or int8,
     and so are `zero`, a tensor of one element or a constant, and `zeros`, one or one a column. An output of bytes holds
-    the nearest number of those that it has, after `output_zero` was added. One of int32 holds the sums.
+    the nearest number of those that it has, after `output_zero` was added, and then what `table`, an expression of one
+    byte, makes of it. One of int32 holds the sums.
     """
 
     output: Tensor
@@ -28,6 +30,7 @@ class IntegerSums:
     bias: Array | None = None
     epilogue: Epilogue = PLAIN
     output_zero: int = 0
+    table: "Expression | None" = None
 
     @property
     def sizes(self) -> Shape:

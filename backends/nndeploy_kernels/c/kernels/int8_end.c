@@ -141,7 +141,7 @@ NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *given, const struct nn
   }
 }
 
-void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
+static void nnd_int8_finish_sums(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
   const int vectors = (int)nnd_blocks(t->columns);
   if (e->is_quick && vectors != 3) {
     switch (vectors) {
@@ -173,4 +173,11 @@ void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *
       const nnd_size c = v * NND_LANES, at = r * t->out_row + c, count = nnd_min(NND_LANES, t->columns - c);
       nnd_int8_store(e, t, at, count, nnd_int8_ended(&e->end, t, at, count, x[r * vectors + v]));
     }
+}
+
+void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
+  nnd_int8_finish_sums(e, t);
+  if (!e->table) return;
+  uint8_t *row = t->out;
+  for (nnd_size r = 0; r < t->rows; r++, row += t->out_row) nnd_int8_look_up(e->table, row, t->columns, row);
 }

@@ -4,11 +4,13 @@
  *
  *   x = (sums[r][c] - zeros[c] * row_sums[r]) * factors[c] + bias[c]
  *   out = end(x), or of bytes  saturate(round(end(x)) + zero)      to the nearest, ties to even; a NaN is the least
+ *         then bytes are looked up in a table, where there is one
  */
 #ifndef NND_INT8_END_H
 #define NND_INT8_END_H
 
 #include "base/step.h"
+#include "kernels/int8_table.h"
 #include "kernels/int8_tile.h"
 
 struct nnd_int8_end {
@@ -18,6 +20,7 @@ struct nnd_int8_end {
   /* Sums become bytes by factors, a bias and bounds alone, and int32 holds what factors and bias make of them; least
    * and most: the bounds in bytes. */
   int is_quick, least, most;
+  const uint8_t *table; /* null: none */
 };
 
 /* Some sums; what is read by columns holds whole vectors, but for the residual and the output. */

@@ -218,7 +218,11 @@ static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_in
       job.quads = run->quads + (at - begin) * job.to_pixel;
       job.out = (uint8_t *)run->data->out + pixel * channels + channel;
       t->kernel(&job, (int)pixels);
-      if (!d->is_quick) nnd_finish_deep(t, run->data, sums, pixel, pixels, channel);
+      if (!d->is_quick)
+        nnd_finish_deep(t, run->data, sums, pixel, pixels, channel);
+      else if (t->record->end.table)
+        for (nnd_size i = 0; i < pixels; i++)
+          nnd_int8_look_up(t->record->end.table, job.out + i * channels, job.channels, job.out + i * channels);
     }
   }
 }

@@ -38,6 +38,20 @@ static const struct nnd_weight_data *nnd_read_bytes(struct nnd_opener *o) {
   return found;
 }
 
+static const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_program *program, int from, int to) {
+  if (!program || o->message->failed) return NULL;
+  uint8_t *table = nnd_packed(o, NND_INT8_TABLE);
+  if (!nnd_is_byte(from) || !nnd_is_byte(to) || program->num_operands > 1)
+    nnd_fail(o->message, "a table of something else than one byte");
+  else if (table)
+    nnd_int8_make_table(program, from, to, table);
+  return table;
+}
+
+const uint8_t *nnd_read_byte_table(struct nnd_opener *o, int from, int to) {
+  return nnd_byte_table_of(o, nnd_read_program(o), from, to);
+}
+
 int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_int8_given *given) {
   r->a = nnd_read_any_tensor(o);
   r->zero = nnd_read_any_optional_tensor(o);
@@ -50,6 +64,7 @@ int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_in
   given->numbers = nnd_read_weight(o);
   r->residual = nnd_read_optional_tensor(o);
   r->end.zero = (float)nnd_word(o, -128, 255);
+  const struct nnd_program *last = nnd_read_program(o);
   r->out = nnd_write_any_tensor(o);
   if (o->message->failed) return 0;
   const struct nnd_tensor *tensors = o->model->tensors;
@@ -66,6 +81,7 @@ int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_in
       (given->factors || r->factor >= 0 || given->bias || program || given->numbers || r->residual >= 0))
     return nnd_fail(o->message, "sums that are stored as they are have an end");
   r->end.end = nnd_end_of(o, program, r->residual >= 0, given->numbers != NULL);
+  r->end.table = nnd_byte_table_of(o, last, element, element);
   return !o->message->failed;
 }
 

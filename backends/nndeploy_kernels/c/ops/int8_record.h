@@ -7,9 +7,11 @@
  *   factors (float32, one or one a column; -1: ones), a factor (tensor of one float32 or one a column; -1: one),
  *   bias (float32; -1: none), program of the end (-1: none), numbers of the end (-1: none),
  *   residual (tensor, which lies as the output does; -1: none), zero point of an output of bytes,
+ *   program of one byte that bytes of the output become last (-1: none),
  *   output (float32, or int32: sums without factors and all that follows, or uint8 or int8: the nearest)
  *
- *   x = sum of (a - zero) * (weights - zeros) + bias of the sums, times factors, plus bias; then the end
+ *   x = sum of (a - zero) * (weights - zeros) + bias of the sums, times factors, plus bias; then the end, and its bytes
+ *   are looked up in the table of the program
  */
 #ifndef NND_INT8_RECORD_H
 #define NND_INT8_RECORD_H
@@ -38,6 +40,10 @@ int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struc
 
 /* Memory for packed weights of `num_bytes`, and for what their columns sum up to. */
 int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums);
+
+/* Reads a program of one operand, and makes its table, from bytes of one element to those of another; null where there
+ * is none. */
+const uint8_t *nnd_read_byte_table(struct nnd_opener *o, int from, int to);
 
 /* What a run reads and writes, in the order in which nnd_give_int8() gives it. */
 struct nnd_int8_data {
