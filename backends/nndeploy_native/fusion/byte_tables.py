@@ -33,11 +33,11 @@ def fuse_byte_tables(steps: list[NativeStep]) -> list[NativeStep]:
 
 
 def _operand_names(step: NativeStep) -> list[str | None]:
-    x = _byte_of(step)
+    x = byte_of(step)
     return [] if x is None else [x.name]
 
 
-def _byte_of(step: NativeStep) -> Tensor | None:
+def byte_of(step: NativeStep) -> Tensor | None:
     """Returns the bytes of which alone, one by one, a step makes others; None where it does something else."""
     if not isinstance(step, Elementwise) or step.domain is not Domain.FLOAT32 or len(step.operands) != 1:
         return None
@@ -48,7 +48,7 @@ def _byte_of(step: NativeStep) -> Tensor | None:
 
 def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | None:  # noqa: ARG001
     assert isinstance(step, Elementwise)
-    is_free = isinstance(maker, IntegerSums) and maker.table is None and maker.output == _byte_of(step)
+    is_free = isinstance(maker, IntegerSums) and maker.table is None and maker.output == byte_of(step)
     if not is_free or step.output.element != maker.output.element or step.output.shape != maker.output.shape:
         return None
     assert isinstance(maker, IntegerSums)
@@ -56,7 +56,7 @@ def _joined(maker: NativeStep, step: NativeStep, number: int) -> NativeStep | No
 
 
 def _table_of(step: NativeStep) -> ByteTable | None:
-    x = _byte_of(step)
+    x = byte_of(step)
     if x is None:
         return None
     assert isinstance(step, Elementwise)

@@ -176,6 +176,11 @@ def concat(node: ir.Node, context: Context) -> None:
     if axis == 1 and len(shape) == 4 and any(context.is_blocked(value) for value in values):
         _concat_channels(node, context, values)
         return
+    if axis == 1 and any(context.in_channels_last(value) is not None for value in values) and len(values) <= MAX_PARTS:
+        rows = [context.channels_last(value) for value in values]
+        output = context.output_channels_last(node.outputs[0])
+        context.emit(JoinPlain(output, tuple(rows), product(output.shape[:-1])))
+        return
     xs = [context.plain(value) for value in values]
     while len(xs) > MAX_PARTS:
         xs = [_joined(group, axis, context) for group in _groups(xs)]

@@ -14,13 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand
 from nndeploy.values.size import Dim, product
 from nndeploy_native.expressions import Expression, const
 from nndeploy_native.expressions import operand as x_
 from nndeploy_native.lowering.context import Context, image_shape
-from nndeploy_native.lowering.integer_rules import BYTES, dequantised
+from nndeploy_native.lowering.integer_rules import BYTES
 from nndeploy_native.lowering.windows import windows_of
 from nndeploy_native.steps.bytes import BytePooling
 from nndeploy_native.steps.convolution import Window, Windows
@@ -37,13 +36,16 @@ MOST_FACTORS = 8
 
 def pooling(node: ir.Node, context: Context) -> None:
     """Lowers MaxPool, AveragePool and LpPool, and the places of what MaxPool found."""
+    if context.element_of(operand(node, 0)) in BYTES:
+        _pool_bytes(node, context)
+        return
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     windows = windows_of(node, shape, out_shape, ints_attribute(node, "kernel_shape") or ())
     if len(node.outputs) > 1 and node.outputs[1].name:
         output = context.output(node.outputs[1], Layout.PLAIN)
         is_column_major = int_attribute(node, "storage_order", 0) == 1
         context.emit(PooledPlaces(output, context.plain(node.inputs[0]), windows, is_column_major))
-    if not node.outputs[0].name or _pooled_bytes(node, context, windows, (shape, out_shape)):
+    if not node.outputs[0].name:
         return
     counts = node.op_type == "AveragePool" and int_attribute(node, "count_include_pad", 0) == 1
     x = replace(context.blocked(node.inputs[0]), shape=image_shape(shape))
@@ -58,21 +60,18 @@ def pooling(node: ir.Node, context: Context) -> None:
         pooled(x, output)
 
 
-def _pooled_bytes(node: ir.Node, context: Context, windows: Windows, shapes: tuple[Shape, Shape]) -> bool:
-    """Lowers MaxPool of an image of dequantised bytes whose channels lie side by side to one of these; False if not."""
-    found = dequantised(operand(node, 0)) if node.op_type == "MaxPool" and len(shapes[0]) == 4 else None
-    last = context.in_channels_last(found.value) if found is not None else None
-    if found is None or last is None or last.element not in BYTES or found.scale.size != 1 or found.scale.item() <= 0:
-        return False
-    zero = constant_array(found.zero)
-    batch, channels, *sizes = shapes[1]
-    pooled = context.temporary("pooled", (batch, *sizes, channels), Layout.PLAIN, last.element)
-    context.emit(BytePooling(pooled, last, windows.of_image()[0]))
-    apart: Expression = x_(0) if zero is None or not zero.any() else ("sub", x_(0), const(zero.item()))
-    expression: Expression = ("mul", apart, const(found.scale.item()))
-    output = context.output_channels_last(node.outputs[0])
-    context.emit(Elementwise(output, (Operand(pooled.shape, pooled),), expression))
-    return True
+def _pool_bytes(node: ir.Node, context: Context) -> None:
+    """Lowers MaxPool of an image of bytes, whose channels come to lie side by side.
+
+    Raises:
+        BuildRefusedError: it is another pooling, of something else than images, or asks for places.
+    """
+    shape, out_shape = context.sizes_of(operand(node, 0)), context.sizes_of(node.outputs[0])
+    if node.op_type != "MaxPool" or len(shape) != 4 or len(node.outputs) > 1:
+        raise BuildRefusedError("a pooling of bytes that is no MaxPool of images")
+    windows = windows_of(node, shape, out_shape, ints_attribute(node, "kernel_shape") or ())
+    x, output = context.channels_last(node.inputs[0]), context.output_channels_last(node.outputs[0])
+    context.emit(BytePooling(output, x, windows.of_image()[0]))
 
 
 def global_pooling(node: ir.Node, context: Context) -> None:

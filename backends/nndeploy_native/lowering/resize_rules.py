@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 
 from nndeploy.backend_kit.kernels.resize_tables import (
@@ -12,20 +13,26 @@ from nndeploy.backend_kit.kernels.resize_tables import (
     axis_scales,
     axis_sizes,
     mode_of,
+    resize_tables,
 )
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import operand
 from nndeploy.values.size import fixed, is_fixed, product
 from nndeploy_native.lowering import movement_rules
 from nndeploy_native.lowering.context import Context, image_shape
+from nndeploy_native.lowering.integer_rules import BYTES
+from nndeploy_native.steps.movement import Gather
 from nndeploy_native.steps.resize import KEPT, Resize, ResizeAxis, ResizedAxis
-from nndeploy_native.tensors import Layout, Shape
+from nndeploy_native.tensors import Layout, Shape, fixed_shape
 
 WHOLE = (0.0, 1.0)
 
 
 def resize(node: ir.Node, context: Context) -> None:
     """Lowers Resize and Upsample: images stay in blocks where batch and channels stay as they are."""
+    if context.element_of(operand(node, 0)) in BYTES:
+        _pick_bytes(node, context)
+        return
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     if len(shape) != len(out_shape):
         raise BuildRefusedError("a Resize of another rank than its input")
@@ -37,6 +44,24 @@ def resize(node: ir.Node, context: Context) -> None:
         _resize_image(node, context, mode, rules, resized)
     else:
         _resize_axes(node, context, mode, rules, resized)
+
+
+def _pick_bytes(node: ir.Node, context: Context) -> None:
+    """Picks the nearest elements of an image of bytes, whose channels come to lie side by side.
+
+    Raises:
+        BuildRefusedError: the Resize is another one, or its sizes are not fixed.
+    """
+    shape, out_shape = context.sizes_of(operand(node, 0)), context.sizes_of(node.outputs[0])
+    is_image = len(shape) == len(out_shape) == 4 and shape[:2] == out_shape[:2]
+    if not is_image or mode_of(node).kind != "nearest" or not is_fixed((*shape, *out_shape)):
+        raise BuildRefusedError("a Resize of bytes that does not take the nearest ones of an image of fixed sizes")
+    x, output = context.channels_last(node.inputs[0]), context.output_channels_last(node.outputs[0])
+    places = np.arange(fixed(x.size)).reshape(fixed_shape(x.shape))
+    tables = resize_tables(node, 4, fixed_shape(shape[2:]), fixed_shape(out_shape[2:]))
+    for axis, (taken, _) in enumerate(tables, start=1):
+        places = np.take(places, taken[:, 0], axis)
+    context.emit(Gather(output, x, places))
 
 
 def _axes_of(node: ir.Node, shape: Shape) -> list[ResizedAxis]:

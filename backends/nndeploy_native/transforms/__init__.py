@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from nndeploy.plugin.interface import Transform
+from nndeploy_native.transforms.bytes_through_movement import BytesThroughMovement
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
 from nndeploy_native.transforms.unsigned_activations import UnsignedActivations
 
 TRANSFORMS: Sequence[Transform] = (
     UnsignedActivations(),
+    BytesThroughMovement(),
     FuseNormalisation(),
 )
 
