@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Output 0 has the type of `like` on the inputs `inputs`; `element_of` is the input with the element type.
+    """Output 0 has the type of `like` on the inputs `inputs`; it has the element type of the first of `element_of`.
 
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
     `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
@@ -40,7 +40,7 @@ class _Rule:
     like: str
     inputs: tuple[int, ...] = (0,)
     attributes: tuple[str, ...] = ()
-    element_of: int | None = None
+    element_of: tuple[int, ...] = ()
     every: int = 0
     unless: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
@@ -56,15 +56,16 @@ _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _RULES: dict[str, _Rule] = {
     "Attention": _Rule("MatMul", (0, 1), thirds=True),
     "BiasGelu": _Rule("Relu"),
-    "DynamicQuantizeMatMul": _Rule("MatMul", (0, 1), element_of=0),
+    "DynamicQuantizeMatMul": _Rule("MatMul", (0, 1), element_of=(0,)),
     "FastGelu": _Rule("Relu"),
     "FusedConv": _Rule("Conv", (0, 1), _CONV),
     "FusedGemm": _Rule("Gemm", (0, 1), ("transA", "transB")),
     "FusedMatMul": _Rule("MatMul", (0, 1), unless=("transBatchA", "transBatchB"), turned=("transA", "transB")),
     "Gelu": _Rule("Relu"),
-    "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=2),
+    "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=(2,)),
     "MatMulNBits": _Rule("Relu", last="N"),
     "MultiHeadAttention": _Rule("Relu", same_last=(0, 2)),
+    "QGemm": _Rule("Gemm", (0, 3), ("transA", "transB"), element_of=(8, 1)),
     "QLinearAdd": _Rule("Add", (0, 3)),
     "QLinearAveragePool": _Rule("AveragePool", (0,), _POOL, unless=("channels_last",)),
     "QLinearConcat": _Rule("Concat", (2,), ("axis",), every=3),
@@ -118,7 +119,8 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
     if max(indices) >= context.get_num_inputs() or any(_attribute(context, name).i for name in rule.unless):
         return
     types = [_tensor_type(context, index) for index in indices]
-    element = types[0] if rule.element_of is None else _tensor_type(context, rule.element_of)
+    given = (one for index in rule.element_of if (one := _tensor_type(context, index)) is not None)
+    element = next(given, None) if rule.element_of else types[0]
     if element is None or None in types or not _have_the_same_last(context, rule.same_last):
         return
     for name, one in zip(rule.turned, types, strict=False):

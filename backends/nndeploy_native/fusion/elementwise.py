@@ -11,7 +11,7 @@ So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...)
 read by that one step only and give its whole operand, where it is plain in any shape of the same elements. The joined
 step stands where the second stood, so all its inputs are there. Elementwise steps are joined where both can be computed
 in one domain, in which what the first one would have stored in a narrower type is made as narrow; ends of heavier steps
-are float32. What makes a byte of one byte is joined only where that is so of both together: a table costs next to nothing.
+are float32. What makes a byte of one byte is joined only where both together do: a table costs next to nothing.
 """
 
 from collections.abc import Set

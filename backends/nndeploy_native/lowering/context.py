@@ -300,6 +300,23 @@ class Context:
         is_made = bool(self._tensors.get(value.name or ""))
         return moved if moved is not None and moved.base.is_blocked and not is_made else None
 
+    def moved_base(self, value: ir.Value | None) -> Tensor | None:
+        """Returns the plain tensor whose elements a value is that was only moved, where it has no more of them."""
+        name = (value.name if value is not None else "") or ""
+        if value is None or not self.is_moved(value):
+            return None
+        base = self._moved[name].base if name in self._moved else self._views[name].base
+        sizes = (base.size, product(self.sizes_of(value)))
+        return None if base.is_blocked or not is_fixed(sizes) or fixed(sizes[0]) > fixed(sizes[1]) else base
+
+    def define_alike(self, value: ir.Value, other: ir.Value, base: Tensor) -> None:
+        """Says that a value is made of elements of `base` as another, which was only moved, is of those of its own."""
+        name = other.name or ""
+        if name in self._moved:
+            self.define_moved(value, base, self._moved[name].places)
+        else:
+            self.define_view(value, replace(self._views[name], base=base))
+
     def in_channels_last(self, value: ir.Value | None) -> Tensor | None:
         """Returns (N, C, ...) as a plain tensor (N, ..., C) where it lies so already; None where it does not."""
         view = self._views.get((value.name if value is not None else "") or "")
@@ -313,12 +330,22 @@ class Context:
         found = self.in_channels_last(value)
         if found is not None:
             return found
-        view = self.view(value)
         assert value is not None
         name = value.name or ""
         if name not in self._channels_last:
-            self._channels_last[name] = self.stored(view.transposed(_channels_last(len(view.sizes))), "channels_last")
+            self._channels_last[name] = self._stored_channels_last(value)
         return self._channels_last[name]
+
+    def _stored_channels_last(self, value: ir.Value) -> Tensor:
+        moved = self._moved.get(value.name or "")
+        if moved is not None and self.is_moved(value) and not moved.base.is_blocked and moved.places.min() >= 0:
+            places = np.moveaxis(moved.places, 1, -1)
+            if even_strides(places) is None:
+                output = self.temporary("channels_last", places.shape, Layout.PLAIN, moved.base.element)
+                self.emit(Gather(output, moved.base, places))
+                return output
+        view = self.view(value)
+        return self.stored(view.transposed(_channels_last(len(view.sizes))), "channels_last")
 
     def output_channels_last(self, value: ir.Value) -> Tensor:
         """Returns the tensor (N, ..., C) that a rule's step must write for a value (N, C, ...).

@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand
-from nndeploy.values.size import bounds, fixed, is_fixed, may_be_equal, product
-from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
-from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution
-from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
+from nndeploy.values.size import fixed, is_fixed, may_be_equal, product
+from nndeploy_native.lowering.context import Context, image_shape
+from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution, dequantised_transposed
+from nndeploy_native.lowering.windows import is_apart, transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
@@ -46,6 +46,8 @@ def convolution(node: ir.Node, context: Context) -> None:
 
 def transposed_convolution(node: ir.Node, context: Context) -> None:
     """Lowers ConvTranspose with constant weights (I, O / groups, ...)."""
+    if dequantised_transposed(node, context):
+        return
     weights = context.floats(operand(node, 1), "weights")
     bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
@@ -59,7 +61,7 @@ def transposed_convolution(node: ir.Node, context: Context) -> None:
     window, _ = windows.of_image()
     x = replace(context.blocked(node.inputs[0]), shape=image_shape(shape))
     is_few = groups == 1 and len(shape) == 4 and out_shape[1] <= MAX_FIRST_CHANNELS
-    if is_few and _is_apart(window, shape, out_shape):
+    if is_few and is_apart(window, shape, out_shape):
         _spread_apart(node.outputs[0], context, x, weights, bias)
         return
     turned = weights.reshape(groups, inputs // groups, of_group, *kernel).swapaxes(1, 2)
@@ -81,14 +83,6 @@ def _of_volume(step: Convolution, shape: Shape, out_shape: Shape, windows: Windo
         return replace(step, x=x, output=output, window=window)
     depth = Depth(windows.kernel[0], windows.strides[0], windows.dilations[0], windows.begins[0], size, out_size)
     return replace(step, depth=depth)
-
-
-def _is_apart(window: Window, shape: Shape, out_shape: Shape) -> bool:
-    """Whether each input pixel makes output pixels that no other one makes, and all of them."""
-    sizes = tuple(size * stride for size, stride in zip(shape[2:], window.strides, strict=True))
-    is_even = window.kernel == window.strides and window.pads == (0, 0) and out_shape[2:] == sizes
-    is_small = bounds(product(out_shape))[1] <= MAX_MOVED_ELEMENTS or not is_fixed(out_shape)
-    return is_even and is_small and window.dilations == (1, 1)
 
 
 def _spread_apart(value: ir.Value, context: Context, x: Tensor, weights: Array, bias: Array | None) -> None:

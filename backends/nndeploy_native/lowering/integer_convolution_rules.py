@@ -4,10 +4,12 @@
     ConvInteger(x, w)                         its sums; Cast, Mul, Add and what follows join it later
     QLinearConv(x, w)                         the nearest bytes
     Conv(dequantised x, dequantised w)        sums * (scale of x * scale of w), with a bias
+    ConvTranspose of the same                 where each pixel makes pixels of its own: their products, which are moved
 
 A convolution of pixels by themselves is a product of rows. Source: ONNX ConvInteger, QLinearConv, DequantizeLinear.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +18,13 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import int_attribute, operand
-from nndeploy.values.size import may_be_equal
+from nndeploy.values.size import fixed, is_fixed, may_be_equal
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.integer_rules import BYTES, bias_of, dequantised, zero_point
-from nndeploy_native.lowering.windows import windows_of
+from nndeploy_native.lowering.windows import is_apart, transposed_windows_of, windows_of
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
-from nndeploy_native.tensors import Array, Tensor
+from nndeploy_native.tensors import Array, Layout, Tensor, fixed_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,49 @@ def dequantised_convolution(node: ir.Node, context: Context) -> bool:
     zeros = constant_array(w.zero)
     zeros = None if zeros is None or not zeros.any() else zeros.reshape(-1)
     _emit(node, context, (x.value, zero_point(x.zero, context)), (weights, zeros), _End(whole, factors, bias))
+    return True
+
+
+def dequantised_transposed(node: ir.Node, context: Context) -> bool:
+    """Lowers a ConvTranspose of dequantised bytes, whose windows lie side by side, to products; False where it is none.
+
+    The weights (I, O, H, W) have one scale, or one for each output channel; a pixel becomes (H, W, O), which is moved.
+    """
+    x, w = (dequantised(operand(node, index)) for index in range(2))
+    weights = None if w is None else constant_array(w.value)
+    if x is None or w is None or weights is None or x.scale.size != 1 or x.value.dtype is None or weights.ndim != 4:
+        return False
+    is_grouped = int_attribute(node, "group", 1) != 1
+    if is_grouped or x.value.dtype.name.lower() not in BYTES or weights.dtype.name not in BYTES:
+        return False
+    shape, out_shape = context.sizes_of(x.value), context.sizes_of(node.outputs[0])
+    inputs, outputs, *kernel = weights.shape
+    if w.scale.size not in (1, outputs) or (w.scale.size > 1 and w.axis % 4 != 1) or not is_fixed((*shape, *out_shape)):
+        return False
+    window, _ = transposed_windows_of(node, shape, out_shape, tuple(kernel)).of_image()
+    if shape[1] != inputs or not is_apart(window, shape, out_shape):
+        return False
+    factors = (x.scale.reshape(1) * w.scale.reshape(-1)).astype(np.float32)
+    whole, bias = bias_of(operand(node, 2), factors, outputs, context)
+    if operand(node, 2) is not None and whole is None and bias is None:
+        return False
+    taps, zeros = math.prod(kernel), constant_array(w.zero)
+
+    def of_taps(numbers: Array | None) -> Array | None:
+        return numbers if numbers is None or numbers.size == 1 else np.tile(numbers.reshape(-1), taps)
+
+    batch, _, height, width = fixed_shape(shape)
+    pixels = context.temporary("pixels", (batch, height, width, taps * outputs), Layout.PLAIN)
+    matrix = weights.transpose(0, 2, 3, 1).reshape(inputs, -1)
+    context.emit(
+        IntegerProduct(
+            pixels, context.channels_last(x.value), matrix, zero_point(x.zero, context),
+            None if zeros is None or not zeros.any() else of_taps(zeros.reshape(-1)),
+            whole_bias=of_taps(whole), factors=of_taps(factors), bias=of_taps(bias),
+        )
+    )  # fmt: skip
+    places = np.arange(fixed(pixels.size)).reshape(batch, height, width, *kernel, outputs).transpose(0, 5, 1, 3, 2, 4)
+    context.define_moved(node.outputs[0], pixels, places.reshape(fixed_shape(out_shape)))
     return True
 
 

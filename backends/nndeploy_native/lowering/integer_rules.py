@@ -2,7 +2,7 @@
 """Rules for products of bytes by constant weights, whose sums are exact.
 
     MatMulInteger(a, b)                            its sums; Cast, Mul, Add and what follows join it later
-    QLinearMatMul(a, b)                            the nearest bytes
+    QLinearMatMul(a, b), QGemm(a, b, c)            the nearest bytes
     MatMul(dequantised a, dequantised b)           sums * (scale of a * scale of b), also of Gemm with a bias
     MatMulIntegerToFloat(a, b)                     the same, of com.microsoft
     DynamicQuantizeMatMul(a, b)                    the same of floats, which are quantised first by their range
@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.constants import constant_array
-from nndeploy.graph.operators import int_attribute, operand
+from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.quantisation_rules import emit_dynamically_quantised
@@ -53,6 +53,38 @@ def qlinear_matmul(node: ir.Node, context: Context) -> None:
     context.emit(
         IntegerProduct(
             output, _rows(a, weights), weights, zero, zeros, factors=factors, output_zero=int(to.item())
+        )
+    )  # fmt: skip
+
+
+def qgemm(node: ir.Node, context: Context) -> None:
+    """Lowers QGemm by constant weights: a and b with their scales and zero points, a bias, those of the output.
+
+    The bias has the scale alpha * scale of a * scale of b; without a scale of the output that is float32.
+    """
+    is_turned = int_attribute(node, "transB", 0) != 0
+    weights, zeros = _weights(operand(node, 3), operand(node, 5), is_turned=is_turned)
+    of_a, of_b, of_y = (constant_array(operand(node, index)) for index in (1, 4, 7))
+    to, bias = constant_array(operand(node, 8)), constant_array(operand(node, 6))
+    if int_attribute(node, "transA", 0):
+        raise BuildRefusedError("a QGemm of turned rows")
+    if of_a is None or of_b is None or of_a.size != 1 or of_b.size not in (1, weights.shape[1]):
+        raise BuildRefusedError("a QGemm whose scales are no constants, one, or one a column")
+    is_float = context.element_of(node.outputs[0]) == "fp32"
+    if is_float != (operand(node, 7) is None) or not (is_float or (of_y is not None and of_y.size == 1)):
+        raise BuildRefusedError("a QGemm to a scale that is no constant")
+    if operand(node, 6) is not None and (bias is None or bias.size not in (1, weights.shape[1])):
+        raise BuildRefusedError("a QGemm with a bias that is no constant, one number a column")
+    if not is_float and (to is None or to.size != 1):
+        raise BuildRefusedError("a QGemm to a zero point that is no constant")
+    factors: Array = np.float32(float_attribute(node, "alpha", 1.0)) * of_a.reshape(1) * of_b.reshape(-1)
+    factors = factors if of_y is None else factors / of_y.reshape(1)
+    a, zero = context.plain(operand(node, 0)), zero_point(operand(node, 2), context)
+    context.emit(
+        IntegerProduct(
+            context.output(node.outputs[0], Layout.PLAIN), _rows(a, weights), weights, zero, zeros,
+            whole_bias=None if bias is None else bias.reshape(-1), factors=factors.astype(np.float32),
+            output_zero=0 if is_float or to is None else int(to.item()),
         )
     )  # fmt: skip
 
@@ -179,8 +211,8 @@ def dequantised(value: ir.Value | None) -> Dequantised | None:
     return Dequantised(node.inputs[0], scale, None if is_none else zero, int_attribute(node, "axis", 1))
 
 
-def _weights(value: ir.Value | None, zeros: ir.Value | None) -> tuple[Array, Array | None]:
-    """Returns a constant matrix of bytes with its zero points.
+def _weights(value: ir.Value | None, zeros: ir.Value | None, *, is_turned: bool = False) -> tuple[Array, Array | None]:
+    """Returns a constant matrix of bytes with its zero points; one that `is_turned` has rows for columns.
 
     Raises:
         BuildRefusedError: it is none, or its zero points are neither one nor one a column.
@@ -188,6 +220,7 @@ def _weights(value: ir.Value | None, zeros: ir.Value | None) -> tuple[Array, Arr
     array = constant_array(value)
     if array is None or array.dtype.name not in BYTES or array.ndim != 2:
         raise BuildRefusedError("a product of bytes by something else than a constant matrix")
+    array = array.T if is_turned else array
     if zeros is None:
         return array, None
     found = constant_array(zeros)

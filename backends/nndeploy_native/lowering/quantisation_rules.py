@@ -92,9 +92,14 @@ def _emit(node: ir.Node, context: Context, compute: Callable[..., Expression]) -
     """Emits the step of an operator: compute(x, scale, zero point or None)."""
     x, scale, zero = (operand(node, index) for index in range(3))
     shape, spread = parameter_shapes(node, context.sizes_of(x), context.sizes_of(scale))
-    last = context.in_channels_last(x) if spread == () else None
+    last, base = (context.in_channels_last(x), context.moved_base(x)) if spread == () else (None, None)
     if last is not None:
         output, operands = context.output_channels_last(node.outputs[0]), [Operand(last.shape, last)]
+    elif base is not None:  # before they are moved
+        assert x is not None
+        output = context.temporary("unmoved", base.shape, Layout.PLAIN, context.element_of(node.outputs[0]))
+        operands = [Operand(base.shape, base)]
+        context.define_alike(node.outputs[0], x, output)
     else:
         operands = [Operand(shape, replace(context.plain(x), shape=shape))]
         output = replace(context.output(node.outputs[0], Layout.PLAIN), shape=shape)

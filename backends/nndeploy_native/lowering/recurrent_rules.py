@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule for LSTM, GRU and RNN: a product for all steps and directions at once, then the walk through the steps.
+"""Rules for LSTM, GRU and RNN: a product for all steps and directions at once, then the walk through the steps.
 
     gates[t, b, d] = x[t, b] @ W[d]' + Wb[d] + Rb[d]          a product by constant weights
     states[t, b, d] = h of step t                              the walk (c/ops/recurrent.c)
 
-Source: ONNX LSTM, GRU, RNN, opset 22; gates stand in the order input, output, forget, cell, and update, reset, hidden.
+DynamicQuantizeLSTM has weights of bytes: its product is one of bytes, of what comes in, quantised by its range; its
+walk computes with floats, so that it is nearer to what was quantised than one that quantises each state.
+
+Source: ONNX LSTM, GRU, RNN, opset 22; com.microsoft DynamicQuantizeLSTM.
+In all of them gates stand in the order input, output, forget, cell, and update, reset, hidden.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +20,10 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.integer_rules import BYTES
+from nndeploy_native.lowering.quantisation_rules import emit_dynamically_quantised
 from nndeploy_native.lowering.recurrent_activations import activations_of
+from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import GATES, Recurrent, States
@@ -22,9 +32,71 @@ from nndeploy_native.tensors import Array, Layout, Shape, Tensor, may_be_same
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
+class _Weights(NamedTuple):
+    """Weights of the gates: `again` (directions, gates * hidden, hidden), and how a product by the others is emitted.
+
+    `emit` takes the product, (steps, batch, directions * gates * hidden), steps as (steps, batch, inputs), and a bias.
+    """
+
+    inputs: int
+    again: Array
+    emit: Callable[[Tensor, Tensor, Array | None], None]
+
+
 def recurrent(node: ir.Node, context: Context) -> None:
     """Lowers a recurrent layer with constant weights."""
-    kind = node.op_type.lower()
+    weights, again = (context.floats(operand(node, index), "weights") for index in (1, 2))
+    if weights.ndim != 3 or again.ndim != 3 or weights.shape[:2] != again.shape[:2]:
+        raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
+
+    def emit(sums: Tensor, x: Tensor, bias: Array | None) -> None:
+        context.emit(Product(sums, View.of(x), weights.reshape(-1, weights.shape[2]).T, bias))
+
+    _emit(node, context, node.op_type.lower(), _Weights(weights.shape[2], again, emit))
+
+
+def dynamic_quantise_lstm(node: ir.Node, context: Context) -> None:
+    """Lowers DynamicQuantizeLSTM with constant weights (directions, inputs, gates * hidden)."""
+    weights, scales, zeros = _bytes_of(node, context, (1, 8, 9))
+    again, of_again, zeros_again = _bytes_of(node, context, (2, 10, 11))
+    if weights.shape[0] != again.shape[0] or weights.shape[2] != again.shape[2]:
+        raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
+    floats = (again.astype(np.float32) - zeros_again[:, None]) * of_again[:, None]
+
+    def emit(sums: Tensor, x: Tensor, bias: Array | None) -> None:
+        a, zero = (context.temporary(*one, Layout.PLAIN, "uint8") for one in (("quantised", x.shape), ("zero", ())))
+        scale = context.temporary("scale", (), Layout.PLAIN)
+        emit_dynamically_quantised(x, a, scale, zero, context)
+        columns = np.ascontiguousarray(weights.swapaxes(0, 1)).reshape(weights.shape[1], -1)
+        of_columns = zeros.astype(weights.dtype).reshape(-1) if zeros.any() else None
+        step = IntegerProduct(
+            sums, a, columns, zero, of_columns, factors=scales.reshape(-1), factor=scale, bias=bias
+        )  # fmt: skip
+        context.emit(step)
+
+    _emit(node, context, "lstm", _Weights(weights.shape[1], np.ascontiguousarray(floats.swapaxes(1, 2)), emit))
+
+
+def _bytes_of(node: ir.Node, context: Context, places: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+    """Returns weights of bytes, and their scales and zero points as floats (directions, gates * hidden).
+
+    Raises:
+        BuildRefusedError: they are others, or not constant.
+    """
+    weights, scales, zeros = (context.constant(operand(node, place)) for place in places)
+    if weights is None or weights.dtype.name not in BYTES or weights.ndim != 3 or scales is None or zeros is None:
+        raise BuildRefusedError("a DynamicQuantizeLSTM of something else than constant bytes")
+    directions, _, columns = weights.shape
+    if scales.shape not in ((directions,), (directions, columns)) or zeros.shape != scales.shape:
+        raise BuildRefusedError(f"scales of shape {scales.shape}, zero points of shape {zeros.shape}")
+
+    def spread(numbers: Array) -> Array:
+        return np.ascontiguousarray(np.broadcast_to(numbers.reshape(directions, -1), (directions, columns)), np.float32)
+
+    return weights, spread(scales), spread(zeros)
+
+
+def _emit(node: ir.Node, context: Context, kind: str, weights: _Weights) -> None:
     direction, is_batch_first = text_attribute(node, "direction", "forward"), int_attribute(node, "layout", 0) == 1
     if direction not in _DIRECTIONS:
         raise BuildRefusedError(f"the direction {direction!r:.40}")
@@ -33,15 +105,13 @@ def recurrent(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError(f"something else than (steps, batch, inputs): {view.sizes}")
     view = view.transposed((1, 0, 2)) if is_batch_first else view
     steps, batch, width = view.sizes
-    weights, again = (context.floats(operand(node, index), "weights") for index in (1, 2))
-    directions, gates, hidden = _DIRECTIONS[direction], GATES[kind], again.shape[-1]
-    if again.shape != (directions, gates * hidden, hidden) or weights.shape != (directions, gates * hidden, width):
-        raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
+    directions, gates, hidden = _DIRECTIONS[direction], GATES[kind], weights.again.shape[-1]
+    if weights.again.shape != (directions, gates * hidden, hidden) or weights.inputs != width:
+        raise BuildRefusedError(f"weights that do not fit together: {weights.inputs} inputs, {weights.again.shape}")
     resets_after = kind == "gru" and int_attribute(node, "linear_before_reset", 0) == 1
     bias, reset_bias = _biases(node, context, (directions, gates, hidden), resets_after=resets_after)
     sums = context.temporary("gates", (steps, batch, directions * gates * hidden), Layout.PLAIN)
-    x = View.of(context.stored(view, "steps"))
-    context.emit(Product(sums, x, weights.reshape(-1, weights.shape[2]).T, bias))
+    weights.emit(sums, context.stored(view, "steps"), bias)
     state = (batch, directions, hidden) if is_batch_first else (directions, batch, hidden)
     first = States(*(_first_state(node, context, index, state) for index in (5, 6)))
     last = (2 if kind == "lstm" else 1) if any(output.name for output in node.outputs[1:]) else 0
@@ -50,7 +120,7 @@ def recurrent(node: ir.Node, context: Context) -> None:
         kind,
         states,
         sums,
-        again,
+        weights.again,
         first,
         _lengths(node, context, steps),
         direction == "reverse",

@@ -12,8 +12,9 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import ints_attribute, text_attribute
-from nndeploy.values.size import Dim, most
-from nndeploy_native.steps.convolution import Windows
+from nndeploy.values.size import Dim, bounds, is_fixed, most, product
+from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS
+from nndeploy_native.steps.convolution import Window, Windows
 from nndeploy_native.tensors import Shape
 
 Padding: TypeAlias = tuple[Dim, Dim]
@@ -46,6 +47,14 @@ def transposed_windows_of(node: ir.Node, shape: Shape, out_shape: Shape, kernel:
         return _halves(total, odd_first=text_attribute(node, "auto_pad", "NOTSET") != "SAME_UPPER")
 
     return _windows(node, len(shape) - 2, kernel, padding)
+
+
+def is_apart(window: Window, shape: Shape, out_shape: Shape) -> bool:
+    """Whether each input pixel makes output pixels that no other one makes, and all of them."""
+    sizes = tuple(size * stride for size, stride in zip(shape[2:], window.strides, strict=True))
+    is_even = window.kernel == window.strides and window.pads == (0, 0) and out_shape[2:] == sizes
+    is_small = bounds(product(out_shape))[1] <= MAX_MOVED_ELEMENTS or not is_fixed(out_shape)
+    return is_even and is_small and window.dilations == (1, 1)
 
 
 def _windows(node: ir.Node, rank: int, kernel: tuple[int, ...], padding: Callable[[int, int, int], Padding]) -> Windows:

@@ -70,13 +70,13 @@ def _dequantise_later(node: ir.Node, edits: GraphEdits) -> bool:
     if found is None or not _moves_bytes(node, found[1], edits):
         return False
     bytes_, scaling = found
-    moved = _beside(node, node.op_type, [bytes_, *node.inputs[1:]], node.attributes.values(), scaling.element)
+    moved = _of_bytes(node, [bytes_, *node.inputs[1:]], scaling.element)
     steps = [moved]
-    for made, output in zip(node.outputs, moved.outputs, strict=True):
-        steps.append(_dequantise(output, scaling, made))
-    ir.convenience.replace_nodes_and_values(
-        node.graph, node, [node], steps, node.outputs, [step.outputs[0] for step in steps[1:]]
-    )
+    for output, like in zip(moved.outputs, node.outputs, strict=True):
+        steps.append(_dequantise(output, scaling, like))
+    assert node.graph is not None, "the node is in its graph"
+    made = [step.outputs[0] for step in steps[1:]]
+    ir.convenience.replace_nodes_and_values(node.graph, node, [node], steps, node.outputs, made)
     return True
 
 
@@ -102,10 +102,10 @@ def _quantise_earlier(node: ir.Node, edits: GraphEdits) -> bool:
         return False
     steps: list[ir.Node] = []
     parts = [_quantised(part, scaling, edits, steps) for part in _whole_again(joined, edits, steps)]
-    made = _beside(joined, "Concat", parts, joined.attributes.values(), scaling.element)
-    ir.convenience.replace_nodes_and_values(
-        node.graph, joined, [node, joined], [*steps, made], node.outputs, made.outputs
-    )
+    made = _of_bytes(joined, parts, scaling.element)
+    assert node.graph is not None, "the node is in its graph"
+    steps.append(made)
+    ir.convenience.replace_nodes_and_values(node.graph, joined, [node, joined], steps, node.outputs, made.outputs)
     return True
 
 
@@ -179,9 +179,7 @@ def _with_scaling(value: ir.Value, scaling: Scaling) -> list[ir.Value]:
     return [value, scaling.scale, *([] if scaling.zero is None else [scaling.zero])]
 
 
-def _dequantise(
-    value: ir.Value, scaling: Scaling, like: ir.Value, element: ir.DataType | None = None
-) -> ir.Node:
+def _dequantise(value: ir.Value, scaling: Scaling, like: ir.Value, element: ir.DataType | None = None) -> ir.Node:
     """Returns a step whose output has the shape of `like`, and its type where no other one is given."""
     return _like(ir.Node("", "DequantizeLinear", _with_scaling(value, scaling)), like, element or like.dtype)
 
@@ -192,11 +190,10 @@ def _like(node: ir.Node, like: ir.Value, element: ir.DataType | None) -> ir.Node
     return node
 
 
-def _beside(
-    node: ir.Node, operator: str, inputs: Sequence[ir.Value | None], attributes: object, element: ir.DataType
-) -> ir.Node:
+def _of_bytes(node: ir.Node, inputs: Sequence[ir.Value | None], element: ir.DataType) -> ir.Node:
     """Returns a node like another one, of bytes."""
-    made = ir.Node("", operator, inputs, tuple(attributes), num_outputs=len(node.outputs), version=node.version)  # type: ignore[call-overload]
+    attributes = tuple(node.attributes.values())
+    made = ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs), version=node.version)
     for new, old in zip(made.outputs, node.outputs, strict=True):
         new.shape = old.shape.copy() if old.shape is not None else None
         new.type = ir.TensorType(element)

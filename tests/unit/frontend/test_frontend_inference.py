@@ -125,6 +125,8 @@ class TestContribOperators:
             ("y = com.microsoft.FusedGemm <transB = 1> (f, h)", "FLOAT[2,5]"),
             ("y = com.microsoft.DynamicQuantizeMatMul(f, w, s)", "FLOAT[2,5]"),
             ("y = com.microsoft.MatMulIntegerToFloat(v2, w, s, s)", "FLOAT[2,5]"),
+            ("y = com.microsoft.QGemm(v2, s, z, w, s, z, , s, z)", "UINT8[2,5]"),
+            ("y = com.microsoft.QGemm <transA = 1> (v2, s, z, v2, s, z)", "FLOAT[3,3]"),
             ("y = com.microsoft.FusedConv <kernel_shape = [3, 3]> (i, k)", "FLOAT[1,6,2,2]"),
             ("y = com.microsoft.SkipLayerNormalization(f, f, s)", "FLOAT[2,3]"),
         ],
