@@ -87,6 +87,7 @@ struct nnd_int8_conv_fields {
   struct nnd_int8_image image;
   struct nnd_int8_tiles tiles;
   nnd_size batches, panels, columns; /* panels and columns of a group */
+  nnd_size first_inside, end_inside; /* columns whose windows do not hang over an edge of their rows */
   nnd_size outside_bytes, k, row_bytes, sums_at, rows_at, pointers_at; /* k: bytes of a row that the kernels read of each tap */
   int is_signed, factor_step;
 };
@@ -104,10 +105,11 @@ static struct nnd_int8_corner nnd_int8_corner_of(const struct nnd_int8_image *im
   return (struct nnd_int8_corner){from, row, column, row * y->stride - y->pad, column * x->stride - x->pad};
 }
 
-/* Goes on to the next pixel. */
-NND_INLINE void nnd_int8_next_corner(const struct nnd_int8_image *image, struct nnd_int8_corner *corner) {
+/* Goes on by pixels of the same row. */
+NND_INLINE void nnd_int8_next_corner(const struct nnd_int8_image *image, nnd_size pixels,
+                                     struct nnd_int8_corner *corner) {
   const struct nnd_axis *y = &image->y, *x = &image->x;
-  corner->column++, corner->x += x->stride;
+  corner->column += pixels, corner->x += pixels * x->stride;
   if (corner->column < x->out_size) return;
   corner->column = 0, corner->x = -x->pad;
   corner->row++, corner->y += y->stride;
@@ -137,34 +139,56 @@ static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct n
   memset(to, 0, NND_INT8_DEPTH);
 }
 
-/* The rows of a window as runs of `t->k` bytes; those that reach beyond the image, or beyond `end`, are copied to
- * `copies`. Returns where the next copies go. */
-NND_INLINE uint8_t *nnd_point_at_runs(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
-                                      const uint8_t *outside, const uint8_t *end, uint8_t *copies, const void **to) {
+/* Pointers that lie `step` bytes apart; as many as a tile has rows take a few vectors. */
+NND_INLINE void nnd_point_evenly(const void **to, const uint8_t *from, nnd_size count, nnd_size step) {
+  if (count == NND_INT8_ROWS)
+    for (int i = 0; i < NND_INT8_ROWS; i++) to[i] = from + i * step;
+  else
+    for (nnd_size i = 0; i < count; i++) to[i] = from + i * step;
+}
+
+/* How many of `count` pixels in a row have windows whose runs may be read where they lie; 0: not the first. */
+NND_INLINE nnd_size nnd_readable_pixels(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                                        const uint8_t *end, nnd_size count) {
   const struct nnd_axis y = t->image.y, x = t->image.x;
-  const nnd_size channels = t->image.channels, of_row = x.size * channels, step = y.dilation * of_row;
-  const int is_inside = nnd_int8_is_inside(x, corner->x);
-  const uint8_t *from = corner->image + corner->y * of_row + corner->x * channels;
-  if (is_inside && nnd_int8_is_inside(y, corner->y) && end - from - (y.kernel - 1) * step >= t->k) {
-    for (nnd_size ky = 0; ky < y.kernel; ky++, from += step, to += NND_INT8_ROWS) *to = from;
-    return copies;
-  }
+  if (corner->column < t->first_inside || corner->column >= t->end_inside) return 0;
+  const nnd_size row = nnd_min(y.size - 1, corner->y + (y.kernel - 1) * y.dilation); /* the last that is read */
+  const nnd_size left = end - corner->image - (row * x.size + corner->x) * t->image.channels - t->k;
+  if (left < 0) return 0;
+  count = nnd_min(count, t->end_inside - corner->column);
+  const nnd_size step = x.stride * t->image.channels;
+  return left >= (count - 1) * step ? count : left / step + 1;
+}
+
+/* The rows of the windows of `count` pixels as runs of `t->k` bytes. */
+static void nnd_point_at_runs(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                              nnd_size count, const uint8_t *outside, const void **to) {
+  const struct nnd_axis y = t->image.y, x = t->image.x;
+  const nnd_size channels = t->image.channels;
   for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_ROWS) {
     const nnd_size row = corner->y + ky * y.dilation;
-    if (row < 0 || row >= y.size) {
-      *to = outside;
-      continue;
-    }
-    const uint8_t *first = corner->image + row * of_row;
-    if (is_inside && end - first - corner->x * channels >= t->k) {
-      *to = first + corner->x * channels;
-      continue;
-    }
-    const nnd_size begin = nnd_min(x.size, nnd_max(0, corner->x)), last = nnd_min(x.size, corner->x + x.kernel);
-    const nnd_size before = nnd_min(x.kernel, nnd_max(0, begin - corner->x)) * channels;
-    const nnd_size count = nnd_max(0, last - begin) * channels;
+    if (row < 0 || row >= y.size)
+      nnd_point_evenly(to, outside, count, 0);
+    else
+      nnd_point_evenly(to, corner->image + (row * x.size + corner->x) * channels, count, x.stride * channels);
+  }
+}
+
+/* The same of one pixel whose window hangs over an edge of its row, or of the memory: it is copied. Returns where the
+ * next copies go. */
+static uint8_t *nnd_copy_runs(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
+                              const uint8_t *outside, uint8_t *copies, const void **to) {
+  const struct nnd_axis y = t->image.y, x = t->image.x;
+  const nnd_size channels = t->image.channels;
+  const nnd_size begin = nnd_min(x.size, nnd_max(0, corner->x)), last = nnd_min(x.size, corner->x + x.kernel);
+  const nnd_size before = nnd_min(x.kernel, nnd_max(0, begin - corner->x)) * channels;
+  const nnd_size count = nnd_max(0, last - begin) * channels;
+  for (nnd_size ky = 0; ky < y.kernel; ky++, to += NND_INT8_ROWS) {
+    const nnd_size row = corner->y + ky * y.dilation;
+    *to = outside;
+    if (row < 0 || row >= y.size) continue;
     memcpy(copies, outside, (size_t)before);
-    memcpy(copies + before, first + begin * channels, (size_t)count);
+    memcpy(copies + before, corner->image + (row * x.size + begin) * channels, (size_t)count);
     memcpy(copies + before + count, outside, (size_t)(t->k - before - count));
     *to = copies, copies += t->row_bytes;
   }
@@ -201,16 +225,23 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
   struct nnd_int8_corner corner = nnd_int8_corner_of(&t->image, d->a, nnd_int8_tile_row(t->tiles, begin));
   for (nnd_size tile = begin; tile < last; tile++, pointers += taps * NND_INT8_ROWS) {
     const nnd_size count = nnd_int8_tile_row(t->tiles, tile + 1) - nnd_int8_tile_row(t->tiles, tile);
-    for (nnd_size r = 0; r < count; r++, nnd_int8_next_corner(&t->image, &corner)) {
+    for (nnd_size r = 0, pixels; r < count; r += pixels, nnd_int8_next_corner(&t->image, pixels, &corner)) {
+      pixels = 1;
       if (own->is_of_runs) {
-        row = nnd_point_at_runs(t, &corner, outside, end, row, pointers + r);
+        const nnd_size readable = nnd_readable_pixels(t, &corner, end, count - r);
+        pixels = nnd_max(1, readable);
+        if (readable)
+          nnd_point_at_runs(t, &corner, pixels, outside, pointers + r);
+        else
+          row = nnd_copy_runs(t, &corner, outside, row, pointers + r);
       } else if (own->copies) {
         nnd_copy_window(t, &corner, channel, outside, row);
         pointers[r] = row, row += t->row_bytes;
       } else {
         nnd_point_at_taps(t, &corner, channel, outside, pointers + r);
       }
-      if (!own->record.zeros) continue;
+    }
+    for (nnd_size r = 0; own->record.zeros && r < count; r++) {
       uint32_t sum = 0;
       for (nnd_size tap = 0; tap < taps; tap++)
         sum += (uint32_t)nnd_int8_row_sum(pointers[tap * NND_INT8_ROWS + r], own->k, t->is_signed);
@@ -283,12 +314,16 @@ static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes
 
 /* The most pixels of `held` that follow each other whose windows hang over an edge of their rows, and those at the end
  * of the memory, where groups of k reach beyond it. */
-static nnd_size nnd_most_copied(const struct nnd_int8_image *image, nnd_size held) {
-  const struct nnd_axis x = image->x;
-  nnd_size over = 0;
-  for (nnd_size column = 0; column < x.out_size; column++) over += !nnd_int8_is_inside(x, column * x.stride - x.pad);
-  const nnd_size rows = nnd_min(held, held / x.out_size + 2);
-  return nnd_min(held, rows * over + NND_INT8_DEPTH * image->y.kernel);
+static nnd_size nnd_most_copied(const struct nnd_int8_conv_fields *t, nnd_size held) {
+  const nnd_size columns = t->image.x.out_size, rows = nnd_min(held, held / columns + 2);
+  return nnd_min(held, rows * (columns - t->end_inside + t->first_inside) + NND_INT8_DEPTH * t->image.y.kernel);
+}
+
+static void nnd_find_inside(struct nnd_int8_conv_fields *t) {
+  const struct nnd_axis x = t->image.x;
+  const nnd_size last = x.size - (x.kernel - 1) * x.dilation - 1 + x.pad; /* where the last such window begins, padded */
+  t->first_inside = nnd_min(x.out_size, nnd_ceil_div(x.pad, x.stride));
+  t->end_inside = nnd_max(t->first_inside, last < 0 ? 0 : nnd_min(x.out_size, last / x.stride + 1));
 }
 
 static int nnd_make_int8_convolution(struct nnd_maker *m) {
@@ -308,6 +343,7 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
                                      .columns = columns,
                                      .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
                                      .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
+  nnd_find_inside(t);
   const int is_padded = own->copies || own->is_of_runs; /* kernels read whole groups of k */
   t->k = is_padded ? nnd_int8_groups(own->k) * NND_INT8_DEPTH : own->k;
   if (is_padded) t->row_bytes = nnd_in_lines(t->k + NND_INT8_DEPTH);
@@ -323,7 +359,7 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   t->batches = nnd_ceil_div(t->tiles.count, most);
   if (threads > 1) t->batches = nnd_max(t->batches, nnd_min(t->tiles.count, nnd_ceil_div(8 * threads, units)));
   const nnd_size tiles = nnd_ceil_div(t->tiles.count, t->batches), held = tiles * NND_INT8_ROWS;
-  const nnd_size copied = own->copies ? held : own->is_of_runs ? nnd_most_copied(&image, held) * own->taps : 0;
+  const nnd_size copied = own->copies ? held : own->is_of_runs ? nnd_most_copied(t, held) * own->taps : 0;
   t->rows_at = nnd_in_lines(t->outside_bytes);
   t->sums_at = t->rows_at + copied * t->row_bytes;
   t->pointers_at = t->sums_at + nnd_in_lines(r->zeros ? held * (nnd_size)sizeof(int32_t) : 0);

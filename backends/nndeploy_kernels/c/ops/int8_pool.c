@@ -37,12 +37,36 @@ struct nnd_int8_pool_fields {
   int is_signed;
 };
 
-#define NND_LARGER(name, type)                                                                                         \
-  static void name(type *restrict to, const type *restrict from, nnd_size count) {                                     \
-    for (nnd_size i = 0; i < count; i++) to[i] = to[i] > from[i] ? to[i] : from[i];                                    \
+/* A window of at most `columns` x `rows` taps, which lie `step` and `row` bytes apart. */
+struct nnd_pool_taps {
+  const uint8_t *from;
+  nnd_size rows, columns, row, step;
+};
+
+/* The largest of each channel; many lanes of a vector of bytes at once, then fewer, then one. */
+#define NND_LARGEST(type, wide, lanes)                                                                                 \
+  for (; c + lanes <= channels; c += lanes) {                                                                          \
+    wide largest = least - (wide){0};                                                                                  \
+    for (nnd_size y = 0; y < t.rows; y++)                                                                              \
+      for (nnd_size x = 0; x < t.columns; x++) {                                                                       \
+        const wide tap = *(const wide *)(t.from + c + y * t.row + x * t.step);                                         \
+        largest = __builtin_elementwise_max(largest, tap);                                                             \
+      }                                                                                                                \
+    *(wide *)(to + c) = largest;                                                                                       \
   }
-NND_LARGER(nnd_larger_unsigned, uint8_t)
-NND_LARGER(nnd_larger_signed, int8_t)
+#define NND_POOLED(name, type, lowest)                                                                                 \
+  typedef type name##_wide __attribute__((vector_size(4 * NND_LANES), aligned(1)));                                    \
+  typedef type name##_some __attribute__((vector_size(16), aligned(1)));                                               \
+  typedef type name##_one __attribute__((vector_size(1), aligned(1)));                                                 \
+  static void name(uint8_t *to, struct nnd_pool_taps t, nnd_size channels) {                                           \
+    const type least = lowest;                                                                                         \
+    nnd_size c = 0;                                                                                                    \
+    NND_LARGEST(type, name##_wide, 4 * NND_LANES)                                                                      \
+    NND_LARGEST(type, name##_some, 16)                                                                                 \
+    NND_LARGEST(type, name##_one, 1)                                                                                   \
+  }
+NND_POOLED(nnd_pooled_unsigned, uint8_t, 0)
+NND_POOLED(nnd_pooled_signed, int8_t, -128)
 
 static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_int8_pool_fields *t = fields;
@@ -56,15 +80,12 @@ static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_pa
     const nnd_size top = row % y.out_size * y.stride - y.pad;
     for (nnd_size column = 0; column < x.out_size; column++, to += channels) {
       const nnd_size left = column * x.stride - x.pad, end_y = nnd_tap_end(y, top), end_x = nnd_tap_end(x, left);
-      memset(to, t->is_signed ? 0x80 : 0, (size_t)channels);
-      for (nnd_size ky = nnd_tap_begin(y, top); ky < end_y; ky++)
-        for (nnd_size kx = nnd_tap_begin(x, left); kx < end_x; kx++) {
-          const uint8_t *from = image + ((top + ky * y.dilation) * x.size + left + kx * x.dilation) * channels;
-          if (t->is_signed)
-            nnd_larger_signed((int8_t *)to, (const int8_t *)from, channels);
-          else
-            nnd_larger_unsigned(to, from, channels);
-        }
+      const nnd_size begin_y = nnd_tap_begin(y, top), begin_x = nnd_tap_begin(x, left);
+      const struct nnd_pool_taps taps = {
+          image + ((top + begin_y * y.dilation) * x.size + left + begin_x * x.dilation) * channels,
+          nnd_max(0, end_y - begin_y), nnd_max(0, end_x - begin_x), y.dilation * x.size * channels,
+          x.dilation * channels};
+      (t->is_signed ? nnd_pooled_signed : nnd_pooled_unsigned)(to, taps, channels);
     }
   }
 }
