@@ -288,6 +288,20 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         j = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(i)  y = QuantizeLinear(j, s, z) }""",
         {"s": np.array(0.03, np.float32), "z": np.array(9, np.uint8), "w": _whole(16, 16, 3, 3)},
     ),
+    (  # bytes: tables behind sums and by themselves, parts that are put together, the nearest of an image
+        """g (uint8[n,16,6,5] x) => (uint8[n,32,6,5] y, uint8[n,16,3,3] p, int8[n,16,6,5] t) {
+        a = DequantizeLinear(x, s, z)  v = DequantizeLinear(w, s)  c = Conv<pads=[1,1,1,1]>(a, v)
+        d = QuantizeLinear(c, s, z)  e = DequantizeLinear(d, s, z)  f = Sigmoid(e)  g0 = QuantizeLinear(f, s, z)
+        h = DequantizeLinear(g0, s, z)  i = Concat<axis=1>(h, a)  y = QuantizeLinear(i, s, z)
+        p = MaxPool<kernel_shape=[2,2], strides=[2,2], pads=[0,0,0,1]>(x)  j = Tanh(a)
+        t = QuantizeLinear(j, s, k) }""",
+        {
+            "s": np.array(0.03, np.float32),
+            "z": np.array(9, np.uint8),
+            "k": np.array(-9, np.int8),
+            "w": _whole(16, 16, 3, 3),
+        },
+    ),
     (  # convolutions of bytes: few channels, pixels, depthwise in two passes, groups; all kinds of ends
         """g (uint8[n,3,9,8] x) => (uint8[n,20,5,4] y, int32[n,70,5,4] t, float[n,6,3,2] u) {
         a = QLinearConv<strides=[2,2], pads=[1,1,1,1]>(x, s, z, w0, s, z, s, z, b0)

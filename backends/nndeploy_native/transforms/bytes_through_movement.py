@@ -76,7 +76,10 @@ def _dequantise_later(node: ir.Node, edits: GraphEdits) -> bool:
         steps.append(_dequantise(output, scaling, like))
     assert node.graph is not None, "the node is in its graph"
     made = [step.outputs[0] for step in steps[1:]]
+    maker = node.inputs[0].producer() if node.inputs[0] is not None else None
     ir.convenience.replace_nodes_and_values(node.graph, node, [node], steps, node.outputs, made)
+    if maker is not None and not maker.outputs[0].uses() and not maker.outputs[0].is_graph_output():
+        edits.remove(maker)
     return True
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
-from nndeploy_native.expressions import operand
+from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.plan import DTYPES
-from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTerm
+from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTable, ByteTerm
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.step import Epilogue, NativeStep
@@ -185,6 +185,44 @@ def test_lines_of_bytes(level: str, threads: int) -> None:
                 np.testing.assert_array_equal(found, np.clip(np.rint(x) + zero, least, most), f"{number}")
 
 
+SQUARE: Expression = ("saturated_uint8", ("round", ("div", ("mul", operand(0), operand(0)), ("const", 99.0))))
+
+
+def _squared(x: Array) -> Array:
+    wide = x.astype(np.int64)
+    return np.clip(np.rint(wide * wide / 99), 0, 255)
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_of_bytes(level: str, threads: int) -> None:
+    """Of both signs, of odd sizes."""
+    rng = np.random.default_rng(7)
+    for size in (1, 15, 64, 129, 5000):
+        for element in ("uint8", "int8"):
+            x = _bytes(rng, element, size)
+            step = ByteTable(Tensor("y", (size,), element="uint8"), _tensor("x", x), SQUARE)
+            np.testing.assert_array_equal(_run(level, step, {"x": x}, threads=threads), _squared(x))
+
+
+@every_level
+@each_way
+def test_bytes_of_sums_are_looked_up_last(level: str, plain: bool) -> None:
+    """Behind ends of bounds and behind programs, dense and depthwise."""
+    rng = np.random.default_rng(8)
+    for number, case in enumerate((*CASES, *DEPTHWISE)):
+        a, weights, zero, _ = _given(rng, case, number % 2)
+        factors = (2.0 ** rng.integers(-11, -5, case.channels[1])).astype(np.float32)
+        x = _sums(case, a, weights, int(zero[0]), 0) * factors.astype(np.float64)
+        for end, ended in ((operand(0), x), (("abs", operand(0)), np.abs(x))):
+            step = _step(
+                case, a, weights, "uint8", zero=zero, factors=factors, epilogue=Epilogue(end), output_zero=9,
+                table=SQUARE,
+            )  # fmt: skip
+            wanted = _squared(np.clip(np.rint(ended) + 9, 0, 255))
+            np.testing.assert_array_equal(_run(level, step, {"x": a}, plain=plain), wanted)
+
+
 @every_level
 def test_pools_of_bytes(level: str) -> None:
     """The largest of windows that reach beyond the image, some of them wholly: these hold the least byte."""
@@ -220,6 +258,7 @@ def test_what_does_not_fit_is_refused(level: str) -> None:
         _step(case, a, weights, "uint8", zeros=np.zeros(4, np.int8)),
         _step(case, a, weights, "int32", bias=np.zeros(6, np.float32)),
         _step(case, a, weights, "int8", output_zero=128),
+        _step(case, a, weights, "fp32", table=SQUARE),
         _step(case._replace(pads=(70_000, 0, 0, 0)), a, weights, "uint8"),
     )
     for step in wrong:

@@ -122,10 +122,64 @@ def test_products_of_bytes_that_become_floats(level: str, columns: str, element:
     assert_close(contrib_model(text, constants), given, level)
 
 
+@each_float_level
+@pytest.mark.parametrize("columns", ["one", "each"])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_qgemm(level: str, columns: str, turned: int) -> None:
+    """To bytes and to floats, with a bias and without."""
+    rng, of = np.random.default_rng(0), (1 if columns == "one" else 33,)
+    constants = {
+        "b": rng.integers(-127, 128, (33, 19) if turned else (19, 33)).astype(np.int8),
+        "bs": (rng.random(of) / 50 + 0.001).astype(np.float32), "bz": np.zeros(of, np.int8),
+        "as": np.array(0.02, np.float32), "az": np.array(100, np.uint8),
+        "c": rng.integers(-900, 900, 33).astype(np.int32), "ys": np.array(0.17, np.float32),
+        "yz": np.array(90, np.uint8),
+    }  # fmt: skip
+    attributes = f"<transB={turned}, alpha=1.5>"
+    text = f"""g (uint8[7,19] x) => (uint8[7,33] y, float[7,33] v) {{
+        y = com.microsoft.QGemm{attributes}(x, as, az, b, bs, bz, c, ys, yz)
+        v = com.microsoft.QGemm{attributes}(x, as, az, b, bs, bz) }}"""
+    model, given = contrib_model(text, constants), {"x": rng.integers(0, 256, (7, 19)).astype(np.uint8)}
+    found, wanted = run(built(model), given, level, threads=2), by_onnxruntime(model, given)
+    np.testing.assert_array_equal(found["y"], wanted["y"])
+    np.testing.assert_allclose(found["v"], wanted["v"], rtol=1e-5, atol=1e-5)
+
+
+@each_float_level
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("columns", [1, 20])
+def test_lstm_of_bytes_is_nearer_to_the_truth_than_onnx_runtime(level: str, direction: str, columns: int) -> None:
+    """The truth is the LSTM of floats by the weights that the bytes stand for."""
+    rng, directions = np.random.default_rng(0), 2 if direction == "bidirectional" else 1
+    spread = (directions,) if columns == 1 else (directions, columns)
+    constants = {
+        "w": rng.integers(-127, 128, (directions, 13, 20)).astype(np.int8),
+        "r": rng.integers(-127, 128, (directions, 5, 20)).astype(np.int8),
+        "b": reals(directions, 40), "z": np.zeros(spread, np.int8),
+        "ws": (rng.random(spread) / 300 + 0.002).astype(np.float32),
+        "rs": (rng.random(spread) / 300 + 0.002).astype(np.float32),
+    }  # fmt: skip
+    head = f"g (float[6,2,13] x) => (float[6,{directions},2,5] y, float[{directions},2,5] h) {{"
+    kind = f'<direction="{direction}", hidden_size=5>'
+    text = f"{head} y, h = com.microsoft.DynamicQuantizeLSTM{kind}(x, w, r, b, , , , , ws, z, rs, z) }}"
+    floats = {
+        name: np.ascontiguousarray((constants[name] * constants[of].reshape(directions, 1, -1)).swapaxes(1, 2))
+        for name, of in (("w", "ws"), ("r", "rs"))
+    }
+    given = {"x": reals(6, 2, 13)}
+    truth = by_onnxruntime(contrib_model(f"{head} y, h = LSTM{kind}(x, w, r, b) }}", constants | floats), given)
+    model = contrib_model(text, constants)
+    found, theirs = run(built(model), given, level), by_onnxruntime(model, given)
+    for name, wanted in truth.items():
+        assert np.abs(found[name] - wanted).max() <= np.abs(theirs[name] - wanted).max() * 1.1 + 1e-6
+
+
 def test_what_is_refused_says_why() -> None:
     texts = {
         "y, m = com.microsoft.SkipLayerNormalization(x, x, s)": "the mean and deviation of a SkipLayerNorm",
         "y = com.microsoft.FusedMatMul<transBatchA=1>(x, t)": "batches that are transposed",
+        "y = com.microsoft.QGemm(x, s, s, t, s, s)": "by something else than a constant matrix",
+        "y = com.microsoft.DynamicQuantizeLSTM(x, t, t, , , , , , s, s, s, s)": "of something else than constant bytes",
         "y = com.microsoft.NhwcMaxPool<kernel_shape=[1]>(x)": "no kernel for com.microsoft::NhwcMaxPool",
     }
     for nodes, reason in texts.items():

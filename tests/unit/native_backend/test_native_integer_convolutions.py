@@ -134,7 +134,7 @@ def test_what_is_between_stays_bytes(level: str, element: str) -> None:
     }  # fmt: skip
     model = model_of(BETWEEN.format(element=element), constants)
     kernels = kernels_of(built(model))
-    assert (kernels.count("int8_line"), kernels.count("int8_pool"), kernels.count("pool")) == (2, 1, 0)
+    assert (kernels.count("int8_line"), kernels.count("int8_pool"), kernels.count("pool")) == (1, 1, 0)
     assert kernels.count("elementwise") == 1  # that of the input
     assert_same(model, {"x": reals(1, 12, 9, 8) * 9}, level)
 

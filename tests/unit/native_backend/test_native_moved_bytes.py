@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What quantisers write around movement, pooling and activations stays bytes, and is what ONNX Runtime computes."""
+
+import numpy as np
+import pytest
+from native_models import built, dynamic, each_float_level, model_of, reals, run
+from nndeploy_native.transforms.bytes_through_movement import BytesThroughMovement
+from test_native_quantised import assert_same, by_onnxruntime, bytes_of
+
+from nndeploy.values.types import DimRange
+
+CONSTANTS = {
+    "s": np.array(0.05, np.float32), "z": np.array(120, np.uint8), "t": np.array(0.031, np.float32),
+    "k": np.array(7, np.uint8), "w": bytes_of("int8", 16, 16, 3, 3), "v": bytes_of("int8", 24, 16, 1, 1, seed=1),
+    "ws": np.array(0.002, np.float32), "u": bytes_of("int8", 16, 5, 2, 2, seed=2),
+}  # fmt: skip
+SPLIT = """g (uint8[1,16,6,5] x) => (uint8[1,24,12,10] y, float[1,8,6,5] p) <
+    float[4] by = {1.0,1.0,2.0,2.0}, int64[2] parts = {8,8}> {
+    a = DequantizeLinear(x, s, z)  c, d = Split<axis=1>(a, parts)
+    q = QuantizeLinear(c, s, z)  c1 = DequantizeLinear(q, s, z)
+    r = QuantizeLinear(d, s, z)  d1 = DequantizeLinear(r, s, z)
+    e = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(d1)  e0 = QuantizeLinear(e, s, z)  e1 = DequantizeLinear(e0, s, z)
+    f = Concat<axis=1>(c1, d1, e1)  f0 = QuantizeLinear(f, t, k)  f1 = DequantizeLinear(f0, t, k)
+    h = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(f1, , by)
+    y = QuantizeLinear(h, t, k)  p = Abs(d1) }"""
+SILU = """g (uint8[{n},16,6,5] x) => ({to}[{n},24,6,5] y) {{
+    a = DequantizeLinear(x, s, z)  b = DequantizeLinear(w, ws)  c = Conv<pads=[1,1,1,1]>(a, b)
+    d = QuantizeLinear(c, t, z)  e = DequantizeLinear(d, t, z)  f = DequantizeLinear(d, t, z)  g = Sigmoid(e)
+    h = QuantizeLinear(g, o, n)  i = DequantizeLinear(h, o, n)  j = Mul(f, i)  l = QuantizeLinear(j, t, k)
+    m = DequantizeLinear(l, t, k)  b2 = DequantizeLinear(v, ws)  c2 = Conv(m, b2)  q = QuantizeLinear(c2, t, z)
+    r = DequantizeLinear(q, t, z)  u2 = {function}(r)  y = QuantizeLinear(u2, t, {zero}) }}"""
+
+
+def kernels_of(log: str) -> list[str]:
+    return [line.split(":")[0] for line in log.splitlines()[1:]]
+
+
+@each_float_level
+def test_parts_pools_and_copies_are_bytes(level: str) -> None:
+    """Two parts that are put together again are what was split; nothing is made of floats but what is asked for."""
+    model = model_of(SPLIT, CONSTANTS)
+    assert_same(model, {"x": bytes_of("uint8", 1, 16, 6, 5)}, level)
+    kernels = kernels_of(built(model).log)
+    assert kernels.count("elementwise") == 1
+    assert "pool" not in kernels
+    assert "resize" not in kernels
+
+
+@each_float_level
+@pytest.mark.parametrize("function", ["Sigmoid", "HardSwish", "LeakyRelu", "Tanh"])
+@pytest.mark.parametrize("to", ["uint8", "int8"])
+def test_activations_between_bytes_are_tables(level: str, function: str, to: str) -> None:
+    """They end what makes the byte; one to bytes of another sign is a step of its own."""
+    constants = CONSTANTS | {
+        "o": np.array(1 / 255, np.float32), "n": np.array(0, np.uint8), "kk": np.array(-3, np.int8),
+    }  # fmt: skip
+    text = SILU.format(n=1, function=function, to=to, zero="k" if to == "uint8" else "kk")
+    model, inputs = model_of(text, constants), {"x": bytes_of("uint8", 1, 16, 6, 5, seed=3)}
+    wanted = by_onnxruntime(model, inputs)["y"].astype(np.int32)
+    artifact = built(model)
+    for threads in (1, 2):
+        apart = np.abs(run(artifact, inputs, level, threads=threads)["y"].astype(np.int32) - wanted)
+        assert apart.max() <= 1  # where a sum lies just between two bytes
+        assert (apart > 0).mean() < 0.02
+    kernels = [kernel for kernel in kernels_of(artifact.log) if kernel not in ("channels_last", "view_copy")]
+    assert kernels == ["int8_convolution", "int8_connected", *(["int8_table"] if to == "int8" else [])]
+    ranges = {"n": DimRange(1, 4, 1)}
+    again = run(
+        built(
+            dynamic(
+                SILU.format(n="n", function=function, to=to, zero="k" if to == "uint8" else "kk"), ranges, constants
+            ),
+            ranges,
+        ),
+        inputs,
+        level,
+    )["y"]
+    np.testing.assert_array_equal(again, run(artifact, inputs, level)["y"])
+
+
+@each_float_level
+def test_depthwise_sums_become_what_a_table_says(level: str) -> None:
+    text = """g (uint8[1,70,9,7] x) => (uint8[1,70,9,7] y) { a = DequantizeLinear(x, s, z)  b = DequantizeLinear(w, ws)
+        c = Conv<group=70, pads=[1,1,1,1]>(a, b)  d = QuantizeLinear(c, t, z)  e = DequantizeLinear(d, t, z)
+        f = Tanh(e)  y = QuantizeLinear(f, t, k) }"""
+    constants = CONSTANTS | {"w": bytes_of("int8", 70, 1, 3, 3)}
+    model, inputs = model_of(text, constants), {"x": bytes_of("uint8", 1, 70, 9, 7, seed=3)}
+    apart = run(built(model), inputs, level)["y"].astype(np.int32) - by_onnxruntime(model, inputs)["y"]
+    assert np.abs(apart).max() <= 1
+    assert (apart != 0).mean() < 0.02
+
+
+@each_float_level
+@pytest.mark.parametrize("bias", ["", ", b"])
+@pytest.mark.parametrize("columns", [1, 5])
+def test_transposed_convolutions_whose_windows_lie_side_by_side(level: str, bias: str, columns: int) -> None:
+    text = f"""g (uint8[2,16,3,4] x) => (uint8[2,5,6,8] y) {{ a = DequantizeLinear(x, s, z)
+        b0 = DequantizeLinear<axis=1>(u, us)  c = ConvTranspose<strides=[2,2]>(a, b0{bias})
+        y = QuantizeLinear(c, t, z) }}"""
+    scales = np.abs(reals(columns, seed=1)).astype(np.float32) / 90
+    constants = CONSTANTS | {"us": scales.reshape(() if columns == 1 else (5,)), "b": reals(5)}
+    model, inputs = model_of(text, constants), {"x": bytes_of("uint8", 2, 16, 3, 4)}
+    artifact = built(model)
+    assert "int8_connected" in kernels_of(artifact.log)
+    assert "transposed" not in kernels_of(artifact.log)
+    apart = run(artifact, inputs, level)["y"].astype(np.int32) - by_onnxruntime(model, inputs)["y"]
+    assert np.abs(apart).max() <= 1
+    assert (apart != 0).mean() < 0.02
+
+
+@each_float_level
+@pytest.mark.parametrize("element", ["uint8", "int8"])
+def test_pools_of_bytes(level: str, element: str) -> None:
+    text = f"""g ({element}[2,19,7,6] x) => ({element}[2,19,4,3] y) {{
+        y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x) }}"""
+    assert_same(model_of(text), {"x": bytes_of(element, 2, 19, 7, 6)}, level)
+
+
+def _changed(text: str) -> tuple[int, list[str]]:
+    """Returns how much a model was changed, and its operators; its outputs are the same."""
+    model = model_of(text, CONSTANTS)
+    changed = model.clone()
+    count = BytesThroughMovement()(changed, lambda _: True)
+    inputs = {one.name or "": np.asarray(bytes_of("uint8", 2, 4, 6, 6)) for one in model.graph.inputs}
+    found, wanted = by_onnxruntime(changed, inputs), by_onnxruntime(model, inputs)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array)
+    return count, [node.op_type for node in changed.graph]
+
+
+def test_what_moves_is_dequantised_later() -> None:
+    text = """g (uint8[2,4,6,6] x) => (float[6,24,2] y, uint8[6,24,2] q) <int64[3] to = {6,24,2}> {
+        a = DequantizeLinear(x, s, z)  b = Transpose<perm=[2,0,1,3]>(a)  y = Reshape(b, to)
+        q = QuantizeLinear(y, s, z) }"""
+    assert _changed(text) == (3, ["Transpose", "Reshape", "DequantizeLinear"])
+
+
+def test_what_is_put_together_is_quantised_earlier() -> None:
+    """Each part by the scale of the whole; what has it already is not quantised again."""
+    text = """g (uint8[2,4,6,6] x) => (uint8[2,8,6,6] y) { a = DequantizeLinear(x, s, z)  b = DequantizeLinear(x, t, k)
+        c = Concat<axis=1>(a, b)  y = QuantizeLinear(c, t, k) }"""
+    assert _changed(text) == (1, ["DequantizeLinear", "DequantizeLinear", "QuantizeLinear", "Concat"])
+
+
+def test_what_picks_no_elements_stays() -> None:
+    """Linear Resize, a pool of a negative scale, a sum."""
+    text = """g (uint8[2,4,6,6] x) => (float[2,4,12,12] y, float[2,4,3,3] p, float[2,4,6,6] q) <
+        float[4] by = {1.0,1.0,2.0,2.0}, float n = {-0.5}> {
+        a = DequantizeLinear(x, s, z)  y = Resize<mode="linear">(a, , by)  b = DequantizeLinear(x, n, z)
+        p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(b)  q = Abs(a) }"""
+    assert _changed(text)[0] == 0
