@@ -78,4 +78,51 @@ NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x
 }
 #endif
 
+/* Factors and bias of the columns of `vectors`. */
+NND_INLINE void nnd_int8_load_columns(const struct nnd_int8_ended *t, int vectors, vf *factors, vf *bias) {
+  NND_UNROLL
+  for (int v = 0; v < vectors; v++) {
+    factors[v] = t->factors ? nnd_load_any(t->factors + v * NND_LANES) : nnd_splat(1.0f);
+    bias[v] = t->bias ? nnd_load_any(t->bias + v * NND_LANES) : nnd_splat(0.0f);
+  }
+}
+
+/* Stores a vector as one, two or four rows. */
+NND_INLINE void nnd_store_rows(nnd_vu bytes, int rows, nnd_size step, char *to) {
+  typedef uint32_t half __attribute__((vector_size(2 * NND_LANES), aligned(1)));
+  typedef uint32_t quarter __attribute__((vector_size(NND_LANES), aligned(1)));
+#if NND_LANES == 16
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
+#elif NND_LANES == 8
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
+#else
+#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
+#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i)
+#endif
+  if (rows == 1) memcpy(to, &bytes, sizeof bytes);
+  if (rows == 2) *(half *)to = NND_HALF(0), *(half *)(to + step) = NND_HALF(NND_LANES / 2);
+  if (rows != 4) return;
+  *(quarter *)to = NND_QUARTER(0), *(quarter *)(to + step) = NND_QUARTER(NND_LANES / 4);
+  *(quarter *)(to + 2 * step) = NND_QUARTER(NND_LANES / 2);
+  *(quarter *)(to + 3 * step) = NND_QUARTER(3 * NND_LANES / 4);
+}
+
+/* Stores four vectors of numbers as the bytes of `some` rows from `row` on, of `vectors` each. */
+NND_INLINE void nnd_int8_store_rows(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, const vf *x,
+                                    int vectors, nnd_size row, int some) {
+  const int rows = 4 / vectors;
+  char *to = (char *)t->out + row * t->out_row;
+  const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(e, x), ordered = NND_IN_ORDER(bytes);
+  if (some == rows && t->columns == vectors * NND_LANES) {
+    nnd_store_rows(ordered, rows, t->out_row, to);
+    return;
+  }
+  nnd_vu kept = ordered;
+  NND_NO_UNROLL
+  for (int i = 0; i < some; i++)
+    nnd_store_few(to + i * t->out_row, (const char *)&kept + i * vectors * NND_LANES, t->columns);
+}
+
 #endif

@@ -84,60 +84,20 @@ NND_INLINE void nnd_int8_numbers(const struct nnd_int8_ended *t, nnd_size r, int
     x[v] = __builtin_convertvector((vi)nnd_int8_sum(t, r, v * NND_LANES), vf) * factors[v] + bias[v];
 }
 
-/* Stores a vector as one, two or four rows. */
-NND_INLINE void nnd_store_rows(nnd_vu bytes, int rows, nnd_size step, char *to) {
-  typedef uint32_t half __attribute__((vector_size(2 * NND_LANES), aligned(1)));
-  typedef uint32_t quarter __attribute__((vector_size(NND_LANES), aligned(1)));
-#if NND_LANES == 16
-#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7)
-#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
-#elif NND_LANES == 8
-#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1, i + 2, i + 3)
-#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
-#else
-#define NND_HALF(i) __builtin_shufflevector(bytes, bytes, i, i + 1)
-#define NND_QUARTER(i) __builtin_shufflevector(bytes, bytes, i)
-#endif
-  if (rows == 1) memcpy(to, &bytes, sizeof bytes);
-  if (rows == 2) *(half *)to = NND_HALF(0), *(half *)(to + step) = NND_HALF(NND_LANES / 2);
-  if (rows != 4) return;
-  *(quarter *)to = NND_QUARTER(0), *(quarter *)(to + step) = NND_QUARTER(NND_LANES / 4);
-  *(quarter *)(to + 2 * step) = NND_QUARTER(NND_LANES / 2);
-  *(quarter *)(to + 3 * step) = NND_QUARTER(3 * NND_LANES / 4);
-}
-
 /* Bytes of as many rows as fill four vectors; what is read again and again is copied, or each store might change it. */
 NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *given, const struct nnd_int8_ended *sums, int vectors) {
   const struct nnd_int8_end e = *given;
   const struct nnd_int8_ended t = *sums;
-  const int rows = 4 / vectors;
-  const nnd_size wide = vectors * NND_LANES;
   vf factors[NND_PANEL], bias[NND_PANEL], x[4];
-  NND_UNROLL
-  for (int v = 0; v < vectors; v++) {
-    factors[v] = t.factors ? nnd_load_any(t.factors + v * NND_LANES) : nnd_splat(1.0f);
-    bias[v] = t.bias ? nnd_load_any(t.bias + v * NND_LANES) : nnd_splat(0.0f);
-  }
-  char *to = t.out;
-  nnd_size r = 0;
-  for (; r + rows <= t.rows; r += rows, to += rows * t.out_row) {
-    NND_UNROLL
-    for (int i = 0; i < rows; i++) nnd_int8_numbers(&t, r + i, vectors, factors, bias, x + i * vectors);
-    const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&e, x), ordered = NND_IN_ORDER(bytes);
-    if (t.columns == wide) {
-      nnd_store_rows(ordered, rows, t.out_row, to);
-      continue;
-    }
-    nnd_vu kept = ordered;
-    NND_NO_UNROLL
-    for (int i = 0; i < rows; i++) nnd_store_few(to + i * t.out_row, (const char *)&kept + i * wide, t.columns);
-  }
-  NND_NO_UNROLL
-  for (; r < t.rows; r++, to += t.out_row) {
+  nnd_int8_load_columns(&t, vectors, factors, bias);
+  const int rows = 4 / vectors;
+  for (nnd_size r = 0; r < t.rows; r += rows) {
+    const int some = (int)nnd_min(rows, t.rows - r);
     for (int i = 0; i < 4; i++) x[i] = nnd_splat(0.0f);
-    nnd_int8_numbers(&t, r, vectors, factors, bias, x);
-    const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&e, x), ordered = NND_IN_ORDER(bytes);
-    nnd_store_few(to, &ordered, t.columns);
+    NND_UNROLL
+    for (int i = 0; i < rows; i++)
+      if (i < some) nnd_int8_numbers(&t, r + i, vectors, factors, bias, x + i * vectors);
+    nnd_int8_store_rows(&e, &t, x, vectors, r, some);
   }
 }
 
@@ -175,8 +135,8 @@ static void nnd_int8_finish_sums(const struct nnd_int8_end *e, const struct nnd_
     }
 }
 
-void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
-  nnd_int8_finish_sums(e, t);
+void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int is_ended) {
+  if (!is_ended) nnd_int8_finish_sums(e, t);
   if (!e->table) return;
   uint8_t *row = t->out;
   for (nnd_size r = 0; r < t->rows; r++, row += t->out_row) nnd_int8_look_up(e->table, row, t->columns, row);

@@ -35,7 +35,8 @@ struct nnd_int8_ended {
   nnd_size out_row; /* elements from row to row */
 };
 
-void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t);
+/* `is_ended`: kernels made bytes of the sums, which are looked up alone. */
+void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int is_ended);
 
 /* Says whether an end is quick, where int32 holds what factors and bias make of sums. */
 void nnd_int8_find_quick(struct nnd_int8_end *e, int is_held);

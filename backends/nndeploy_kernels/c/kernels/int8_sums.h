@@ -12,6 +12,26 @@
 #define NND_IN_(name, how) NND_IN__(name, how)
 #define NND_IN(name) NND_IN_(name, NND_HOW)
 
+/* Bytes of sums that are still in registers. */
+NND_INLINE NND_TARGET void NND_IN(end)(int rows, int vectors, const nnd_vu *sums, const struct nnd_int8_job *j) {
+  const struct nnd_int8_end e = *j->end;
+  const struct nnd_int8_ended t = *j->ended;
+  const int each = 4 / vectors;
+  vf factors[NND_PANEL], bias[NND_PANEL];
+  nnd_int8_load_columns(&t, vectors, factors, bias);
+  NND_UNROLL
+  for (int r = 0; r < rows; r += each) {
+    vf x[4];
+    NND_UNROLL
+    for (int i = 0; i < 4; i++) {
+      const int at = r * vectors + i, v = i % vectors;
+      x[i] = nnd_splat(0.0f);
+      if (at < rows * vectors) x[i] = __builtin_convertvector((vi)sums[at], vf) * factors[v] + bias[v];
+    }
+    nnd_int8_store_rows(&e, &t, x, vectors, r, (int)nnd_min(each, rows - r));
+  }
+}
+
 NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j) {
   const int split = rows == 1 ? 4 : 2 * rows * vectors <= NND_ACCUMULATORS ? 2 : 1; /* or few sums wait for others */
   nnd_vu sums[4 * NND_INT8_ROWS * NND_PANEL];
@@ -58,6 +78,10 @@ NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, co
   }
   NND_UNROLL
   for (int i = each; i < split * each; i++) sums[i % each] += sums[i];
+  if (j->end && vectors != 3) {
+    NND_IN(end)(rows, vectors, sums, j);
+    return;
+  }
   NND_UNROLL
   for (int r = 0; r < rows; r++) NND_UNROLL
   for (int v = 0; v < vectors; v++) *(nnd_vu_any *)(j->sums + r * j->sums_row + v * NND_LANES) = sums[r * vectors + v];

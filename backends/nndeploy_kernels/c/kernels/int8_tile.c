@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/int8_tile.h"
 
+#include "kernels/int8_bytes.h"
 #include "kernels/int8_ways.h"
 
 #if defined(__x86_64__)
@@ -49,6 +50,11 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
   const int first = (rows + 1) / 2;
   struct nnd_int8_job rest = *job;
   rest.rows += first, rest.sums += first * rest.sums_row;
+  struct nnd_int8_ended ended;
+  if (job->end) {
+    ended = *job->ended, rest.ended = &ended;
+    ended.out = (char *)ended.out + first * ended.out_row;
+  }
   kernels->of[vectors][first](job);
   kernels->of[vectors][rows - first](&rest);
 }

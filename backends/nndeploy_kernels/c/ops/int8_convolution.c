@@ -282,17 +282,18 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
                                  .bias = r->bias ? r->bias + column : NULL,
                                  .numbers = r->numbers ? r->numbers + column : NULL,
                                  .out_row = r->columns};
+  if (nnd_int8_ends_in_tiles(r, columns)) job.end = &r->end, job.ended = &ended;
   const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(t->columns, of_group)];
   const void *const *pointers = (const void *const *)(scratch + t->pointers_at);
   for (nnd_size tile = begin; tile < last; tile++) {
     const nnd_size row = nnd_int8_tile_row(t->tiles, tile);
     ended.rows = nnd_int8_tile_row(t->tiles, tile + 1) - row;
     job.rows = pointers + (tile - begin) * own->taps * NND_INT8_ROWS;
-    kernels[ended.rows](&job);
     ended.row_sums = (const int32_t *)(scratch + t->sums_at) + row - top;
     ended.out = d->out + (row * r->columns + column) * nnd_element_bytes[r->end.element];
     ended.residual = d->residual ? d->residual + row * r->columns + column : NULL;
-    nnd_int8_finish(&r->end, &ended);
+    kernels[ended.rows](&job);
+    nnd_int8_finish(&r->end, &ended, job.end != NULL);
   }
 }
 

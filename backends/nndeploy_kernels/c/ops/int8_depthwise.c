@@ -177,7 +177,7 @@ static void nnd_finish_deep(const struct nnd_int8_deep_fields *t, const struct n
                                          .residual = data->residual ? data->residual + at : NULL,
                                          .out = data->out + at * nnd_element_bytes[r->end.element],
                                          .out_row = r->columns};
-    nnd_int8_finish(&r->end, &ended);
+    nnd_int8_finish(&r->end, &ended, 0);
   }
 }
 

@@ -125,16 +125,17 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
                                    .bias = own->bias ? own->bias + column : NULL,
                                    .numbers = own->numbers ? own->numbers + column : NULL,
                                    .out_row = own->columns};
+    if (nnd_int8_ends_in_tiles(own, columns)) job.end = &own->end, job.ended = &ended;
     const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(own->columns, column)];
     for (nnd_size tile = begin; tile < last; tile++) {
       const nnd_size row = nnd_int8_tile_row(t->tiles, tile), count = nnd_int8_tile_row(t->tiles, tile + 1) - row;
       for (nnd_size r = 0; r < count; r++) rows[r] = a + (row - top + r) * t->row_bytes;
-      kernels[count](&job);
       ended.rows = count;
       ended.row_sums = row_sums + row - top;
       ended.out = d->out + (row * own->columns + column) * out_bytes;
       ended.residual = d->residual ? d->residual + row * own->columns + column : NULL;
-      nnd_int8_finish(&own->end, &ended);
+      kernels[count](&job);
+      nnd_int8_finish(&own->end, &ended, job.end != NULL);
     }
   }
 }

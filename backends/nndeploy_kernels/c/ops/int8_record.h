@@ -87,6 +87,11 @@ NND_INLINE nnd_size nnd_int8_held_bytes(const struct nnd_maker *m, nnd_size weig
 /* Bytes summed up. */
 int32_t nnd_int8_row_sum(const uint8_t *row, nnd_size count, int is_signed);
 
+/* Whether tiles of so many columns end before their sums leave the registers. */
+NND_INLINE int nnd_int8_ends_in_tiles(const struct nnd_int8_record *r, nnd_size columns) {
+  return r->end.is_quick && !r->zeros && nnd_blocks(columns) != 3;
+}
+
 NND_INLINE int nnd_is_byte(int element) { return element == NND_UINT8 || element == NND_INT8; }
 
 #endif
