@@ -58,7 +58,7 @@ NND_INLINE nnd_vs nnd_int8_halves_of(const struct nnd_int8_end *e, vf a, vf b) {
   const nnd_vs halves = (nnd_vs)NND_PACKED_HALVES((vi)NND_ROUNDED(a), (vi)NND_ROUNDED(b));
   const nnd_vs low = (int16_t)e->least - (nnd_vs){0}, high = (int16_t)e->most - (nnd_vs){0};
   const nnd_vs moved = __builtin_elementwise_add_sat(halves, (int16_t)e->zero - (nnd_vs){0});
-  return __builtin_elementwise_min(__builtin_elementwise_max(moved, low), high);
+  return e->is_whole ? moved : __builtin_elementwise_min(__builtin_elementwise_max(moved, low), high);
 }
 
 NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x) {

@@ -73,6 +73,7 @@ void nnd_int8_find_quick(struct nnd_int8_end *e, int is_held) {
   const vf ends = nnd_splat(is_bounded ? nnd_within(e->end.low, low, high) : low);
   const vf others = nnd_splat(is_bounded ? nnd_within(e->end.high, low, high) : high);
   e->least = (int)(nnd_op_round(ends)[0] + e->zero), e->most = (int)(nnd_op_round(others)[0] + e->zero);
+  e->is_whole = e->most - e->least == 255;
   e->is_quick = 1;
 }
 
