@@ -352,7 +352,7 @@ def _bits(b: BitWeights, w: PlanWriter) -> list[int]:
         return [-1, 0, 0] if one is None else [w.weight(one.numbers), one.block_step, one.column_step]
 
     words = [w.weight(b.numbers), b.bits, int(b.is_signed), b.inner, b.columns, b.block, *b.steps]
-    return [*words, *of_blocks(b.scales), *of_blocks(b.zeros), b.zero]
+    return [*words, *of_blocks(b.scales), *of_blocks(b.zeros), b.zero, int(b.rounds_rows)]
 
 
 @write_step.register

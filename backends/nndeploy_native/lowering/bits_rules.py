@@ -4,8 +4,8 @@
     MatMulNBits(a, numbers, scales, zero points)                 of com.microsoft: a column's numbers side by side
     MatMul(a, DequantizeLinear(numbers, scales, zero points))    the same of ONNX, in either order, also of Gemm
 
-Activations stay float32, whatever `accuracy_level` allows. Source: ONNX Runtime, docs/ContribOperators.md; ONNX
-DequantizeLinear, opset 21.
+Activations stay float32, but for MatMulNBits of 4 bits whose `accuracy_level` is 4: few rows may be rounded to bytes.
+Source: ONNX Runtime, docs/ContribOperators.md; ONNX DequantizeLinear, opset 21.
 """
 
 from dataclasses import replace
@@ -27,6 +27,8 @@ _MOST_AT_ONCE = {4: 128, 8: 64}
 """The longest blocks that the kernels take whole: NND_BITS_PIECE of the kernel library."""
 _LEAST_HALVES = 2048
 """Elements of a matrix of float16 from which on it pays that they take half the memory."""
+_BYTES = 4
+"""The `accuracy_level` that lets activations be int8."""
 _LEAST_BLOCK = 8
 """Shorter blocks are better off as floats."""
 
@@ -52,7 +54,8 @@ def nbits_weights(node: ir.Node, context: Context) -> BitWeights:
     zeros, zero = _zeros_of(operand(node, 3), bits, blocks, columns)
     of_scales = OfBlocks(scales.reshape(-1), 1, blocks)
     steps = (1, blocks * block)
-    return BitWeights(numbers.reshape(-1), bits, False, inner, columns, steps, block, of_scales, zeros, zero)
+    rounds = bits == 4 and int_attribute(node, "accuracy_level", 0) == _BYTES
+    return BitWeights(numbers.reshape(-1), bits, False, inner, columns, steps, block, of_scales, zeros, zero, rounds)
 
 
 def _zeros_of(value: ir.Value | None, bits: int, blocks: int, columns: int) -> tuple[OfBlocks | None, int]:

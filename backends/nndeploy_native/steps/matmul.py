@@ -23,6 +23,7 @@ class BitWeights:
 
     Element (k, c) is number k * steps[0] + c * steps[1] of `numbers`, which are bytes: numbers of 4 bits two a byte,
     the first one low. Zero points are numbers of the same kind, or float32; `zero` is that of all where there are none.
+    Where `rounds_rows`, what they are multiplied by may be rounded to bytes, block by block; of 4 bits alone.
     """
 
     numbers: Array
@@ -35,6 +36,7 @@ class BitWeights:
     scales: OfBlocks | None
     zeros: OfBlocks | None = None
     zero: int = 0
+    rounds_rows: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:

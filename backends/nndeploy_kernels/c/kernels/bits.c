@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/bits.h"
 
+#include "base/operators.h"
+#include "kernels/int8_ways.h"
+
 #define NND_BITS_PIECE(bits) ((bits) == 4 ? 128 : 64) /* the most numbers */
 #define NND_BITS_AHEAD 1024                           /* bytes of words that are fetched before they are read */
 
 typedef uint32_t nnd_bits_words __attribute__((vector_size(4 * NND_LANES)));
+typedef int8_t nnd_bits_eight __attribute__((vector_size(8), aligned(1)));
+typedef int8_t nnd_bits_four __attribute__((vector_size(4), aligned(1)));
 typedef uint8_t nnd_bits_bytes __attribute__((vector_size(NND_LANES)));
 
 nnd_size nnd_bits_piece(int bits, nnd_size block, nnd_size inner) {
@@ -92,13 +97,61 @@ NND_INLINE vf nnd_bits_zero(const struct nnd_bits *b, nnd_size at) {
   return b->float_zeros ? nnd_load(b->float_zeros + at) : nnd_splat(b->zero);
 }
 
-/* Of each piece: its numbers, of all rows each, and then their sums. */
+/* Of each piece: its numbers, of all rows each, and then their sums. Of rounded rows: words of every second byte of
+ * eight, in the place of floats, then the scales, and sums of bytes. */
 nnd_size nnd_bits_ready_floats(const struct nnd_bits *b, nnd_size rows) {
+  if (b->rounds_rows) return b->pieces * (b->words + 1) * 2 * rows;
   return b->bits == 16 ? b->inner * rows : b->pieces * (b->words * nnd_bits_a_word(b->bits) + 1) * rows;
+}
+
+/* Bytes of `count` floats, zeros behind them, and their scale: not a number where one of them is no finite one. */
+static float nnd_bits_round(const float *from, nnd_size count, nnd_size step, int8_t *to) {
+  typedef int8_t bytes __attribute__((vector_size(NND_LANES)));
+  vf x[NND_BITS_PIECE(4) / NND_LANES] = {{0}}, most = {0}, odd = {0};
+  for (nnd_size k = 0; k < count; k++) ((float *)x)[k] = from[k * step];
+  for (int v = 0; v < NND_BITS_PIECE(4) / NND_LANES; v++) {
+    most = __builtin_elementwise_max(most, nnd_op_abs(x[v]));
+    odd += x[v] - x[v];
+  }
+  float largest = 0.0f, other = 0.0f;
+  for (int lane = 0; lane < NND_LANES; lane++) {
+    largest = largest > most[lane] ? largest : most[lane];
+    other += odd[lane];
+  }
+  const vf inverse = nnd_splat(largest > 0.0f && other == 0.0f ? 127.0f / largest : 0.0f);
+  for (int v = 0; v < NND_BITS_PIECE(4) / NND_LANES; v++) {
+    const bytes made = __builtin_convertvector(__builtin_convertvector(nnd_op_round(x[v] * inverse), vi), bytes);
+    memcpy(to + v * NND_LANES, &made, sizeof made);
+  }
+  return largest / 127.0f + other;
+}
+
+static void nnd_bits_make_bytes(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row,
+                                nnd_size a_step, float *to) {
+  for (nnd_size piece = 0; piece < b->pieces; piece++, to += (b->words + 1) * 2 * rows)
+    for (nnd_size r = 0; r < rows; r++) {
+      int8_t bytes[NND_BITS_PIECE(4)];
+      const nnd_size begin = piece * b->piece, count = nnd_min(b->piece, b->inner - begin);
+      const float scale = nnd_bits_round(a + r * a_row + begin * a_step, count, a_step, bytes);
+      int32_t sum = 0;
+      for (int k = 0; k < NND_BITS_PIECE(4); k++) sum += bytes[k];
+      for (nnd_size word = 0; word < b->words; word++) {
+          const nnd_bits_eight eight = *(const nnd_bits_eight *)(bytes + word * 8);
+          const nnd_bits_four even = __builtin_shufflevector(eight, eight, 0, 2, 4, 6);
+          const nnd_bits_four odd = __builtin_shufflevector(eight, eight, 1, 3, 5, 7);
+          memcpy(to + word * 2 * rows + r, &even, sizeof even);
+          memcpy(to + (word * 2 + 1) * rows + r, &odd, sizeof odd);
+        }
+      to[b->words * 2 * rows + r] = scale, to[(b->words * 2 + 1) * rows + r] = (float)sum;
+    }
 }
 
 void nnd_bits_make_ready(const struct nnd_bits *b, nnd_size rows, const float *a, nnd_size a_row, nnd_size a_step,
                          float *to) {
+  if (b->rounds_rows) {
+    nnd_bits_make_bytes(b, rows, a, a_row, a_step, to);
+    return;
+  }
   const int each = (int)nnd_bits_a_word(b->bits);
   if (b->bits == 16) {
     for (nnd_size k = 0; k < b->inner; k++)
@@ -200,6 +253,57 @@ NND_INLINE void nnd_halves_dots(int rows, const struct nnd_bits *b, nnd_size vec
   for (int s = 0; s < split; s++) sums[r] += dots[r * split + s];
 }
 
+#ifdef NND_FAST_FOUR
+/* The same of rows that are bytes: products of four of them in each lane. */
+NND_INLINE NND_FAST_TARGET void nnd_bits_byte_dots(int rows, const struct nnd_bits *b, nnd_size vector,
+                                                   const float *ready, vf *sums) {
+  const int split = rows <= 4 ? 2 : 1;
+  const nnd_size first = vector * b->pieces;
+  const uint32_t *words = (const uint32_t *)b->numbers + first * b->words * NND_LANES;
+  vf total[NND_BITS_ROWS];
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) total[r] = sums[r];
+  for (nnd_size piece = 0; piece < b->pieces; piece++) {
+    nnd_vu dots[NND_BITS_ROWS * 2];
+    NND_UNROLL
+    for (int i = 0; i < rows * split; i++) dots[i] = (nnd_vu){0};
+    NND_NO_UNROLL
+    for (nnd_size w = 0; w < b->words; w++) {
+      const nnd_vu word = *(const nnd_vu *)words;
+      const nnd_vu numbers[2] = {word & 0x0f0f0f0fu, word >> 4 & 0x0f0f0f0fu};
+      const uint32_t *bytes = (const uint32_t *)ready;
+      __builtin_prefetch((const char *)words + NND_BITS_AHEAD, 0, 3);
+      words += NND_LANES;
+      NND_UNROLL
+      for (int half = 0; half < 2; half++) NND_UNROLL
+      for (int r = 0; r < rows; r++) {
+        nnd_vu *dot = &dots[r * split + half % split];
+        *dot = NND_FAST_FOUR(*dot, numbers[half], bytes[half * rows + r] - (nnd_vu){0});
+      }
+      ready += 2 * rows;
+    }
+    const nnd_size at = (first + piece) * NND_LANES;
+    const vf scale = nnd_load(b->scales + at), zero = nnd_bits_zero(b, at);
+    NND_UNROLL
+    for (int r = 0; r < rows; r++) {
+      nnd_vu dot = dots[r * split];
+      NND_UNROLL
+      for (int s = 1; s < split; s++) dot += dots[r * split + s];
+      total[r] += scale * ready[r] * (__builtin_convertvector((vi)dot, vf) - zero * ready[rows + r]);
+    }
+    ready += 2 * rows;
+  }
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) sums[r] = total[r];
+}
+#define NND_DEFINE_BYTE_DOTS(bits, rows)                                                                               \
+  static NND_FAST_TARGET void nnd_bits_byte_dots_##rows(const struct nnd_bits *b, nnd_size vector, const float *ready, \
+                                                        vf *sums) {                                                    \
+    nnd_bits_byte_dots(rows, b, vector, ready, sums);                                                                  \
+  }
+#define NND_LISTED_BYTE_DOTS(bits, rows) nnd_bits_byte_dots_##rows,
+#endif
+
 #define NND_DEFINE_DOTS(bits, rows)                                                                                    \
   static void nnd_bits_dots_##bits##_##rows(const struct nnd_bits *b, nnd_size vector, const float *ready, vf *sums) { \
     if (bits == 16)                                                                                                    \
@@ -219,8 +323,19 @@ NND_INLINE void nnd_halves_dots(int rows, const struct nnd_bits *b, nnd_size vec
 NND_EACH_ROWS(NND_DEFINE_DOTS, 4)
 NND_EACH_ROWS(NND_DEFINE_DOTS, 8)
 NND_EACH_ROWS(NND_DEFINE_DOTS, 16)
+#ifdef NND_FAST_FOUR
+NND_EACH_ROWS(NND_DEFINE_BYTE_DOTS, 4)
+#endif
 
 void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, const float *ready, vf *sums) {
+#ifdef NND_FAST_FOUR
+  static void (*const of_bytes[NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
+      NND_EACH_ROWS(NND_LISTED_BYTE_DOTS, 4)};
+  if (b->rounds_rows) {
+    of_bytes[rows - 1](b, vector, ready, sums);
+    return;
+  }
+#endif
   static void (*const kernels[3][NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
       {NND_EACH_ROWS(NND_LISTED_DOTS, 4)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 8)}, {NND_EACH_ROWS(NND_LISTED_DOTS, 16)}};
   kernels[b->bits / 8][rows - 1](b, vector, ready, sums);

@@ -497,12 +497,14 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   const int may_dot = g->b_step == 1 && g->a_step == 1 && (g->rows <= NND_DOT_ROWS || is_narrow);
   const nnd_size most = l2_bytes / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
   g->parts = 1, g->part = g->inner;
-  if (g->bits && g->rows <= NND_FEW_FOR_BITS) {
+  if (g->bits && (g->rows <= NND_FEW_FOR_BITS || g->bits->rounds_rows)) {
+    const nnd_size held = nnd_max(NND_BITS_ROWS, l2_bytes / 2 / (nnd_bits_ready_floats(g->bits, 1) * (nnd_size)sizeof(float)));
     g->b_kind = NND_B_FEW_BITS;
-    g->tiles = g->groups = 1;
+    g->groups = g->rows <= NND_FEW_FOR_BITS ? 1 : nnd_ceil_div(g->rows, held);
+    g->tiles = g->groups;
     g->panels = nnd_blocks(g->columns);
     g->tile_floats = 0;
-    return nnd_bits_ready_floats(g->bits, g->rows) * (nnd_size)sizeof(float);
+    return nnd_bits_ready_floats(g->bits, nnd_ceil_div(g->rows, g->groups)) * (nnd_size)sizeof(float);
   }
   if (!g->bits && may_dot && (!is_packed || is_narrow)) {
     g->b_kind = NND_B_DOTS;
@@ -633,15 +635,16 @@ static void nnd_gemm_run_streams(const struct nnd_gemm *g, const struct nnd_gemm
   nnd_gemm_end_row(g, d, column, columns);
 }
 
-/* The vectors of columns [first, last) of few rows by weights of few bits. */
-static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size first, nnd_size last,
-                                  float *scratch) {
-  for (nnd_size row = 0; row < g->rows; row += NND_BITS_ROWS)
-    nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, g->rows - row), d->a + row * g->a_row, g->a_row, g->a_step,
-                        scratch + nnd_bits_ready_floats(g->bits, row));
+/* The vectors of columns [first, last) of a group of rows by weights of few bits. */
+static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size group,
+                                  nnd_size first, nnd_size last, float *scratch) {
+  const nnd_size begin = nnd_even(g->rows, g->groups, group), end = nnd_even(g->rows, g->groups, group + 1);
+  for (nnd_size row = begin; row < end; row += NND_BITS_ROWS)
+    nnd_bits_make_ready(g->bits, nnd_min(NND_BITS_ROWS, end - row), d->a + row * g->a_row, g->a_row, g->a_step,
+                        scratch + nnd_bits_ready_floats(g->bits, row - begin));
   for (nnd_size vector = first; vector < last; vector++)
-    for (nnd_size row = 0; row < g->rows; row += NND_BITS_ROWS) {
-      const nnd_size column = vector * NND_LANES, rows = nnd_min(NND_BITS_ROWS, g->rows - row);
+    for (nnd_size row = begin; row < end; row += NND_BITS_ROWS) {
+      const nnd_size column = vector * NND_LANES, rows = nnd_min(NND_BITS_ROWS, end - row);
       const nnd_size at = row * g->out_row + column;
       const struct nnd_gemm_tile t = {.columns = nnd_min(NND_LANES, g->columns - column),
                                       .numbers = d->numbers ? d->numbers + column : NULL,
@@ -651,7 +654,7 @@ static void nnd_gemm_run_few_bits(const struct nnd_gemm *g, const struct nnd_gem
                                       .end = &g->end};
       vf sums[NND_BITS_ROWS];
       for (nnd_size r = 0; r < rows; r++) sums[r] = d->bias ? nnd_load(d->bias + column) : nnd_splat(0.0f);
-      nnd_bits_sums(g->bits, vector, rows, scratch + nnd_bits_ready_floats(g->bits, row), sums);
+      nnd_bits_sums(g->bits, vector, rows, scratch + nnd_bits_ready_floats(g->bits, row - begin), sums);
       nnd_gemm_finish(&t, (int)rows, 1, sums);
     }
 }
@@ -755,13 +758,12 @@ void nnd_gemm_run(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_s
     nnd_gemm_run_streams(g, d, first, last);
     return;
   }
-  if (g->b_kind == NND_B_FEW_BITS) {
-    nnd_gemm_run_few_bits(g, d, first, last, (float *)scratch);
-    return;
-  }
   while (first < last) {
     const nnd_size group = first / g->panels, panel = first % g->panels, end = nnd_min(g->panels, panel + last - first);
-    for (nnd_size part = 0; part < g->parts; part++) nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
+    if (g->b_kind == NND_B_FEW_BITS)
+      nnd_gemm_run_few_bits(g, d, group, panel, end, (float *)scratch);
+    else
+      for (nnd_size part = 0; part < g->parts; part++) nnd_gemm_group(g, d, group, part, panel, end, (float *)scratch);
     first += end - panel;
   }
 }

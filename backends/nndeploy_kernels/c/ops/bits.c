@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/bits.h"
 
+#include "kernels/int8_tile.h"
+
 #define NND_MOST_OF_BITS ((int64_t)1 << 30) /* of sizes and steps: no place is beyond 64 bits */
 
 struct nnd_bits_to_pack {
@@ -40,6 +42,7 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
   const struct nnd_weight_data *scales = nnd_read_of_blocks(o, &from.scale_step, &from.scale_column);
   const struct nnd_weight_data *zeros = nnd_read_of_blocks(o, &from.zero_step, &from.zero_column);
   const uint32_t zero = (uint32_t)nnd_word(o, 0, 255);
+  const int may_round = (int)nnd_word(o, 0, bits == 4);
   if (o->message->failed) return NULL;
   if (!b) {
     nnd_fail(o->message, "no memory for weights of few bits");
@@ -71,7 +74,8 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
                          .pieces = pieces,
                          .words = words,
                          .bits = bits,
-                         .zero = (float)(zero ^ from.flip)};
+                         .zero = (float)(zero ^ from.flip),
+                         .rounds_rows = may_round && nnd_int8_is_quick(o->model->options.plain_bytes != 0)};
   const nnd_size lanes = nnd_blocks(columns) * pieces * NND_LANES;
   void *to = nnd_packed(o, lanes * words * nnd_bits_word_bytes(bits));
   float *to_scales = scales ? nnd_packed(o, lanes * (nnd_size)sizeof *to_scales) : NULL;
