@@ -64,9 +64,21 @@ def _made(
     return weights, (numbers - shifts) * factors
 
 
-def _run(level: str, step: Product, arrays: dict[str, Array], threads: int = 1) -> Array:
+def _run(level: str, step: Product, arrays: dict[str, Array], threads: int = 1, *, plain: bool = False) -> Array:
     inputs = [Tensor(name, array.shape) for name, array in arrays.items()]
-    return run_plan(level, plan_of([step], inputs, [step.output]), [*arrays.values()], threads=threads)[0]
+    plan = plan_of([step], inputs, [step.output])
+    return run_plan(level, plan, [*arrays.values()], threads=threads, plain_bytes=plain)[0]
+
+
+def _rounded(x: Array, piece: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+    """Returns rows whose pieces were made bytes, of which 127 is the largest of a piece."""
+    made = np.empty(x.shape)
+    for begin in range(0, x.shape[1], piece):
+        part = x[:, begin : begin + piece]
+        most = np.abs(part).max(axis=1, keepdims=True)
+        bytes_ = np.rint(part * (np.float32(127) / most))
+        made[:, begin : begin + piece] = bytes_ * (most / np.float32(127)).astype(np.float64)
+    return made
 
 
 @every_level
@@ -83,6 +95,26 @@ def test_products(level: str, bits: int, threads: int) -> None:
         found = _run(level, Product(Tensor("y", (rows, columns)), view, weights), {"x": x}, threads)
         size = np.abs(x64).astype(np.float64) @ np.abs(wanted)
         assert np.all(np.abs(found - x64.astype(np.float64) @ wanted) <= 3e-6 * size + 1e-30), SHAPES[number]
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_may_be_rounded(level: str, threads: int) -> None:
+    """Exactly so by processors that multiply four bytes at once, and not at all by others; a row of a NaN is one."""
+    rng = np.random.default_rng(6)
+    for number, (rows, inner, columns, block) in enumerate((*SHAPES, (300, 2080, 20, 32))):
+        weights, wanted = _made(rng, (inner, columns, block), 4, number)
+        x = rng.standard_normal((rows, inner)).astype(np.float32)
+        step = Product(
+            Tensor("y", (rows, columns)), View.of(Tensor("x", x.shape)), replace(weights, rounds_rows=True)
+        )  # fmt: skip
+        size = 3e-6 * np.abs(x).astype(np.float64) @ np.abs(wanted) + 1e-30
+        found, plain = (_run(level, step, {"x": x}, threads, plain=plain) for plain in (False, True))
+        apart, exact = (np.abs(found - made @ wanted) for made in (_rounded(x, min(block, 128)), x.astype(np.float64)))
+        assert np.all(apart <= size) or np.all(exact <= size), SHAPES[number]
+        assert np.all(np.abs(plain - x.astype(np.float64) @ wanted) <= size), SHAPES[number]
+        x[0, inner // 2] = np.nan
+        assert np.isnan(_run(level, step, {"x": x}, threads)[0]).all()
 
 
 @every_level
@@ -135,6 +167,8 @@ def test_what_does_not_fit_is_refused(level: str) -> None:
         ],
         " as word ": [
             replace(good, **one) for one in ({"block": 0}, {"steps": (0, 1)}, {"steps": (1, 2**31)}, {"bits": 2})
+        ] + [
+            replace(halves, rounds_rows=True),
         ],
     }  # fmt: skip
     for reason, some in bad.items():

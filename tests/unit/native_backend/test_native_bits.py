@@ -81,6 +81,24 @@ def test_matmul_nbits(level: str, bits: int, zeros: str, block: int) -> None:
         assert kernels(artifact) == ["bits_connected"]
 
 
+@each_float_level
+@pytest.mark.parametrize("rows", [1, 40])
+def test_bytes_of_activations_are_as_near_to_the_truth_as_onnxruntime_is(level: str, rows: int) -> None:
+    """Where the model says accuracy level 4; of 8 bits they stay floats."""
+    rng = np.random.default_rng(1)
+    x, scales = reals(rows, 150), (rng.random((40, 5)) / 10).astype(np.float32)
+    for bits in (4, 8):
+        numbers = rng.integers(0, 256, (40, 5, 4 * bits)).astype(np.uint8)
+        attributes = {"K": 150, "N": 40, "bits": bits, "block_size": 32, "accuracy_level": 4}
+        model = nbits_model(rows, attributes, {"q": numbers, "s": scales}, "x, q, s")
+        wide = unpacked(numbers.reshape(40, -1), bits, 150) - 2.0 ** (bits - 1)
+        truth = x.astype(np.float64) @ (wide * np.repeat(scales.astype(np.float64), 32, 1)[:, :150]).T
+        (theirs,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": x})
+        ours, size = run(built(model), {"x": x}, level)["y"], np.abs(truth).max()
+        assert np.abs(ours - truth).max() <= np.abs(theirs - truth).max() * 1.01 + 1e-6 * size
+        assert bits == 4 or np.abs(ours - truth).max() <= 1e-5 * size
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_matmul_nbits_is_what_onnxruntime_computes(bits: int) -> None:
     rng = np.random.default_rng(0)
