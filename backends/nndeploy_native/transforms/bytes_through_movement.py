@@ -5,6 +5,7 @@
     QuantizeLinear(Concat(x, ...), s, z)           =>  Concat(QuantizeLinear(x, s, z), ...)
     QuantizeLinear(DequantizeLinear(q, s, z), s, z)  =>  q            (q - z) * s / s is nearest to q - z, exactly
     Concat(parts of Split(x), ...)                 =>  Concat(x, ...)  where it puts all of them together again
+    f(x), g(x) of x = DequantizeLinear(q, s, z)    =>  each of an x of its own, a part of elementwise f and g
 
 Conditions: one constant scale and zero point of uint8 or int8; q is no constant. MaxPool is a Move where the scale is
 positive, Resize where it takes the nearest elements of an image of known sizes.
@@ -23,10 +24,15 @@ from nndeploy.graph.constants import constant_array
 from nndeploy.graph.edits import GraphEdits
 from nndeploy.graph.operators import int_attribute, only_user, operand, static_shape
 from nndeploy.plugin.interface import MayTouch
+from nndeploy_native.lowering import activation_rules, elementwise_rules
 
 MOVES = {
     "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Reshape",
     "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+}  # fmt: skip
+ELEMENTWISE = {
+    *elementwise_rules.UNARY_OPERATORS, *elementwise_rules.BINARY_OPERATORS, *activation_rules.OPERATORS, "Clip", "Pow",
+    "PRelu",
 }  # fmt: skip
 BYTES = (ir.DataType.UINT8, ir.DataType.INT8)
 BYTE_POOL_OPSET = 12
@@ -58,11 +64,27 @@ class BytesThroughMovement:
         for node in tuple(model.graph):
             if node.graph is None or not edits.is_standard(node) or not may_touch(node):
                 continue
-            if node.op_type in MOVES:
+            if node.op_type == "DequantizeLinear":
+                count += _dequantise_for_each(node, edits)
+            elif node.op_type in MOVES:
                 count += _dequantise_later(node, edits)
             elif node.op_type == "QuantizeLinear":
                 count += _quantise_earlier(node, edits) or _leave_out(node, edits)
         return count
+
+
+def _dequantise_for_each(node: ir.Node, edits: GraphEdits) -> bool:
+    """Gives elementwise readers, where there are several readers, a value of their own."""
+    found, made = _dequantised(node.outputs[0], edits), node.outputs[0]
+    uses = tuple(made.uses())
+    readers = [use for use in uses if use.node.op_type in ELEMENTWISE and use.node.graph is node.graph]
+    if found is None or len(uses) < 2 or made.is_graph_output() or not readers:
+        return False
+    for use in readers[1:] if len(readers) == len(uses) else readers:
+        own = _dequantise(*found, made)
+        node.append(own)
+        use.node.replace_input_with(use.idx, own.outputs[0])
+    return True
 
 
 def _dequantise_later(node: ir.Node, edits: GraphEdits) -> bool:

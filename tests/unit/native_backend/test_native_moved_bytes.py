@@ -142,10 +142,21 @@ def test_what_is_put_together_is_quantised_earlier() -> None:
     assert _changed(text) == (1, ["DequantizeLinear", "DequantizeLinear", "QuantizeLinear", "Concat"])
 
 
+def test_elementwise_readers_have_floats_of_their_own() -> None:
+    """So GELU, which reads a value twice, is a table."""
+    text = """g (uint8[2,4,6,6] x) => (uint8[2,4,6,6] y, float[2,4,6,6] q) <float r = {1.4142135}, float i = {1.0}> {
+        a = DequantizeLinear(x, s, z)  b = Div(a, r)  c = Erf(b)  d = Add(c, i)  e = Mul(a, d)
+        y = QuantizeLinear(e, t, z)  q = Softmax(a) }"""
+    changes, operators = _changed(text)
+    assert changes == 1
+    assert operators.count("DequantizeLinear") == 3
+    assert "int8_table" in kernels_of(built(model_of(text, CONSTANTS)).log)
+
+
 def test_what_picks_no_elements_stays() -> None:
-    """Linear Resize, a pool of a negative scale, a sum."""
+    """Linear Resize, a pool of a negative scale, something else."""
     text = """g (uint8[2,4,6,6] x) => (float[2,4,12,12] y, float[2,4,3,3] p, float[2,4,6,6] q) <
         float[4] by = {1.0,1.0,2.0,2.0}, float n = {-0.5}> {
         a = DequantizeLinear(x, s, z)  y = Resize<mode="linear">(a, , by)  b = DequantizeLinear(x, n, z)
-        p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(b)  q = Abs(a) }"""
+        p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(b)  q = Softmax(a) }"""
     assert _changed(text)[0] == 0
