@@ -413,7 +413,8 @@ def _(step: Recurrent, w: PlanWriter) -> None:
     activations = step.activations or (None,) * (directions * ACTIVATIONS[step.kind])
     words = [
         w.tensor(step.gates),
-        w.floats(step.weights),
+        -1 if step.scales is None else w.floats(step.scales),
+        w.floats(step.weights) if step.scales is None else w.weight(np.ascontiguousarray(step.weights, np.int8)),
         w.tensor(step.first.h),
         w.tensor(step.first.c),
         w.tensor(step.lengths),

@@ -21,7 +21,7 @@ from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.lowering.quantisation_rules import emit_dynamically_quantised
+from nndeploy_native.lowering.quantisation_rules import dynamically_quantised
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.tensors import Array, Layout, Tensor, may_be_same
 
@@ -103,11 +103,7 @@ def dynamic_quantise_matmul(node: ir.Node, context: Context) -> None:
     """Lowers DynamicQuantizeMatMul by constant weights: a, b, the scale and zero point of b, a bias."""
     x = context.plain(operand(node, 0))
     context.shape_of(operand(node, 0))
-    a, zero = (
-        context.temporary(kind, of, Layout.PLAIN, "uint8") for kind, of in (("quantised", x.shape), ("zero", ()))
-    )
-    scale = context.temporary("scale", (), Layout.PLAIN)
-    emit_dynamically_quantised(x, a, scale, zero, context)
+    a, scale, zero = dynamically_quantised(x, context)
     _emit_floats(node, context, a, scale, zero, [operand(node, number) for number in (1, 2, 3, 4)])
 
 

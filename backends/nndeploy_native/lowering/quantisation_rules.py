@@ -55,10 +55,18 @@ def dynamic_quantise(node: ir.Node, context: Context) -> None:
     """Lowers DynamicQuantizeLinear: the range of what is there, with zero, becomes that of uint8."""
     context.shape_of(operand(node, 0))
     y, scale, zero = (context.output(value, Layout.PLAIN) for value in node.outputs)
-    emit_dynamically_quantised(context.plain(operand(node, 0)), y, scale, zero, context)
+    _emit_dynamically_quantised(context.plain(operand(node, 0)), y, scale, zero, context)
 
 
-def emit_dynamically_quantised(x: Tensor, y: Tensor, scale: Tensor, zero: Tensor, context: Context) -> None:
+def dynamically_quantised(x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the bytes of floats, uint8, with their scale and zero point, by steps that are emitted."""
+    y, zero = (context.temporary(*one, Layout.PLAIN, "uint8") for one in (("quantised", x.shape), ("zero", ())))
+    scale = context.temporary("scale", (), Layout.PLAIN)
+    _emit_dynamically_quantised(x, y, scale, zero, context)
+    return y, scale, zero
+
+
+def _emit_dynamically_quantised(x: Tensor, y: Tensor, scale: Tensor, zero: Tensor, context: Context) -> None:
     """Emits the steps that make y of uint8, its scale and its zero point of x."""
     least, most = (context.temporary(kind, (), Layout.PLAIN) for kind in ("least", "most"))
     for kind, to in (("reduce_min", least), ("reduce_max", most)):

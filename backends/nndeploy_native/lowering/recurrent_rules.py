@@ -5,7 +5,7 @@
     states[t, b, d] = h of step t                              the walk (c/ops/recurrent.c)
 
 DynamicQuantizeLSTM has weights of bytes: its product is one of bytes, of what comes in, quantised by its range; its
-walk computes with floats, so that it is nearer to what was quantised than one that quantises each state.
+walk is one of states that are quantised by theirs, those of each sequence apart. Weights have no zero points there.
 
 Source: ONNX LSTM, GRU, RNN, opset 22; com.microsoft DynamicQuantizeLSTM.
 In all of them gates stand in the order input, output, forget, cell, and update, reset, hidden.
@@ -20,8 +20,7 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
-from nndeploy_native.lowering.integer_rules import BYTES
-from nndeploy_native.lowering.quantisation_rules import emit_dynamically_quantised
+from nndeploy_native.lowering.quantisation_rules import dynamically_quantised
 from nndeploy_native.lowering.recurrent_activations import activations_of
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.matmul import Product
@@ -35,12 +34,14 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 class _Weights(NamedTuple):
     """Weights of the gates: `again` (directions, gates * hidden, hidden), and how a product by the others is emitted.
 
+    `scales` (directions, gates * hidden) are those of `again` where it is int8.
     `emit` takes the product, (steps, batch, directions * gates * hidden), steps as (steps, batch, inputs), and a bias.
     """
 
     inputs: int
     again: Array
     emit: Callable[[Tensor, Tensor, Array | None], None]
+    scales: Array | None = None
 
 
 def recurrent(node: ir.Node, context: Context) -> None:
@@ -57,43 +58,34 @@ def recurrent(node: ir.Node, context: Context) -> None:
 
 def dynamic_quantise_lstm(node: ir.Node, context: Context) -> None:
     """Lowers DynamicQuantizeLSTM with constant weights (directions, inputs, gates * hidden)."""
-    weights, scales, zeros = _bytes_of(node, context, (1, 8, 9))
-    again, of_again, zeros_again = _bytes_of(node, context, (2, 10, 11))
+    (weights, scales), (again, of_again) = (_bytes_of(node, context, at) for at in ((1, 8, 9), (2, 10, 11)))
     if weights.shape[0] != again.shape[0] or weights.shape[2] != again.shape[2]:
         raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
-    floats = (again.astype(np.float32) - zeros_again[:, None]) * of_again[:, None]
 
     def emit(sums: Tensor, x: Tensor, bias: Array | None) -> None:
-        a, zero = (context.temporary(*one, Layout.PLAIN, "uint8") for one in (("quantised", x.shape), ("zero", ())))
-        scale = context.temporary("scale", (), Layout.PLAIN)
-        emit_dynamically_quantised(x, a, scale, zero, context)
+        a, scale, zero = dynamically_quantised(x, context)
         columns = np.ascontiguousarray(weights.swapaxes(0, 1)).reshape(weights.shape[1], -1)
-        of_columns = zeros.astype(weights.dtype).reshape(-1) if zeros.any() else None
-        step = IntegerProduct(
-            sums, a, columns, zero, of_columns, factors=scales.reshape(-1), factor=scale, bias=bias
-        )  # fmt: skip
+        step = IntegerProduct(sums, a, columns, zero, factors=scales.reshape(-1), factor=scale, bias=bias)
         context.emit(step)
 
-    _emit(node, context, "lstm", _Weights(weights.shape[1], np.ascontiguousarray(floats.swapaxes(1, 2)), emit))
+    turned = np.ascontiguousarray(again.swapaxes(1, 2))
+    _emit(node, context, "lstm", _Weights(weights.shape[1], turned, emit, of_again))
 
 
-def _bytes_of(node: ir.Node, context: Context, places: tuple[int, int, int]) -> tuple[Array, Array, Array]:
-    """Returns weights of bytes, and their scales and zero points as floats (directions, gates * hidden).
+def _bytes_of(node: ir.Node, context: Context, places: tuple[int, int, int]) -> tuple[Array, Array]:
+    """Returns weights of int8, and their scales (directions, gates * hidden).
 
     Raises:
-        BuildRefusedError: they are others, or not constant.
+        BuildRefusedError: they are others, not constant, or have zero points.
     """
     weights, scales, zeros = (context.constant(operand(node, place)) for place in places)
-    if weights is None or weights.dtype.name not in BYTES or weights.ndim != 3 or scales is None or zeros is None:
+    if weights is None or weights.dtype != np.int8 or weights.ndim != 3 or scales is None or zeros is None:
         raise BuildRefusedError("a DynamicQuantizeLSTM of something else than constant bytes")
     directions, _, columns = weights.shape
-    if scales.shape not in ((directions,), (directions, columns)) or zeros.shape != scales.shape:
-        raise BuildRefusedError(f"scales of shape {scales.shape}, zero points of shape {zeros.shape}")
-
-    def spread(numbers: Array) -> Array:
-        return np.ascontiguousarray(np.broadcast_to(numbers.reshape(directions, -1), (directions, columns)), np.float32)
-
-    return weights, spread(scales), spread(zeros)
+    if scales.shape not in ((directions,), (directions, columns)) or zeros.shape != scales.shape or zeros.any():
+        raise BuildRefusedError(f"scales of shape {scales.shape}, or zero points that are not zeros")
+    spread = np.broadcast_to(scales.reshape(directions, -1), (directions, columns))
+    return weights, np.ascontiguousarray(spread, np.float32)
 
 
 def _emit(node: ir.Node, context: Context, kind: str, weights: _Weights) -> None:
@@ -128,6 +120,7 @@ def _emit(node: ir.Node, context: Context, kind: str, weights: _Weights) -> None
         kind == "lstm" and int_attribute(node, "input_forget", 0) == 1,
         reset_bias,
         resets_after,
+        weights.scales,
         activations_of(node, kind, directions, float_attribute(node, "clip", 0.0)),
     )
     context.emit(step)

@@ -23,7 +23,8 @@ class Recurrent:
     """output (T, batch, directions, hidden) of gates (T, batch, directions, gates, hidden) with bias, T steps.
 
     `kind` is "lstm", "gru" or "rnn". An output of more rows than T ends with the last h and, of an lstm, the last c.
-    `weights` are the recurrent ones, (directions, gates * hidden, hidden), gates in the order of ONNX. The first of two
+    `weights` are the recurrent ones, (directions, gates * hidden, hidden), gates in the order of ONNX; those of an lstm
+    may be int8, with `scales` (directions, gates * hidden): states are quantised by their range then. The first of two
     directions goes forwards, a lone one backwards where `is_reverse`. `lengths` are those of the sequences, int32.
     `activations` are functions of operand 0, those of one direction behind those of the other; None the usual.
     `reset_bias` (directions, hidden) belongs to a gru that `resets_after` the product.
@@ -40,6 +41,7 @@ class Recurrent:
     is_joined: bool = False
     reset_bias: Array | None = None
     resets_after: bool = False
+    scales: Array | None = None
     activations: "tuple[Expression | None, ...]" = ()
 
     @property

@@ -9,7 +9,8 @@
  *            where it resets after the product: n = g(xn + r (Rn h + bias))
  *     rnn    h' = f(x + R h)
  *
- *   gates (steps, batch, directions, gates, hidden), weights (directions, gates * hidden, hidden), first h, first c
+ *   gates (steps, batch, directions, gates, hidden), scales of weights of int8 (directions, gates * hidden; -1: they are
+ *   floats; of an lstm alone), weights (directions, gates * hidden, hidden), first h, first c
  *   (tensors (directions, batch, hidden); -1: zeros), lengths (tensor (batch) of int32; -1: all steps), peepholes
  *   (directions, 3 * hidden; -1: none), bias of the reset product (directions, hidden; -1: none), is reversed, is joined,
  *   resets after, programs of f, g and h of each direction (-1: the usual; as many as the layer has), output (steps,
@@ -17,11 +18,14 @@
  *
  * Weights are packed [directions][blocks of hidden units][hidden][gates][c]: one stream, in which the gates of a vector
  * of hidden units meet each number of h, broadcast, for as many sequences as sums stay in registers; those of a gru that
- * resets before the product in two such streams. The first of two directions goes forwards, a lone one backwards where
+ * resets before the product in two such streams. Those of int8 are packed as kernels/int8_tile.h says, in the same order of
+ * columns, and meet h of a sequence as bytes of its own range, as DynamicQuantizeLinear makes them. The first of two directions goes forwards, a lone one backwards where
  * it is reversed. A sequence that ends earlier has zeros behind its end, and goes backwards from there.
  */
 #include <stdio.h>
 
+#include "base/operators.h"
+#include "kernels/int8_tile.h"
 #include "kernels/lanes.h"
 #include "model/model.h"
 
@@ -44,6 +48,9 @@ struct nnd_recurrent_own {
   int layer, is_reversed, is_joined, resets_after;
   nnd_size directions, hidden;
   const float *packed, *peepholes, *bias; /* null where there are none */
+  const int8_t *bytes;                    /* null: weights are floats */
+  const int32_t *byte_sums;               /* of columns, and their scales */
+  const float *scales;
   const struct nnd_program *programs[2][NND_MOST_PROGRAMS];
 };
 
@@ -51,6 +58,7 @@ struct nnd_recurrent {
   const struct nnd_recurrent_own *own;
   nnd_size steps, batch;
   int keeps_last;
+  const struct nnd_int8_kernels *kernels;
 };
 
 /* Sums of some gates of one vector of hidden units of some sequences: sums[s][g] += R h. */
@@ -133,7 +141,77 @@ struct nnd_recurrent_step {
   int sequences;
   float *kept; /* of this thread: c of an lstm, z and r h of a gru, each [sequence][hidden] */
   float *out;
+  nnd_size direction;
+  const struct nnd_int8_kernels *kernels;
 };
+
+/* Columns of all gates of weights of bytes, and bytes of one direction. */
+static nnd_size nnd_byte_columns(nnd_size hidden) { return nnd_blocks(hidden) * NND_LANES * nnd_gates_of[NND_LSTM]; }
+static nnd_size nnd_byte_rows(nnd_size hidden) { return nnd_int8_groups(hidden) * NND_INT8_DEPTH; }
+
+/* h of a sequence as bytes of its range. */
+struct nnd_byte_state {
+  float scale;
+  uint32_t zero;
+};
+
+static struct nnd_byte_state nnd_byte_state_of(const float *h, nnd_size hidden, uint8_t *to) {
+  typedef uint8_t bytes __attribute__((vector_size(NND_LANES)));
+  vf least = {0}, most = {0};
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const vf x = nnd_load_some(h + at, nnd_min(NND_LANES, hidden - at));
+    least = __builtin_elementwise_min(least, x), most = __builtin_elementwise_max(most, x);
+  }
+  float low = 0.0f, high = 0.0f;
+  for (int lane = 0; lane < NND_LANES; lane++) {
+    low = least[lane] < low ? least[lane] : low;
+    high = most[lane] > high ? most[lane] : high;
+  }
+  const float scale = high > low ? (high - low) / 255.0f : 1.0f;
+  const vf zero = nnd_saturated(0.0f, 255.0f, nnd_op_round(nnd_splat(-low / scale)));
+  for (nnd_size at = 0; at < hidden; at += NND_LANES) {
+    const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
+    const vf whole = nnd_op_round(nnd_load_some(h + at, lanes) / scale) + zero;
+    const bytes made = __builtin_convertvector(__builtin_convertvector(nnd_saturated(0.0f, 255.0f, whole), vi), bytes);
+    memcpy(to + at, &made, (size_t)lanes);
+  }
+  return (struct nnd_byte_state){scale, (uint32_t)zero[0]};
+}
+
+/* R h of all gates and sequences, whole numbers [sequence][column], by weights of bytes. */
+static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, struct nnd_byte_state *states,
+                          int32_t *sums) {
+  const nnd_size hidden = d->own->hidden, columns = nnd_byte_columns(hidden), rows = nnd_byte_rows(hidden);
+  const void *at[NND_SEQUENCES];
+  for (int s = 0; s < d->sequences; s++) {
+    at[s] = bytes + s * rows;
+    states[s] = nnd_byte_state_of(d->before + s * d->apart, hidden, bytes + s * rows);
+  }
+  for (nnd_size column = 0; column < columns; column += NND_INT8_COLUMNS) {
+    const struct nnd_int8_job job = {.rows = at,
+                                     .taps = 1,
+                                     .k = hidden,
+                                     .weights = d->own->bytes + (d->direction * columns + column) * rows,
+                                     .column_sums = d->own->byte_sums + d->direction * columns + column,
+                                     .sums = sums + column,
+                                     .sums_row = columns};
+    d->kernels->of[NND_PANEL][d->sequences](&job);
+  }
+}
+
+/* Adds the numbers that such sums of the gates of a vector of hidden units stand for. */
+static void nnd_add_bytes(const struct nnd_recurrent_step *d, const struct nnd_byte_state *states, const int32_t *sums,
+                          nnd_size at, vf *gates) {
+  const nnd_size columns = nnd_byte_columns(d->own->hidden), begin = at * NND_MOST_GATES;
+  for (int s = 0; s < d->sequences; s++)
+    for (int g = 0; g < NND_MOST_GATES; g++) {
+      const nnd_size column = begin + g * NND_LANES, place = d->direction * columns + column;
+      const nnd_vu sum = *(const nnd_vu_any *)(sums + s * columns + column) -
+                         *(const nnd_vu_any *)(d->own->byte_sums + place) * states[s].zero;
+      const vf scale = nnd_load_any(d->own->scales + place) * states[s].scale;
+      gates[s * NND_MOST_GATES + g] += __builtin_convertvector((vi)sum, vf) * scale;
+    }
+}
 
 /* What the input adds to gates [first, first + count) of a vector of hidden units, and R h. */
 static void nnd_sum_gates(const struct nnd_recurrent_step *d, const float *weights, const float *before, nnd_size apart,
@@ -143,8 +221,9 @@ static void nnd_sum_gates(const struct nnd_recurrent_step *d, const float *weigh
   for (int s = 0; s < d->sequences; s++)
     for (int g = 0; g < count; g++)
       sums[s * count + g] = nnd_load_some(d->gates + s * d->row * gates + (first + g) * hidden + at, lanes);
+  if (!before) return;
   const struct nnd_gate_sums a = {weights + at * hidden * count, before, apart, hidden, sums};
-  if (before) nnd_add_kernels[count][d->sequences](&a);
+  nnd_add_kernels[count][d->sequences](&a);
 }
 
 static vf nnd_run_one(const struct nnd_program *program, vf x) {
@@ -186,10 +265,16 @@ NND_NOINLINE vf nnd_other_cell(const struct nnd_recurrent_step *d, const vf *gat
 static void nnd_step_lstm(const struct nnd_recurrent_step *d) {
   const nnd_size hidden = d->own->hidden;
   const int is_usual = !d->peepholes && !d->own->is_joined && !d->programs[0] && !d->programs[1] && !d->programs[2];
+  const int is_of_bytes = d->own->bytes && d->before;
+  int32_t *byte_sums = (int32_t *)(d->kept + 2 * NND_SEQUENCES * hidden);
+  struct nnd_byte_state states[NND_SEQUENCES];
+  uint8_t *bytes = (uint8_t *)(byte_sums + NND_SEQUENCES * nnd_byte_columns(hidden));
+  if (is_of_bytes) nnd_sum_bytes(d, bytes, states, byte_sums);
   vf sums[NND_SEQUENCES * NND_MOST_GATES];
   for (nnd_size at = 0; at < hidden; at += NND_LANES) {
     const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
-    nnd_sum_gates(d, d->weights, d->before, d->apart, at, 0, 4, sums);
+    nnd_sum_gates(d, d->weights, d->own->bytes ? NULL : d->before, d->apart, at, 0, 4, sums);
+    if (is_of_bytes) nnd_add_bytes(d, states, byte_sums, at, sums);
     for (int s = 0; s < d->sequences; s++) {
       float *cells = d->kept + s * hidden + at;
       vf cell = nnd_load_some(cells, lanes);
@@ -283,14 +368,16 @@ static void nnd_walk(const struct nnd_recurrent *t, nnd_size direction, nnd_size
   const int backwards = own->is_reversed || direction == 1;
   struct nnd_recurrent_step d = {.own = own,
                                  .programs = own->programs[direction],
-                                 .weights = own->packed + direction * gates * nnd_blocks(hidden) * NND_LANES * hidden,
+                                 .weights = own->bytes ? NULL : own->packed + direction * gates * nnd_blocks(hidden) * NND_LANES * hidden,
                                  .peepholes = own->peepholes ? own->peepholes + direction * 3 * hidden : NULL,
                                  .bias = own->bias ? own->bias + direction * hidden : NULL,
                                  .before = first_h ? first_h + state : NULL,
                                  .apart = hidden,
                                  .row = row,
                                  .sequences = sequences,
-                                 .kept = kept};
+                                 .kept = kept,
+                                 .direction = direction,
+                                 .kernels = t->kernels};
   for (nnd_size i = 0; own->layer == NND_LSTM && i < sequences * hidden; i++)
     kept[i] = first_c ? first_c[state + i] : 0.0f;
   for (nnd_size i = 0; i < steps; i++) {
@@ -357,14 +444,62 @@ static void nnd_pack_directions(const void *fields, nnd_size first, nnd_size las
   }
 }
 
+/* Weights of bytes to their columns; scales are there already. */
+struct nnd_byte_directions {
+  const int8_t *from;
+  int8_t *to;
+  int32_t *sums;
+  nnd_size hidden;
+};
+
+static nnd_size nnd_byte_column(nnd_size gate, nnd_size unit) {
+  return (unit / NND_LANES * NND_MOST_GATES + gate) * NND_LANES + unit % NND_LANES;
+}
+
+static void nnd_pack_byte_directions(const void *fields, nnd_size first, nnd_size last) {
+  const struct nnd_byte_directions *t = fields;
+  const nnd_size hidden = t->hidden, columns = nnd_byte_columns(hidden), rows = nnd_byte_rows(hidden);
+  for (nnd_size number = first * NND_MOST_GATES * hidden; number < last * NND_MOST_GATES * hidden; number++) {
+    const nnd_size direction = number / hidden / NND_MOST_GATES, gate = number / hidden % NND_MOST_GATES;
+    const nnd_size column = nnd_byte_column(gate, number % hidden), within = column % NND_INT8_COLUMNS;
+    int8_t *to = t->to + (direction * columns + column - within) * rows + within * NND_INT8_DEPTH;
+    const int8_t *from = t->from + number * hidden;
+    int32_t sum = 0;
+    for (nnd_size k = 0; k < hidden; k++) {
+      to[k / NND_INT8_DEPTH * NND_INT8_COLUMNS * NND_INT8_DEPTH + k % NND_INT8_DEPTH] = from[k];
+      sum += from[k];
+    }
+    t->sums[direction * columns + column] = sum;
+  }
+}
+
+static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own *own,
+                                  const struct nnd_weight_data *weights, const struct nnd_weight_data *scales) {
+  const nnd_size hidden = own->hidden, columns = nnd_byte_columns(hidden), each = NND_MOST_GATES * hidden;
+  if (own->layer != NND_LSTM || scales->count != own->directions * each)
+    return nnd_fail(o->message, "%s of bytes whose scales do not fit it", nnd_layer_names[own->layer]);
+  const nnd_size floats = own->directions * columns * (nnd_size)sizeof(float);
+  struct nnd_byte_directions t = {weights->data, nnd_packed(o, own->directions * columns * nnd_byte_rows(hidden)),
+                                  nnd_packed(o, floats), hidden};
+  float *spread = nnd_packed(o, floats);
+  if (!t.to || !t.sums || !spread) return 0;
+  for (nnd_size number = 0; number < own->directions * each; number++)
+    spread[number / each * columns + nnd_byte_column(number / hidden % NND_MOST_GATES, number % hidden)] =
+        ((const float *)scales->data)[number];
+  own->bytes = t.to, own->byte_sums = t.sums, own->scales = spread;
+  nnd_pack(o, weights, nnd_pack_byte_directions, &t, sizeof t, own->directions, 0);
+  return 1;
+}
+
 static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *own,
-                              const struct nnd_weight_data *weights) {
+                              const struct nnd_weight_data *weights, const struct nnd_weight_data *scales) {
   const int gates = nnd_gates_of[own->layer];
   if (!weights || weights->rank != 3 || weights->sizes[0] > 2 || weights->sizes[1] % gates ||
       weights->sizes[1] / gates != weights->sizes[2] || (own->is_reversed && weights->sizes[0] != 1))
     return nnd_fail(o->message, "%s without weights that fit it", nnd_layer_names[own->layer]);
   const nnd_size hidden = own->hidden = weights->sizes[2];
   own->directions = weights->sizes[0];
+  if (scales) return nnd_pack_bytes_of_lstm(o, own, weights, scales);
   const nnd_size floats = own->directions * gates * nnd_blocks(hidden) * NND_LANES * hidden;
   struct nnd_directions t = {weights->data, nnd_packed(o, floats * (nnd_size)sizeof(float)), hidden, gates,
                              own->layer == NND_GRU && !own->resets_after};
@@ -378,7 +513,8 @@ static int nnd_open_recurrent(struct nnd_opener *o, int layer) {
   if (!own) return 0;
   own->layer = layer;
   own->gates = nnd_read_tensor(o);
-  const struct nnd_weight_data *weights = nnd_read_weight(o);
+  const struct nnd_weight_data *scales = nnd_read_weight(o);
+  const struct nnd_weight_data *weights = scales ? nnd_read_weight_of(o, NND_INT8) : nnd_read_weight(o);
   own->first_h = nnd_read_optional_tensor(o);
   own->first_c = nnd_read_optional_tensor(o);
   own->lengths =
@@ -387,7 +523,7 @@ static int nnd_open_recurrent(struct nnd_opener *o, int layer) {
   own->is_reversed = (int)nnd_word(o, 0, 1);
   own->is_joined = (int)nnd_word(o, 0, 1);
   own->resets_after = (int)nnd_word(o, 0, 1);
-  if (o->message->failed || !nnd_pack_recurrent(o, own, weights)) return 0;
+  if (o->message->failed || !nnd_pack_recurrent(o, own, weights, scales)) return 0;
   for (nnd_size direction = 0; direction < own->directions; direction++)
     for (int i = 0; i < nnd_programs_of[layer]; i++) own->programs[direction][i] = nnd_read_program(o);
   own->out = nnd_write_tensor(o);
@@ -415,7 +551,8 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   const struct nnd_shape *gates = nnd_shape_of(m, own->gates), *out = nnd_shape_of(m, own->out);
   if (gates->rank < 2 || out->rank < 1) return nnd_fail(m->message, "the gates of %s do not fit it", name);
   const nnd_size row = own->directions * own->hidden, of_gates = row * nnd_gates_of[own->layer];
-  *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0};
+  *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0,
+                              nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0)};
   t->keeps_last = out->sizes[0] != t->steps;
   const nnd_size last = !t->keeps_last ? 0 : own->layer == NND_LSTM ? 2 : 1;
   if (gates->count / t->steps / t->batch != of_gates || gates->count % of_gates || out->sizes[0] != t->steps + last ||
@@ -432,7 +569,9 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   nnd_give_tensor(m, own->first_h);
   nnd_give_tensor(m, own->first_c);
   nnd_give_tensor(m, own->lengths);
-  m->scratch_bytes = own->hidden * 2 * NND_SEQUENCES * (nnd_size)sizeof(float);
+  const nnd_size of_sequence = own->hidden * 2 + (own->bytes ? nnd_byte_columns(own->hidden) : 0);
+  m->scratch_bytes = NND_SEQUENCES * of_sequence * (nnd_size)sizeof(float);
+  if (own->bytes) m->scratch_bytes += NND_SEQUENCES * nnd_byte_rows(own->hidden);
   m->instance->run = nnd_run_recurrent;
   m->instance->chunks = 1;
   if (own->directions * t->batch == 1) nnd_tell_operations(m, 1, 0); /* a walk that cannot be shared */
