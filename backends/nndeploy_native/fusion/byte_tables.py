@@ -13,13 +13,12 @@ from dataclasses import replace
 
 from nndeploy.backend_kit.kernels.joining import with_makers_joined
 from nndeploy_native.expressions import Domain
+from nndeploy_native.fusion.byte_lines import RANGES
 from nndeploy_native.steps.bytes import ByteTable
 from nndeploy_native.steps.elementwise import Elementwise
 from nndeploy_native.steps.integer_sums import IntegerSums
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
-
-BYTES = ("uint8", "int8")
 
 
 def join_byte_tables(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
@@ -42,7 +41,7 @@ def byte_of(step: NativeStep) -> Tensor | None:
     if not isinstance(step, Elementwise) or step.domain is not Domain.FLOAT32 or len(step.operands) != 1:
         return None
     x = step.operands[0].tensor
-    fits = x is not None and x.element in BYTES and step.output.element in BYTES and not x.is_blocked
+    fits = x is not None and x.element in RANGES and step.output.element in RANGES and not x.is_blocked
     return x if fits and step.operands[0].shape == step.output.shape and not step.output.is_blocked else None
 
 

@@ -5,7 +5,8 @@
  *
  * Pixels are the rows of products. A row of a window is one run of bytes where all channels of neighbouring pixels are
  * read: a tap, which is read where it lies, through a table of pointers; what hangs over an edge is copied. Of dilated
- * windows and of groups each pixel is a tap, or, where it has few channels, all of a window are copied side by side first.
+ * windows and of groups each pixel is a tap, or all of a window are copied side by side first where a pixel has few
+ * channels.
  */
 #include <stdio.h>
 
@@ -88,7 +89,8 @@ struct nnd_int8_conv_fields {
   struct nnd_int8_tiles tiles;
   nnd_size batches, panels, columns; /* panels and columns of a group */
   nnd_size first_inside, end_inside; /* columns whose windows do not hang over an edge of their rows */
-  nnd_size outside_bytes, k, row_bytes, sums_at, rows_at, pointers_at; /* k: bytes of a row that the kernels read of each tap */
+  nnd_size k; /* bytes of a row that the kernels read of each tap */
+  nnd_size outside_bytes, row_bytes, sums_at, rows_at, pointers_at;
   int is_signed, factor_step;
 };
 
@@ -313,11 +315,13 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
 
 static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes, NND_LINE_BYTES) * NND_LINE_BYTES; }
 
-/* The most pixels of `held` that follow each other whose windows hang over an edge of their rows, and those at the end
- * of the memory, where groups of k reach beyond it. */
+/* The most pixels of `held` that follow each other whose windows hang over an edge of their rows; and fewer than a group
+ * of k of each row whose windows may end where the memory does, which groups reach beyond. */
 static nnd_size nnd_most_copied(const struct nnd_int8_conv_fields *t, nnd_size held) {
+  const struct nnd_axis y = t->image.y;
   const nnd_size columns = t->image.x.out_size, rows = nnd_min(held, held / columns + 2);
-  return nnd_min(held, rows * (columns - t->end_inside + t->first_inside) + NND_INT8_DEPTH * t->image.y.kernel);
+  const nnd_size last = NND_INT8_DEPTH * ((y.kernel - 1) * y.dilation + 1);
+  return nnd_min(held, rows * (columns - t->end_inside + t->first_inside) + last);
 }
 
 static void nnd_find_inside(struct nnd_int8_conv_fields *t) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Zero points of weights are taken from these when they are packed: what does not fit a byte then is the sum of some.
+ * Quads of four rows serve two output rows where windows are three rows high and go on by one: the second one by weights
+ * that lie a row lower.
  */
 #include "ops/int8_depthwise.h"
 
@@ -14,7 +16,8 @@
 
 struct nnd_int8_deep {
   nnd_size blocks, groups, kernel; /* groups of four rows; columns of a window */
-  nnd_size *passes, *at;           /* of each block; at: where its weights begin */
+  nnd_size *passes, *at;           /* of each block; at: where its weights begin, those of the second row behind them */
+  nnd_size rows;                   /* output rows that are made of the same quads: 1 or 2 */
   int8_t *weights;
   int32_t *bias, *sums; /* of columns, four vectors a block */
   float *factors;
@@ -47,6 +50,11 @@ static nnd_size nnd_passes_of(const struct nnd_int8_record *r, nnd_size begin, n
   return passes;
 }
 
+/* Bytes of the weights of a block for one row. */
+static nnd_size nnd_deep_bytes(const struct nnd_int8_deep *d, nnd_size block) {
+  return d->passes[block] * d->kernel * d->groups * NND_INT8_DEPTH * NND_INT8_DEEP;
+}
+
 static void nnd_pack_deep_block(const struct nnd_int8_window *w, const struct nnd_int8_record *r,
                                 const struct nnd_int8_deep *d, nnd_size block) {
   const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(r->columns, begin + NND_INT8_DEEP);
@@ -57,9 +65,11 @@ static void nnd_pack_deep_block(const struct nnd_int8_window *w, const struct nn
     for (nnd_size y = 0; y < w->kernel[0]; y++)
       for (nnd_size x = 0; x < w->kernel[1]; x++) {
         const nnd_size weight = nnd_deep_weight(r, c, y * w->kernel[1] + x);
-        for (nnd_size pass = 0; pass < d->passes[block]; pass++) {
-          const nnd_size quads = (pass * d->kernel + x) * d->groups + y / NND_INT8_DEPTH;
-          to[(quads * NND_INT8_DEEP + place) * NND_INT8_DEPTH + y % NND_INT8_DEPTH] = nnd_part_of(weight, pass);
+        for (nnd_size pass = 0; pass < d->rows * d->passes[block]; pass++) {
+          const nnd_size low = y + pass / d->passes[block]; /* the row of a quad */
+          const nnd_size quads = (pass * d->kernel + x) * d->groups + low / NND_INT8_DEPTH;
+          to[(quads * NND_INT8_DEEP + place) * NND_INT8_DEPTH + low % NND_INT8_DEPTH] =
+              nnd_part_of(weight, pass % d->passes[block]);
         }
         sum += (int32_t)weight;
       }
@@ -75,6 +85,7 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   if (!d) return NULL;
   d->blocks = nnd_ceil_div(r->columns, NND_INT8_DEEP), d->kernel = w->kernel[1];
   d->groups = nnd_ceil_div(w->kernel[0], NND_INT8_DEPTH);
+  d->rows = w->kernel[0] == NND_INT8_DEPTH - 1 && w->stride[0] == 1 && w->dilation[0] == 1 ? 2 : 1;
   d->passes = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->passes);
   d->at = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->at);
   const nnd_size columns = d->blocks * NND_INT8_DEEP;
@@ -86,7 +97,7 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   for (nnd_size block = 0; block < d->blocks; block++) {
     const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(r->columns, begin + NND_INT8_DEEP);
     d->passes[block] = nnd_passes_of(r, begin, end), d->at[block] = bytes;
-    bytes += d->passes[block] * d->kernel * d->groups * NND_INT8_DEPTH * NND_INT8_DEEP;
+    bytes += d->rows * nnd_deep_bytes(d, block);
   }
   d->weights = nnd_packed(o, bytes);
   if (!d->weights) return NULL;
@@ -131,7 +142,8 @@ static nnd_size nnd_readable(const struct nnd_int8_deep_run *run, nnd_size kerne
 static void nnd_make_quads(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size from,
                            nnd_size to, nnd_size channel) {
   const struct nnd_int8_deep *d = t->deep;
-  const nnd_size channels = t->image.channels, kernel = t->image.y.kernel, padded = d->groups * NND_INT8_DEPTH;
+  const nnd_size channels = t->image.channels, padded = d->groups * NND_INT8_DEPTH;
+  const nnd_size kernel = t->image.y.kernel + d->rows - 1; /* rows that are read */
   struct nnd_int8_column *at = run->columns;
   nnd_vu *quads = run->quads;
   for (nnd_size x = from; x < to;) {
@@ -181,14 +193,34 @@ static void nnd_finish_deep(const struct nnd_int8_deep_fields *t, const struct n
   }
 }
 
-/* One row of the output for one block of channels. */
-static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size row,
-                             nnd_size block) {
+/* Columns [begin, last) of an output row that begins with pixel `first`. */
+static void nnd_run_deep_pixels(const struct nnd_int8_deep_fields *t, const struct nnd_int8_deep_run *run,
+                                struct nnd_int8_deep_job *job, nnd_size first, nnd_size begin, nnd_size last,
+                                nnd_size channel) {
+  const uint8_t *table = t->record->end.table;
+  for (nnd_size at = begin; at < last; at += NND_INT8_PIXELS) {
+    const nnd_size pixel = first + at, pixels = nnd_min(NND_INT8_PIXELS, last - at);
+    job->quads = run->quads + (at - begin) * job->to_pixel;
+    job->out = (uint8_t *)run->data->out + pixel * job->out_pixel + channel;
+    t->kernel(job, (int)pixels);
+    if (!t->deep->is_quick)
+      nnd_finish_deep(t, run->data, job->sums, pixel, pixels, channel);
+    else if (table)
+      for (nnd_size i = 0; i < pixels; i++)
+        nnd_int8_look_up(table, job->out + i * job->out_pixel, job->channels, job->out + i * job->out_pixel);
+  }
+}
+
+/* One row of the output, or two of one image, for one block of channels. */
+static void nnd_run_deep_rows(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size unit,
+                              nnd_size block) {
   const struct nnd_int8_deep *d = t->deep;
   const struct nnd_axis *y = &t->image.y, *x = &t->image.x;
-  const nnd_size channel = block * NND_INT8_DEEP, channels = t->image.channels, number = row / y->out_size;
-  for (nnd_size k = 0; k < y->kernel; k++) {
-    const nnd_size at = row % y->out_size * y->stride - y->pad + k * y->dilation;
+  const nnd_size channel = block * NND_INT8_DEEP, channels = t->image.channels;
+  const nnd_size units = nnd_ceil_div(y->out_size, d->rows), number = unit / units, top = unit % units * d->rows;
+  const nnd_size rows = nnd_min(d->rows, y->out_size - top);
+  for (nnd_size k = 0; k < y->kernel + d->rows - 1; k++) {
+    const nnd_size at = top * y->stride - y->pad + k * y->dilation;
     const int is_inside = at >= 0 && at < y->size;
     run->rows[k] = is_inside ? run->data->a + (number * y->size + at) * x->size * channels : NULL;
   }
@@ -203,7 +235,6 @@ static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_in
                                   .columns = d->kernel,
                                   .groups = d->groups,
                                   .passes = d->passes[block],
-                                  .weights = d->weights + d->at[block],
                                   .first = first,
                                   .end = d->is_quick ? &t->record->end : NULL,
                                   .factors = d->factors + channel,
@@ -213,16 +244,9 @@ static void nnd_run_deep_row(const struct nnd_int8_deep_fields *t, struct nnd_in
   for (nnd_size begin = 0; begin < x->out_size; begin += t->columns) {
     const nnd_size last = nnd_min(x->out_size, begin + t->columns), from = begin * x->stride - x->pad;
     nnd_make_quads(t, run, from, from + (last - begin - 1) * x->stride + (x->kernel - 1) * x->dilation + 1, channel);
-    for (nnd_size at = begin; at < last; at += NND_INT8_PIXELS) {
-      const nnd_size pixel = row * x->out_size + at, pixels = nnd_min(NND_INT8_PIXELS, last - at);
-      job.quads = run->quads + (at - begin) * job.to_pixel;
-      job.out = (uint8_t *)run->data->out + pixel * channels + channel;
-      t->kernel(&job, (int)pixels);
-      if (!d->is_quick)
-        nnd_finish_deep(t, run->data, sums, pixel, pixels, channel);
-      else if (t->record->end.table)
-        for (nnd_size i = 0; i < pixels; i++)
-          nnd_int8_look_up(t->record->end.table, job.out + i * channels, job.channels, job.out + i * channels);
+    for (nnd_size row = 0; row < rows; row++) {
+      job.weights = d->weights + d->at[block] + row * nnd_deep_bytes(d, block);
+      nnd_run_deep_pixels(t, run, &job, (number * y->out_size + top + row) * x->out_size, begin, last, channel);
     }
   }
 }
@@ -241,8 +265,8 @@ static void nnd_run_int8_deep(const void *fields, void *const *at, struct nnd_pa
   if (run.flip) run.zero += t->is_signed ? 128 : (uint32_t)-128;
   memset(run.outside, data.zero ? *data.zero : 0, NND_INT8_DEEP);
   nnd_size unit, last;
-  nnd_share(image->images * image->y.out_size * t->deep->blocks, part, &unit, &last);
-  for (; unit < last; unit++) nnd_run_deep_row(t, &run, unit / t->deep->blocks, unit % t->deep->blocks);
+  nnd_share(image->images * nnd_ceil_div(image->y.out_size, t->deep->rows) * t->deep->blocks, part, &unit, &last);
+  for (; unit < last; unit++) nnd_run_deep_rows(t, &run, unit / t->deep->blocks, unit % t->deep->blocks);
 }
 
 int nnd_make_int8_deep(struct nnd_maker *m, const struct nnd_int8_deep *deep, const struct nnd_int8_record *r,
