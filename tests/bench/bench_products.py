@@ -13,7 +13,7 @@ weights alone.
 `float16` are constant weights of float16, which ONNX Runtime is given as float32: it makes these of them itself.
 `bits4` and `bits8` are MatMulNBits in blocks of 32 with zero points, at three K x N, M 1 and 128. ONNX Runtime computes
 them in float32, as we do; as `bits4-int8` and `bits8-int8` it may make bytes of its activations (accuracy_level 4), as
-we do of few rows by 4 bits; 5e-2 is allowed then.
+we do for weights of 4 bits; 5e-2 is allowed then.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     MatMulNBits(a, numbers, scales, zero points)                 of com.microsoft: a column's numbers side by side
     MatMul(a, DequantizeLinear(numbers, scales, zero points))    the same of ONNX, in either order, also of Gemm
 
-Activations stay float32, but for MatMulNBits of 4 bits whose `accuracy_level` is 4: few rows may be rounded to bytes.
+Activations stay float32, but for MatMulNBits of 4 bits whose `accuracy_level` is 4: they may be rounded to bytes.
 Source: ONNX Runtime, docs/ContribOperators.md; ONNX DequantizeLinear, opset 21.
 """
 
