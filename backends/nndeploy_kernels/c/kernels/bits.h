@@ -9,8 +9,8 @@
  * one number first, because a word has a sign. Few rows are multiplied by such floats: they were divided by the powers
  * before. For more rows a part of a panel is unpacked to floats.
  *
- * Where the model lets rows be rounded, and the processor multiplies four bytes at once, few rows by numbers of 4 bits are
- * made bytes, piece by piece, of a scale of their own: the largest of a piece becomes 127.
+ * Where the model lets rows be rounded, and the processor multiplies four bytes at once, rows by numbers of 4 bits are
+ * made bytes, however many they are, piece by piece, of a scale of their own: the largest of a piece becomes 127.
  *
  * A block of the model is one piece, or several of the same scale where it is long: what a zero takes from a sum is then
  * not much larger than the sum.
@@ -31,7 +31,7 @@ struct nnd_bits {
   const uint8_t *zeros;        /* the same; null where there are others */
   const float *float_zeros;    /* the same; null where `zero` is that of all */
   float zero;
-  int rounds_rows; /* few rows become bytes; only of 4 bits */
+  int rounds_rows; /* rows become bytes; only of 4 bits */
 };
 
 /* Where numbers and their scales and zeros come from: element k of column c is number k * k_step + c * column_step,

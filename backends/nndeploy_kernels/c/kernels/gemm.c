@@ -498,13 +498,14 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   const nnd_size most = l2_bytes / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
   g->parts = 1, g->part = g->inner;
   if (g->bits && (g->rows <= NND_FEW_FOR_BITS || g->bits->rounds_rows)) {
-    const nnd_size held = nnd_max(NND_BITS_ROWS, l2_bytes / 2 / (nnd_bits_ready_floats(g->bits, 1) * (nnd_size)sizeof(float)));
+    const nnd_size row_bytes = nnd_bits_ready_floats(g->bits, 1) * (nnd_size)sizeof(float);
+    const nnd_size held = nnd_max(NND_BITS_ROWS, l2_bytes / 2 / row_bytes);
     g->b_kind = NND_B_FEW_BITS;
     g->groups = g->rows <= NND_FEW_FOR_BITS ? 1 : nnd_ceil_div(g->rows, held);
     g->tiles = g->groups;
     g->panels = nnd_blocks(g->columns);
     g->tile_floats = 0;
-    return nnd_bits_ready_floats(g->bits, nnd_ceil_div(g->rows, g->groups)) * (nnd_size)sizeof(float);
+    return nnd_ceil_div(g->rows, g->groups) * row_bytes;
   }
   if (!g->bits && may_dot && (!is_packed || is_narrow)) {
     g->b_kind = NND_B_DOTS;

@@ -47,7 +47,8 @@ static NND_TABLE_TARGET void nnd_look_up_quickly(const uint8_t *table, const uin
     *(nnd_table_bytes_any *)(to + i) = nnd_looked_up(of, *(const nnd_table_bytes_any *)(from + i));
   if (i == count) return;
   const uint64_t mask = ((uint64_t)1 << (count - i)) - 1;
-  const nnd_table_bytes last = __builtin_ia32_loaddquqi512_mask((const nnd_table_bytes *)(from + i), (nnd_table_bytes){0}, mask);
+  const nnd_table_bytes none = {0}, *at = (const nnd_table_bytes *)(from + i);
+  const nnd_table_bytes last = __builtin_ia32_loaddquqi512_mask(at, none, mask);
   __builtin_ia32_storedquqi512_mask((nnd_table_bytes *)(to + i), nnd_looked_up(of, last), mask);
 }
 

@@ -315,8 +315,8 @@ static void nnd_run_int8_convolution(const void *fields, void *const *at, struct
 
 static nnd_size nnd_in_lines(nnd_size num_bytes) { return nnd_ceil_div(num_bytes, NND_LINE_BYTES) * NND_LINE_BYTES; }
 
-/* The most pixels of `held` that follow each other whose windows hang over an edge of their rows; and fewer than a group
- * of k of each row whose windows may end where the memory does, which groups reach beyond. */
+/* The most pixels of `held` that follow each other whose windows hang over an edge of their rows; and fewer than a
+ * group of k of each row whose windows may end where the memory does, which groups reach beyond. */
 static nnd_size nnd_most_copied(const struct nnd_int8_conv_fields *t, nnd_size held) {
   const struct nnd_axis y = t->image.y;
   const nnd_size columns = t->image.x.out_size, rows = nnd_min(held, held / columns + 2);
@@ -326,7 +326,7 @@ static nnd_size nnd_most_copied(const struct nnd_int8_conv_fields *t, nnd_size h
 
 static void nnd_find_inside(struct nnd_int8_conv_fields *t) {
   const struct nnd_axis x = t->image.x;
-  const nnd_size last = x.size - (x.kernel - 1) * x.dilation - 1 + x.pad; /* where the last such window begins, padded */
+  const nnd_size last = x.size - (x.kernel - 1) * x.dilation - 1 + x.pad; /* where the last such window begins */
   t->first_inside = nnd_min(x.out_size, nnd_ceil_div(x.pad, x.stride));
   t->end_inside = nnd_max(t->first_inside, last < 0 ? 0 : nnd_min(x.out_size, last / x.stride + 1));
 }

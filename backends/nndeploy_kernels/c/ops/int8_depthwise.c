@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Zero points of weights are taken from these when they are packed: what does not fit a byte then is the sum of some.
- * Quads of four rows serve two output rows where windows are three rows high and go on by one: the second one by weights
- * that lie a row lower.
+ * Quads of four rows serve two output rows where windows are three rows high and go on by one: the second one by
+ * weights that lie a row lower.
  */
 #include "ops/int8_depthwise.h"
 

@@ -9,18 +9,19 @@
  *            where it resets after the product: n = g(xn + r (Rn h + bias))
  *     rnn    h' = f(x + R h)
  *
- *   gates (steps, batch, directions, gates, hidden), scales of weights of int8 (directions, gates * hidden; -1: they are
- *   floats; of an lstm alone), weights (directions, gates * hidden, hidden), first h, first c
- *   (tensors (directions, batch, hidden); -1: zeros), lengths (tensor (batch) of int32; -1: all steps), peepholes
+ *   gates (steps, batch, directions, gates, hidden), scales of weights of int8 (directions, gates * hidden; -1: they
+ *   are floats; of an lstm alone), weights (directions, gates * hidden, hidden), first h, first c (tensors
+ *   (directions, batch, hidden); -1: zeros), lengths (tensor (batch) of int32; -1: all steps), peepholes
  *   (directions, 3 * hidden; -1: none), bias of the reset product (directions, hidden; -1: none), is reversed, is joined,
  *   resets after, programs of f, g and h of each direction (-1: the usual; as many as the layer has), output (steps,
  *   batch, directions, hidden), or more steps: the last h, and of an lstm the last c
  *
  * Weights are packed [directions][blocks of hidden units][hidden][gates][c]: one stream, in which the gates of a vector
  * of hidden units meet each number of h, broadcast, for as many sequences as sums stay in registers; those of a gru that
- * resets before the product in two such streams. Those of int8 are packed as kernels/int8_tile.h says, in the same order of
- * columns, and meet h of a sequence as bytes of its own range, as DynamicQuantizeLinear makes them. The first of two directions goes forwards, a lone one backwards where
- * it is reversed. A sequence that ends earlier has zeros behind its end, and goes backwards from there.
+ * resets before the product in two such streams. Those of int8 are packed as kernels/int8_tile.h says, in the same
+ * order of columns, and meet h of a sequence as bytes of its own range, as DynamicQuantizeLinear makes them. The first
+ * of two directions goes forwards, a lone one backwards where it is reversed. A sequence that ends earlier has zeros
+ * behind its end, and goes backwards from there.
  */
 #include <stdio.h>
 
@@ -363,12 +364,12 @@ static void nnd_walk(const struct nnd_recurrent *t, nnd_size direction, nnd_size
   const struct nnd_recurrent_own *own = t->own;
   const nnd_size hidden = own->hidden, row = own->directions * hidden, of_step = t->batch * row;
   const nnd_size offset = first * row + direction * hidden, state = (direction * t->batch + first) * hidden;
-  const nnd_size gates = nnd_gates_of[own->layer];
+  const nnd_size gates = nnd_gates_of[own->layer], floats = gates * nnd_blocks(hidden) * NND_LANES * hidden;
   const float *first_h = at[2], *first_c = at[3];
   const int backwards = own->is_reversed || direction == 1;
   struct nnd_recurrent_step d = {.own = own,
                                  .programs = own->programs[direction],
-                                 .weights = own->bytes ? NULL : own->packed + direction * gates * nnd_blocks(hidden) * NND_LANES * hidden,
+                                 .weights = own->bytes ? NULL : own->packed + direction * floats,
                                  .peepholes = own->peepholes ? own->peepholes + direction * 3 * hidden : NULL,
                                  .bias = own->bias ? own->bias + direction * hidden : NULL,
                                  .before = first_h ? first_h + state : NULL,
