@@ -377,7 +377,8 @@ def _(step: ByteLine, w: PlanWriter) -> None:
     words = [w.tensor(term.x) for term in step.terms] + [-1] * (2 - len(step.terms))
     for zero, factor in [*((term.zero, term.factor) for term in step.terms), (0, 0.0)][:2]:
         words += [zero, double_bits(factor)]
-    words += [step.least, step.most, step.zero, w.tensor(step.output)]
+    added = None if step.added is None else np.ascontiguousarray(step.added, np.float32)
+    words += [w.weight(added), step.least, step.most, step.zero, w.tensor(step.output)]
     w.step(
         "int8_line", f"bytes of {len(step.terms)} scaled and added" if len(step.terms) > 1 else "bytes scaled", words
     )

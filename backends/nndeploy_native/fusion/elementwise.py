@@ -11,7 +11,7 @@ So every way to write an activation (Add-Clip-Mul-Div, x * sigmoid(x), PRelu...)
 read by that one step only and give its whole operand, where it is plain in any shape of the same elements. The joined
 step stands where the second stood, so all its inputs are there. Elementwise steps are joined where both can be computed
 in one domain, in which what the first one would have stored in a narrower type is made as narrow; ends of heavier steps
-are float32. What makes a byte of one byte is joined only where both together do: a table costs next to nothing.
+are float32. What makes bytes by a table or as a line is joined only where both together are a table: it costs little.
 """
 
 from collections.abc import Set
@@ -29,6 +29,7 @@ from nndeploy_native.expressions import (
     size_of,
     substituted,
 )
+from nndeploy_native.fusion.byte_lines import line_of
 from nndeploy_native.fusion.byte_tables import byte_of
 from nndeploy_native.fusion.integer_product import joined_integer_product
 from nndeploy_native.fusion.scaled_weights import is_one_a_column, with_scaled_weights
@@ -128,7 +129,8 @@ def _joined_elementwise(maker: Elementwise, step: Elementwise, number: int) -> E
     if len(operands) > MAX_OPERANDS or size_of(expression) > MAX_SIZE:
         return None
     joined = Elementwise(step.output, tuple(operands), expression, domain)
-    return joined if byte_of(maker) is None or byte_of(joined) is not None else None
+    is_cheap = byte_of(maker) is not None or line_of(maker) is not None
+    return joined if not is_cheap or byte_of(joined) is not None else None
 
 
 def _common_domain(maker: Elementwise, step: Elementwise) -> tuple[Domain | None, Expression]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nndeploy_native.expressions import Expression
 from nndeploy_native.steps.convolution import Window
-from nndeploy_native.tensors import Tensor
+from nndeploy_native.tensors import Array, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +17,19 @@ class ByteTerm:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ByteLine:
-    """output = the sum of one or two terms, rounded, plus `zero`, within `least` and `most`; all lie alike."""
+    """output = the sum of one or two terms and `added`, rounded, plus `zero`, within `least` and `most`; all lie alike.
+
+    `added` are floats, one for each place of the last axis.
+    """
 
     output: Tensor
     terms: tuple[ByteTerm, ...]
     zero: int
     least: int
     most: int
+    added: Array | None = None
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -186,6 +186,21 @@ def test_lines_of_bytes(level: str, threads: int) -> None:
                 np.testing.assert_array_equal(found, np.clip(np.rint(x) + zero, least, most), f"{number}")
 
 
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_with_numbers_of_the_last_axis(level: str, threads: int) -> None:
+    """Rows shorter and longer than what is made at once; too large a number is refused, and one of another axis."""
+    rng = np.random.default_rng(9)
+    for shape in ((7, 1), (3, 5, 19), (2, 64), (5, 130), (40, 192)):
+        x, added = _bytes(rng, "uint8", *shape), (rng.integers(-90, 90, shape[-1]) / 4).astype(np.float32)
+        term, output = ByteTerm(_tensor("x", x), 100, 0.25), Tensor("y", shape, element="uint8")
+        found = _run(level, ByteLine(output, (term,), 9, 3, 250, added), {"x": x}, threads=threads)
+        np.testing.assert_array_equal(found, np.clip(np.rint((x - 100.0) * 0.25 + added) + 9, 3, 250))
+        for wrong in (np.full(shape[-1], 2.0**29, np.float32), np.ones(shape[-1] + 1, np.float32)):
+            with pytest.raises(RefusedError):
+                _run(level, ByteLine(output, (term,), 9, 3, 250, wrong), {"x": x})
+
+
 SQUARE: Expression = ("saturated_uint8", ("round", ("div", ("mul", operand(0), operand(0)), ("const", 99.0))))
 
 

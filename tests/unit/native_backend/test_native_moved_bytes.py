@@ -116,6 +116,18 @@ def test_pools_of_bytes(level: str, element: str) -> None:
     assert_same(model_of(text), {"x": bytes_of(element, 2, 19, 7, 6)}, level)
 
 
+@each_float_level
+def test_a_bias_between_bytes_is_one_pass_over_bytes(level: str) -> None:
+    """One number for each place of the last axis; exact, as scales are powers of two."""
+    text = """g (uint8[2,7,70] x) => (uint8[2,7,70] y) { a = DequantizeLinear(x, e, z)  b = Add(bias, a)
+        y = QuantizeLinear(b, f, k) }"""
+    bias = (np.arange(70) - 30).astype(np.float32) / 4
+    constants = CONSTANTS | {"bias": bias, "e": np.array(0.25, np.float32), "f": np.array(0.5, np.float32)}
+    model = model_of(text, constants)
+    assert kernels_of(built(model).log) == ["int8_line"]
+    assert_same(model, {"x": bytes_of("uint8", 2, 7, 70)}, level)
+
+
 def _changed(text: str) -> tuple[int, list[str]]:
     """Returns how much a model was changed, and its operators; its outputs are the same."""
     model = model_of(text, CONSTANTS)

@@ -3,21 +3,39 @@
  * int8_line: bytes of one or two tensors of bytes that lie as the output does, scaled and added up.
  *
  *   a, b (tensors of uint8 or int8; b -1: none), for each: its zero point, its factor (double);
+ *   numbers that are added, one for each place of the last axis (float32; -1: none),
  *   least, most (of the output's bytes), zero point of the output, output (uint8 or int8)
  *
- *   min(max(round((a - zero) * factor + (b - zero) * factor) + zero, least), most)    to the nearest, ties to even
+ *   min(max(round((a - zero) * factor + (b - zero) * factor + number) + zero, least), most)
+ *
+ * to the nearest, ties to even.
  */
 #include "kernels/int8_bytes.h"
 #include "model/model.h"
 
 #define NND_LINE_CHUNK (4 * NND_LANES) /* bytes that are made at once */
-#define NND_MOST_FACTOR 1048576.0      /* 255 times twice of it is less than what int32 holds */
+#define NND_MOST_FACTOR 1048576.0      /* 255 times twice of it is less than what int32 holds, */
+#define NND_MOST_ADDED 536870912.0f    /* and so is that with this */
 
 struct nnd_line_own {
   int operands[2], out;
   float zeros[2], factors[2];
+  const float *added; /* whole chunks; null: none */
+  nnd_size period;    /* of them */
   struct nnd_int8_end end;
 };
+
+/* Copies numbers to whole chunks; null with a message where one of them is too large. */
+static const float *nnd_line_numbers(struct nnd_opener *o, const struct nnd_weight_data *numbers) {
+  const nnd_size padded = nnd_ceil_div(numbers->count, NND_LINE_CHUNK) * NND_LINE_CHUNK;
+  float *to = nnd_packed(o, padded * (nnd_size)sizeof *to);
+  for (nnd_size i = 0; to && i < numbers->count; i++) {
+    to[i] = ((const float *)numbers->data)[i];
+    if (!(to[i] > -NND_MOST_ADDED && to[i] < NND_MOST_ADDED))
+      nnd_fail(o->message, "a line of bytes with a number that is too large");
+  }
+  return to;
+}
 
 static int nnd_open_int8_line(struct nnd_opener *o) {
   struct nnd_line_own *own = nnd_own(o, sizeof *own);
@@ -28,6 +46,7 @@ static int nnd_open_int8_line(struct nnd_opener *o) {
     own->zeros[i] = (float)nnd_word(o, -128, 255);
     own->factors[i] = (float)nnd_double_word(o, -NND_MOST_FACTOR, NND_MOST_FACTOR);
   }
+  const struct nnd_weight_data *numbers = nnd_read_weight(o);
   own->end.least = (int)nnd_word(o, -128, 255), own->end.most = (int)nnd_word(o, -128, 255);
   own->end.zero = (float)nnd_word(o, -128, 255);
   own->out = nnd_write_any_tensor(o);
@@ -40,12 +59,13 @@ static int nnd_open_int8_line(struct nnd_opener *o) {
     if (one->is_blocked || (one->element != NND_UINT8 && one->element != NND_INT8))
       return nnd_fail(o->message, "a line of bytes of tensors that hold others");
   }
-  return 1;
+  if (numbers) own->added = nnd_line_numbers(o, numbers), own->period = numbers->count;
+  return !o->message->failed;
 }
 
 struct nnd_line_fields {
   const struct nnd_line_own *own;
-  nnd_size count;
+  nnd_size count, row, chunks; /* bytes of a row, which is the last axis or all, and its chunks */
   int is_signed[2];
 };
 
@@ -66,12 +86,13 @@ NND_INLINE vf nnd_line_part(const uint8_t *from, int is_signed, float zero, floa
 }
 
 NND_INLINE nnd_vu nnd_line_chunk(const struct nnd_line_own *own, const int *is_signed, const uint8_t *a,
-                                 const uint8_t *b) {
+                                 const uint8_t *b, const float *added) {
   vf x[4];
   NND_UNROLL
   for (int v = 0; v < 4; v++) {
     x[v] = nnd_line_part(a + v * NND_LANES, is_signed[0], own->zeros[0], own->factors[0]);
     if (b) x[v] += nnd_line_part(b + v * NND_LANES, is_signed[1], own->zeros[1], own->factors[1]);
+    if (added) x[v] += nnd_load_any(added + v * NND_LANES);
   }
   const nnd_vu bytes = (nnd_vu)nnd_int8_bytes_of(&own->end, x);
   return NND_IN_ORDER(bytes);
@@ -81,22 +102,26 @@ static void nnd_run_int8_line(const void *fields, void *const *at, struct nnd_pa
   const struct nnd_line_fields *t = fields;
   const struct nnd_line_own own = *t->own;
   const int is_signed[2] = {t->is_signed[0], t->is_signed[1]};
-  const uint8_t *a = at[1], *b = at[2];
-  nnd_size chunk, last;
-  nnd_share(nnd_ceil_div(t->count, NND_LINE_CHUNK), part, &chunk, &last);
-  for (; chunk < last; chunk++) {
-    const nnd_size begin = chunk * NND_LINE_CHUNK, count = nnd_min(NND_LINE_CHUNK, t->count - begin);
+  nnd_size unit, last;
+  nnd_share(t->count / t->row * t->chunks, part, &unit, &last);
+  nnd_size row = unit / t->chunks, place = unit % t->chunks * NND_LINE_CHUNK;
+  for (; unit < last; unit++) {
+    const nnd_size begin = row * t->row + place, count = nnd_min(NND_LINE_CHUNK, t->row - place);
+    const uint8_t *a = (const uint8_t *)at[1] + begin, *b = at[2] ? (const uint8_t *)at[2] + begin : NULL;
+    const float *added = own.added ? own.added + place : NULL;
     uint8_t *to = (uint8_t *)at[0] + begin;
     if (count == NND_LINE_CHUNK) {
-      const nnd_vu bytes = nnd_line_chunk(&own, is_signed, a + begin, b ? b + begin : NULL);
+      const nnd_vu bytes = nnd_line_chunk(&own, is_signed, a, b, added);
       memcpy(to, &bytes, NND_LINE_CHUNK);
-      continue;
+    } else {
+      uint8_t kept[2][NND_LINE_CHUNK] = {{0}};
+      memcpy(kept[0], a, (size_t)count);
+      if (b) memcpy(kept[1], b, (size_t)count);
+      const nnd_vu bytes = nnd_line_chunk(&own, is_signed, kept[0], b ? kept[1] : NULL, added);
+      nnd_store_few(to, &bytes, count);
     }
-    uint8_t kept[2][NND_LINE_CHUNK] = {{0}};
-    memcpy(kept[0], a + begin, (size_t)count);
-    if (b) memcpy(kept[1], b + begin, (size_t)count);
-    const nnd_vu bytes = nnd_line_chunk(&own, is_signed, kept[0], b ? kept[1] : NULL);
-    nnd_store_few(to, &bytes, count);
+    place += NND_LINE_CHUNK;
+    if (place >= t->row) place = 0, row++;
   }
 }
 
@@ -104,7 +129,11 @@ static int nnd_make_int8_line(struct nnd_maker *m) {
   const struct nnd_line_own *own = m->step->own;
   struct nnd_line_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  t->own = own, t->count = nnd_shape_of(m, own->out)->count;
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
+  t->own = own, t->count = out->count, t->row = own->added ? own->period : t->count;
+  t->chunks = nnd_ceil_div(t->row, NND_LINE_CHUNK);
+  if (own->added && (out->rank < 1 || out->sizes[out->rank - 1] != own->period))
+    return nnd_fail(m->message, "a line of bytes with numbers of another axis");
   nnd_give_tensor(m, own->out);
   for (int i = 0; i < 2; i++) {
     if (own->operands[i] >= 0) {
