@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """saturated(round(bounds of a sum of scaled bytes) + zero)  =>  one pass over bytes.
 
-So what quantisers write around Add, also of a bias, Relu and Clip needs no floats in memory and no program. Factors are those
-of the bytes over that of the result, as ONNX Runtime joins them: a number just between two bytes may become the other.
+So what quantisers write around Add, also of a bias, Relu and Clip needs no floats in memory and no program. Factors are
+those of the bytes over that of the result, as ONNX Runtime joins them: a number just between two bytes may become the
+other.
 """
 
 import math
