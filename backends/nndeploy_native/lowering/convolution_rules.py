@@ -13,11 +13,14 @@ from nndeploy_native.lowering.context import Context, image_shape
 from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution, dequantised_transposed
 from nndeploy_native.lowering.windows import is_apart, transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
+from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
 MAX_FIRST_CHANNELS = 4
 """Most input channels with which a plain tensor is read as it is: blocks would be mostly padding."""
+FEW_PIXELS_OF_PATCH = 16
+"""Patches of as many pixels are copied in long enough rows, and multiplied in one product."""
 
 
 def convolution(node: ir.Node, context: Context) -> None:
@@ -36,12 +39,35 @@ def convolution(node: ir.Node, context: Context) -> None:
     shape = (shape[0], channels, *shape[2:])  # a model may leave open what its weights say
     windows = windows_of(node, shape, out_shape, weights.shape[2:])
     source = node.inputs[0]
-    reads_plain = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None and len(shape) <= 4
-    x = context.plain(source) if reads_plain and not context.is_blocked(_present(source)) else context.blocked(source)
+    is_few = groups == 1 and shape[1] <= MAX_FIRST_CHANNELS and source is not None and len(shape) <= 4
+    reads_plain = is_few and not context.is_blocked(_present(source))
+    if reads_plain and len(shape) == 4 and _is_of_patches(windows.of_image()[0]):
+        _multiply_patches(node, context, weights, bias)
+        return
+    x = context.plain(source) if reads_plain else context.blocked(source)
     output = context.output(node.outputs[0], Layout.BLOCKED)
     kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
     step = Convolution(output, replace(x, shape=image_shape(shape)), kernels, bias, windows.of_image()[0], groups)
     context.emit(step if len(shape) < 5 else _of_volume(step, shape, out_shape, windows))
+
+
+def _is_of_patches(window: Window) -> bool:
+    """Whether output pixels read patches of the image that stand side by side and are no few pixels each."""
+    is_even = window.kernel == window.strides and window.pads == (0, 0) and window.dilations == (1, 1)
+    return is_even and product(window.kernel) >= FEW_PIXELS_OF_PATCH
+
+
+def _multiply_patches(node: ir.Node, context: Context, weights: Array, bias: Array | None) -> None:
+    """Lowers a convolution over patches, as of transformers of images, to a product of rows that are patches."""
+    n, _, *size = context.shape_of(node.outputs[0])
+    outputs, channels, *kernel = weights.shape
+    view = context.view(node.inputs[0])
+    for axis, (count, pixels) in enumerate(zip(size, kernel, strict=True)):
+        view = view.taken(2 + 2 * axis, 0, count * pixels, 1).parted(2 + 2 * axis, count, pixels)
+    patches = context.stored(view.transposed((0, 2, 4, 1, 3, 5)), "patches")
+    rows = View.of(replace(patches, shape=(n * product(size), channels * product(kernel))))
+    output = context.output_channels_last(node.outputs[0])
+    context.emit(Product(output, rows, np.ascontiguousarray(weights.reshape(outputs, -1).T), bias))
 
 
 def transposed_convolution(node: ir.Node, context: Context) -> None:

@@ -209,3 +209,20 @@ def test_rows_and_columns_of_other_lengths_are_refused() -> None:
     model = model_of("g (float[3,4] a, float[n,5] b) => (float[3,5] y) { y = MatMul(a, b) }")
     model.graph.inputs[1].shape = ir.Shape([3, 5])
     assert refusal_of(model.graph[-1], model, {}) == "rows of 4 by columns of 3"
+
+
+@each_float_level
+@pytest.mark.parametrize("sizes", [(35, 39), (8, 5), ("h", "w")])
+def test_a_convolution_over_patches_is_one_product(level: str, sizes: tuple[int | str, int | str]) -> None:
+    """Pixels beyond the last whole patch are left out; tokens are read where the product puts them."""
+    height, width = (size if isinstance(size, int) else 23 for size in sizes)
+    rows, columns = height // 8, width // 5
+    x, w, bias = reals(2, 3, height, width), reals(37, 3, 8, 5, seed=1), reals(37, seed=2)
+    out = f"{rows},{columns}" if isinstance(sizes[0], int) else "r,s"
+    text = f"""g (float[2,3,{sizes[0]},{sizes[1]}] x) => (float[2,{out},37] y) {{
+        a = Conv<strides=[8,5]>(x, w, b) t = Transpose<perm=[0,2,3,1]>(a) y = Relu(t) }}"""
+    artifact = built(dynamic(text, RANGES, {"w": w, "b": bias}), RANGES)
+    assert kernels(artifact) == [*["view_copy"][: sizes != (8, 5)], "fully_connected"]  # one patch lies as it is read
+    patches = x[:, :, : rows * 8, : columns * 5].reshape(2, 3, rows, 8, columns, 5).transpose(0, 2, 4, 1, 3, 5)
+    wanted = patches.reshape(2, rows, columns, -1).astype(np.float64) @ w.reshape(37, -1).T + bias
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], np.maximum(wanted, 0), rtol=1e-5, atol=5e-5)
