@@ -4,7 +4,6 @@
 #include "kernels/layout.h"
 #include "kernels/masked.h"
 
-#define NND_GEMM_K 16              /* of a packed row that lie side by side */
 #define NND_GEMM_PART 1024         /* k of a part of the sums, about: a panel of it stays in the second cache */
 #define NND_GEMM_LONGEST 2048      /* the same of few rows: longer sums would round too much */
 #define NND_GEMM_LEAST_OF_BITS 384 /* the same of weights of few bits, which each group unpacks: few groups pay */
@@ -450,15 +449,20 @@ static void nnd_gemm_pack_panel(nnd_size k, nnd_size columns, const float *b, nn
     return;
   }
   if (b_step == 1)
-    for (; k - done >= NND_LANES; done += NND_LANES)
+    for (; done < k; done += NND_LANES)
       for (nnd_size c = 0; c < wide; c += NND_LANES) {
+        const nnd_size some = nnd_min(NND_LANES, k - done);
+        const float *from = b + c * b_column + done;
         vf rows[NND_LANES];
         NND_UNROLL
-        for (int i = 0; i < NND_LANES; i++)
-          rows[i] = c + i < columns ? nnd_load_any(b + (c + i) * b_column + done) : nnd_splat(0.0f);
+        for (int i = 0; i < NND_LANES; i++, from += b_column)
+          rows[i] = c + i >= columns    ? nnd_splat(0.0f)
+                    : some == NND_LANES ? nnd_load_any(from)
+                                        : nnd_load_first(from, some);
         nnd_transpose(rows);
         NND_UNROLL
-        for (int i = 0; i < NND_LANES; i++) nnd_store(to + (done + i) * wide + c, rows[i]);
+        for (int i = 0; i < NND_LANES; i++)
+          if (i < some) nnd_store(to + (done + i) * wide + c, rows[i]);
       }
   for (; done < k; done++) {
     for (nnd_size c = 0; c < columns; c++) to[done * wide + c] = b[done * b_step + c * b_column];
@@ -489,8 +493,6 @@ static void nnd_gemm_pack_tile(nnd_size rows, nnd_size k, const float *a, nnd_si
     }
   }
 }
-
-static nnd_size nnd_gemm_padded(nnd_size k) { return nnd_ceil_div(k, NND_GEMM_K) * NND_GEMM_K; }
 
 nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products) {
   const int is_narrow = nnd_gemm_is_narrow(g->columns);
@@ -536,13 +538,11 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
   if (threads > 1) /* as many units as let threads share them evenly */
     g->groups = nnd_max(g->groups, nnd_min(g->tiles, nnd_ceil_div(8 * threads, nnd_max(1, g->panels * products))));
   const nnd_size padded = nnd_gemm_padded(g->part);
-  g->tile_floats = g->rows == 1 && g->a_step == 1 ? 0 : nnd_ceil_div(g->tiles, g->groups) * NND_GEMM_ROWS * padded;
+  const int is_there = g->a_is_packed || (g->rows == 1 && g->a_step == 1);
+  g->tile_floats = is_there ? 0 : nnd_ceil_div(g->tiles, g->groups) * NND_GEMM_ROWS * padded;
   const nnd_size panel = g->part * NND_GEMM_COLUMNS;
   return (g->tile_floats + (g->b_kind == NND_B_PANELS ? 0 : panel)) * (nnd_size)sizeof(float);
 }
-
-/* The first row of a tile. */
-NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return nnd_even(g->rows, g->tiles, tile); }
 
 /* Ends `columns` sums of one row, from `column` on, that lie in the output. */
 static void nnd_gemm_end_row(const struct nnd_gemm *g, const struct nnd_gemm_data *d, nnd_size column,
@@ -667,7 +667,8 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
   const nnd_size tiles = last - first;
   const nnd_size begin = part * g->part, k = nnd_min(g->part, g->inner - begin), padded = nnd_gemm_padded(k);
   const nnd_size top = nnd_gemm_at(g, first), most = nnd_ceil_div(g->rows, g->tiles);
-  const float *a = d->a + top * g->a_row + begin * g->a_step, *in = a;
+  const nnd_size pitch = g->a_is_packed ? nnd_gemm_padded(g->inner) : padded;
+  const float *in = g->a_is_packed ? d->a + top * pitch : d->a + top * g->a_row + begin * g->a_step;
   if (g->tile_floats) {
     float *to = scratch;
     for (nnd_size tile = first; tile < last; tile++) {
@@ -687,8 +688,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
       else if (panel + 2 <= nnd_min(end, full) && nnd_gemm_two[most])
         wide = 2;
     }
-    struct nnd_gemm_tile t = {.in = in,
-                              .k = k,
+    struct nnd_gemm_tile t = {.k = k,
                               .columns = nnd_min(wide * NND_GEMM_COLUMNS, g->columns - column),
                               .step = vectors * NND_LANES,
                               .panel = g->inner * NND_GEMM_COLUMNS,
@@ -732,6 +732,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
     const nnd_gemm_kernel *kernels = wide == 4 ? nnd_gemm_four : wide == 2 ? nnd_gemm_two : nnd_gemm_one[vectors];
     for (nnd_size tile = first; tile < last; tile++) {
       const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row, at = row * g->out_row + column;
+      t.in = in + (row - top) * pitch + (g->a_is_packed ? rows * begin : 0);
       t.out = d->out + at;
       t.residual = d->residual ? d->residual + at : NULL;
       if (packs) { /* the first tile packs this panel and fetches the next one */
@@ -743,7 +744,6 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
         kernels[rows](&t);
         t.next += t.next_step * k;
       }
-      t.in += rows * padded;
     }
     panel += wide;
   }

@@ -20,6 +20,7 @@
 
 #define NND_GEMM_ROWS (NND_ACCUMULATORS / NND_PANEL)
 #define NND_GEMM_COLUMNS (NND_PANEL * NND_LANES)
+#define NND_GEMM_K 16 /* of a packed row that lie side by side */
 #define NND_GEMM_MOST_COLUMNS_OF_DOTS (NND_LANES / 4)
 
 enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B_STREAMS, NND_B_FEW_BITS, NND_B_BITS };
@@ -30,6 +31,7 @@ struct nnd_gemm {
   nnd_size b_step, b_column; /* floats from k to k, from column to column; of panels nothing */
   nnd_size out_row;          /* floats from row to row; columns lie side by side */
   int b_kind;                /* enum nnd_gemm_b */
+  int a_is_packed;           /* whole rows, as nnd_gemm_row_at says */
   const struct nnd_bits *bits; /* which are `b`; null where it is floats */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */
@@ -54,6 +56,10 @@ void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_
 /* Says how a product is done, from its sizes and strides (and `b_kind` where that is NND_B_PANELS), for so many threads
  * that share `products` of them. Returns the bytes of scratch. */
 nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products);
+
+/* k of a packed row, and the first row of a tile. */
+NND_INLINE nnd_size nnd_gemm_padded(nnd_size k) { return nnd_ceil_div(k, NND_GEMM_K) * NND_GEMM_K; }
+NND_INLINE nnd_size nnd_gemm_at(const struct nnd_gemm *g, nnd_size tile) { return nnd_even(g->rows, g->tiles, tile); }
 
 NND_INLINE nnd_size nnd_gemm_units(const struct nnd_gemm *g) { return g->groups * g->panels; }
 

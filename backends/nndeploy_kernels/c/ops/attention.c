@@ -16,6 +16,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/lanes.h"
+#include "kernels/masked.h"
 #include "ops/batches.h"
 #include "ops/windows.h"
 
@@ -70,76 +71,126 @@ struct nnd_attention_other {
   nnd_size axes[NND_MOST_BATCH_AXES], row, key;
 };
 
-/* Rows are cut in blocks whose scores stay in the second cache; those of a block are one or two less than `most`. */
+/* Rows are cut in blocks whose scores stay in the second cache; those of a block are one or two less than `most`. Where
+ * rows are many, keys and values are packed once for all blocks of a product, and softmax packs its weights. */
 struct nnd_attention_fields {
   const struct nnd_program *program;
-  int is_guarded, num_others, num_axes;
+  int is_guarded, num_others, num_axes, packs;
   struct nnd_attention_other others[NND_MOST_OTHERS];
   nnd_size products, rows, keys, columns, blocks, most, row_floats; /* row_floats: of the scores, whole vectors */
   nnd_size q_offset, k_offset, v_offset, q_row, out_row;
   struct nnd_attention_axis axes[NND_MOST_BATCH_AXES]; /* sizes and steps */
   struct nnd_gemm scores[2], values[2];                /* of blocks of `most` rows, and of one less */
-  nnd_size scores_bytes;
+  nnd_size weights_at, by_at, k_at, v_at, products_at; /* bytes of scratch, which begins with the scores */
 };
 
 /* The first row of a block: blocks share the rows evenly. */
 static nnd_size nnd_attention_row(const struct nnd_attention_fields *t, nnd_size block) {
-  return t->rows / t->blocks * block + nnd_min(block, t->rows % t->blocks);
+  return nnd_even(t->rows, t->blocks, block);
 }
 
-/* The program over one row of scores. */
-static void nnd_score_row(const struct nnd_attention_fields *t, const char *const *others, float *row) {
+/* `count` floats of an operand that lie side by side. */
+static void nnd_score_operand(int element, const char *from, nnd_size count, vf *to) {
+  if (element != NND_FLOAT32) {
+    nnd_floats_of(element, from, count, to);
+    return;
+  }
+  const float *floats = (const float *)from;
+  for (; count >= NND_LANES; count -= NND_LANES, floats += NND_LANES) *to++ = nnd_load_any(floats);
+  if (count) *to = nnd_load_first(floats, count);
+}
+
+/* The program over `count` keys of `rows` rows of scores, which lie side by side; `others` are those of the first one. */
+static void nnd_score_keys(const struct nnd_attention_fields *t, const char *const *others, nnd_size rows, nnd_size key,
+                           nnd_size count, float *scores) {
   vf lanes[NND_OPERANDS][NND_AT_ONCE], results[NND_RESULTS * NND_AT_ONCE];
-  struct nnd_source operands[NND_OPERANDS] = {{0}};
-  for (int i = 0; i < t->num_others; i++)
-    if (!t->others[i].key) {
-      nnd_floats_of(t->others[i].element, others[i], 1, lanes[i]);
-      lanes[i][0] = nnd_splat(lanes[i][0][0]);
-      operands[i + 1] = (struct nnd_source){lanes[i], 0};
+  struct nnd_source operands[NND_OPERANDS] = {{scores, 1}};
+  const int vectors = (int)nnd_blocks(count);
+  for (int i = 0; i < t->num_others; i++) {
+    const struct nnd_attention_other *other = &t->others[i];
+    const nnd_size bytes = nnd_element_bytes[other->element];
+    const char *from = others[i] + key * other->key * bytes;
+    const int is_there = other->element == NND_FLOAT32 && other->key && rows == 1 && count % NND_LANES == 0;
+    operands[i + 1] = (struct nnd_source){is_there ? (const void *)from : lanes[i], other->key || other->row};
+    for (nnd_size r = 0; !is_there && r < (operands[i + 1].step ? rows : 1); r++, from += other->row * bytes) {
+      vf *to = lanes[i] + r * vectors;
+      nnd_score_operand(other->element, from, other->key ? count : 1, to);
+      for (int v = 0; !other->key && v < vectors; v++) to[v] = nnd_splat(to[0][0]);
     }
-  for (nnd_size key = 0; key < t->keys; key += NND_AT_ONCE * NND_LANES) {
-    const nnd_size count = nnd_min(NND_AT_ONCE * NND_LANES, t->keys - key);
-    const int vectors = (int)nnd_ceil_div(count, NND_LANES);
-    operands[0] = (struct nnd_source){row + key, 1};
-    for (int i = 0; i < t->num_others; i++) {
-      if (!t->others[i].key) continue;
-      const int element = t->others[i].element;
-      const char *from = others[i] + key * nnd_element_bytes[element];
-      const int is_there = element == NND_FLOAT32 && count % NND_LANES == 0;
-      if (!is_there) nnd_floats_of(element, from, count, lanes[i]);
-      operands[i + 1] = (struct nnd_source){is_there ? (const void *)from : lanes[i], 1};
-    }
-    const struct nnd_source outcome = nnd_program_run(t->program, operands, vectors, results);
-    for (int v = 0; v < vectors; v++) nnd_store(row + key + v * NND_LANES, nnd_vector_of(outcome, v));
+  }
+  const int all = (int)rows * vectors;
+  const struct nnd_source outcome = nnd_program_run(t->program, operands, all, results);
+  for (int v = 0; v < all; v++) nnd_store(scores + v * NND_LANES, nnd_vector_of(outcome, v));
+}
+
+/* The program over rows of scores: several short ones at once. `places` are those of the operands of the first row. */
+static void nnd_score_rows(const struct nnd_attention_fields *t, void *const *at, const nnd_size *places, nnd_size rows,
+                           float *scores) {
+  const nnd_size most = NND_AT_ONCE * NND_LANES, together = nnd_max(1, most / t->row_floats);
+  for (nnd_size r = 0; r < rows; r += together, scores += together * t->row_floats) {
+    const char *others[NND_MOST_OTHERS];
+    for (int i = 0; i < t->num_others; i++)
+      others[i] = (const char *)at[4 + i] + (places[i] + r * t->others[i].row) * nnd_element_bytes[t->others[i].element];
+    for (nnd_size key = 0; key < t->keys; key += most)
+      nnd_score_keys(t, others, nnd_min(together, rows - r), key, nnd_min(most, t->keys - key), scores + key);
   }
 }
 
 #define NND_CHAINS 4
 NND_JOINED(nnd_joined_most, nnd_at_least)
 
-/* exp of a row less its largest, in place; returns one over the sum. Lanes behind the last key become zeros. */
-static float nnd_exp_row(float *row, nnd_size keys, nnd_size floats) {
-  for (nnd_size key = keys; key < floats; key++) row[key] = -__builtin_inff();
-  vf most[NND_CHAINS], sums[NND_CHAINS];
+/* exp of a row less its largest; returns one over the sum. `row` is whole vectors, which may go to `to` = `row`; of
+ * `to`, pieces of NND_GEMM_K are `apart`. Lanes behind the last key become zeros. */
+static float nnd_exp_row(const float *row, nnd_size keys, float *to, nnd_size apart) {
+  const nnd_size whole = keys / NND_LANES * NND_LANES;
+  vi lane;
   NND_UNROLL
-  for (int i = 0; i < NND_CHAINS; i++) most[i] = nnd_load(row), sums[i] = nnd_splat(0.0f);
+  for (int i = 0; i < NND_LANES; i++) lane[i] = i;
+  const vf none = nnd_splat(-__builtin_inff());
+  vf last = none, most[NND_CHAINS], sums[NND_CHAINS];
+  if (whole < keys) last = nnd_select(lane < (int32_t)(keys - whole), nnd_load(row + whole), none);
+  most[0] = last;
+  NND_UNROLL
+  for (int i = 1; i < NND_CHAINS; i++) most[i] = none;
   nnd_size k = 0;
-  for (; k + NND_CHAINS * NND_LANES <= floats; k += NND_CHAINS * NND_LANES) NND_UNROLL
+  for (; k + NND_CHAINS * NND_LANES <= whole; k += NND_CHAINS * NND_LANES) NND_UNROLL
   for (int i = 0; i < NND_CHAINS; i++) most[i] = nnd_at_least(most[i], nnd_load(row + k + i * NND_LANES));
-  for (; k < floats; k += NND_LANES) most[0] = nnd_at_least(most[0], nnd_load(row + k));
+  for (; k < whole; k += NND_LANES) most[0] = nnd_at_least(most[0], nnd_load(row + k));
   const vf all = nnd_joined_most(nnd_at_least(nnd_at_least(most[0], most[1]), nnd_at_least(most[2], most[3])));
-  for (k = 0; k + NND_CHAINS * NND_LANES <= floats; k += NND_CHAINS * NND_LANES) NND_UNROLL
+  NND_UNROLL
+  for (int i = 0; i < NND_CHAINS; i++) sums[i] = nnd_splat(0.0f);
+  for (k = 0; k + NND_CHAINS * NND_LANES <= whole; k += NND_CHAINS * NND_LANES) NND_UNROLL
   for (int i = 0; i < NND_CHAINS; i++) {
-    const vf value = nnd_exp_below(nnd_load(row + k + i * NND_LANES) - all);
-    nnd_store(row + k + i * NND_LANES, value);
+    const nnd_size at = k + i * NND_LANES;
+    const vf value = nnd_exp_below(nnd_load(row + at) - all);
+    nnd_store(to + at / NND_GEMM_K * apart + at % NND_GEMM_K, value);
     sums[i] += value;
   }
-  for (; k < floats; k += NND_LANES) {
+  for (; k < whole; k += NND_LANES) {
     const vf value = nnd_exp_below(nnd_load(row + k) - all);
-    nnd_store(row + k, value);
+    nnd_store(to + k / NND_GEMM_K * apart + k % NND_GEMM_K, value);
     sums[0] += value;
   }
+  if (whole < keys) {
+    const vf value = nnd_exp_below(last - all);
+    nnd_store(to + whole / NND_GEMM_K * apart + whole % NND_GEMM_K, value);
+    sums[1] += value;
+  }
   return 1.0f / nnd_joined_sum((sums[0] + sums[1]) + (sums[2] + sums[3]))[0];
+}
+
+/* Softmax of rows of scores: weights where their product with the values reads them, and what to multiply it by. */
+static void nnd_exp_rows(const struct nnd_attention_fields *t, const struct nnd_gemm *values, nnd_size rows,
+                         const float *scores, float *weights, float *by) {
+  const nnd_size padded = nnd_gemm_padded(t->keys);
+  for (nnd_size tile = 0, r = 0; r < rows; tile++) {
+    const nnd_size first = r, end = t->packs ? nnd_gemm_at(values, tile + 1) : rows;
+    const nnd_size apart = t->packs ? (end - first) * NND_GEMM_K : NND_GEMM_K;
+    for (; r < end; r++) {
+      float *to = t->packs ? weights + first * padded + (r - first) * NND_GEMM_K : weights + r * t->row_floats;
+      by[r] = nnd_exp_row(scores + r * t->row_floats, t->keys, to, apart);
+    }
+  }
 }
 
 /* Divides the products of a row by the sum of its weights. */
@@ -150,14 +201,16 @@ static void nnd_scale_row(float *row, nnd_size columns, float by, int is_guarded
   }
   nnd_size c = 0;
   for (; c + NND_LANES <= columns; c += NND_LANES) nnd_store_any(row + c, nnd_load_any(row + c) * by);
-  for (; c < columns; c++) row[c] *= by;
+  if (c < columns) nnd_store_first(row + c, nnd_load_first(row + c, columns - c) * by, columns - c);
 }
 
 static void nnd_run_attention(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_attention_fields *t = fields;
-  float *scores = (float *)part.scratch, *by = scores + t->most * t->row_floats;
-  char *scratch = part.scratch + t->scores_bytes;
-  nnd_size unit, last;
+  float *scores = (float *)part.scratch, *weights = (float *)(part.scratch + t->weights_at);
+  float *by = (float *)(part.scratch + t->by_at), *packed_k = (float *)(part.scratch + t->k_at);
+  float *packed_v = (float *)(part.scratch + t->v_at);
+  char *scratch = part.scratch + t->products_at;
+  nnd_size unit, last, packed = -1;
   nnd_share(t->products * t->blocks, part, &unit, &last);
   for (; unit < last; unit++) {
     const nnd_size block = unit % t->blocks, row = nnd_attention_row(t, block);
@@ -165,7 +218,6 @@ static void nnd_run_attention(const void *fields, void *const *at, struct nnd_pa
     const float *q = (const float *)at[1] + t->q_offset + row * t->q_row, *k = (const float *)at[2] + t->k_offset,
                 *v = (const float *)at[3] + t->v_offset;
     float *out = (float *)at[0] + row * t->out_row;
-    const char *others[NND_MOST_OTHERS];
     nnd_size places[NND_MOST_OTHERS], rest = unit / t->blocks;
     for (int i = 0; i < t->num_others; i++) places[i] = row * t->others[i].row;
     for (int axis = t->num_axes - 1; axis >= 0; axis--) {
@@ -177,17 +229,16 @@ static void nnd_run_attention(const void *fields, void *const *at, struct nnd_pa
     }
     const int less = rows < t->most;
     const struct nnd_gemm *first = &t->scores[less], *second = &t->values[less];
-    const struct nnd_gemm_data of_scores = {.a = q, .b = k, .out = scores};
-    nnd_gemm_run(first, &of_scores, 0, nnd_gemm_units(first), scratch);
-    for (nnd_size r = 0; r < rows; r++) {
-      float *one = scores + r * t->row_floats;
-      for (int i = 0; i < t->num_others; i++)
-        others[i] =
-            (const char *)at[4 + i] + (places[i] + r * t->others[i].row) * nnd_element_bytes[t->others[i].element];
-      if (t->program) nnd_score_row(t, others, one);
-      by[r] = nnd_exp_row(one, t->keys, t->row_floats);
+    if (t->packs && packed != unit / t->blocks) {
+      nnd_gemm_pack(first->inner, t->keys, k, first->b_step, first->b_column, 0, first->inner, packed_k);
+      nnd_gemm_pack(t->keys, t->columns, v, second->b_step, second->b_column, 0, t->keys, packed_v);
+      packed = unit / t->blocks;
     }
-    const struct nnd_gemm_data of_values = {.a = scores, .b = v, .out = out};
+    const struct nnd_gemm_data of_scores = {.a = q, .b = t->packs ? packed_k : k, .out = scores};
+    nnd_gemm_run(first, &of_scores, 0, nnd_gemm_units(first), scratch);
+    if (t->program) nnd_score_rows(t, at, places, rows, scores);
+    nnd_exp_rows(t, second, rows, scores, weights, by);
+    const struct nnd_gemm_data of_values = {.a = weights, .b = t->packs ? packed_v : v, .out = out};
     nnd_gemm_run(second, &of_values, 0, nnd_gemm_units(second), scratch);
     for (nnd_size r = 0; r < rows; r++) nnd_scale_row(out + r * t->out_row, t->columns, by[r], t->is_guarded);
   }
@@ -227,10 +278,18 @@ static void nnd_join_heads(struct nnd_attention_fields *t, struct nnd_gemm *scor
   t->products /= axis->size, t->num_axes--;
 }
 
+/* Takes `floats` of scratch; returns where they begin. */
+static nnd_size nnd_take_floats(nnd_size *bytes, nnd_size floats) {
+  const nnd_size begin = *bytes;
+  *bytes += nnd_ceil_div(floats * (nnd_size)sizeof(float), NND_ALIGNMENT) * NND_ALIGNMENT;
+  return begin;
+}
+
 /* Cuts rows in blocks, and says how the two products of a block are done. */
 static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fields *t, struct nnd_gemm scores,
                                    struct nnd_gemm values) {
   t->row_floats = nnd_blocks(t->keys) * NND_LANES;
+  t->packs = t->rows > NND_GEMM_ROWS && !nnd_gemm_is_narrow(t->keys) && !nnd_gemm_is_narrow(t->columns);
   const nnd_size fitting = nnd_l2(m) / 4 / (nnd_size)sizeof(float) / t->row_floats;
   const nnd_size wished = nnd_max(1, fitting / NND_GEMM_ROWS) * NND_GEMM_ROWS;
   t->blocks = nnd_ceil_div(t->rows, wished);
@@ -238,18 +297,23 @@ static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fie
     t->blocks = nnd_max(t->blocks,
                         nnd_min(nnd_ceil_div(t->rows, NND_GEMM_ROWS), nnd_ceil_div(4 * nnd_threads(m), t->products)));
   t->most = nnd_ceil_div(t->rows, t->blocks);
-  t->scores_bytes =
-      nnd_ceil_div((t->most * (t->row_floats + 1)) * (nnd_size)sizeof(float), NND_ALIGNMENT) * NND_ALIGNMENT;
-  nnd_size bytes = 0;
+  nnd_size bytes = 0, of_products = 0;
+  nnd_take_floats(&bytes, t->most * t->row_floats);
+  t->weights_at = t->packs ? nnd_take_floats(&bytes, t->most * nnd_gemm_padded(t->keys)) : 0;
+  t->by_at = nnd_take_floats(&bytes, t->most);
+  t->k_at = t->packs ? nnd_take_floats(&bytes, nnd_gemm_packed_floats(scores.inner, t->keys)) : 0;
+  t->v_at = t->packs ? nnd_take_floats(&bytes, nnd_gemm_packed_floats(t->keys, t->columns)) : 0;
+  t->products_at = bytes;
+  if (t->packs) scores.columns = t->row_floats, values.a_is_packed = 1; /* whole vectors of scores are stored */
   for (int less = 0; less < 2 && less < t->most; less++) {
     scores.rows = values.rows = t->most - less;
     scores.out_row = values.a_row = t->row_floats;
     values.out_row = t->out_row;
     t->scores[less] = scores, t->values[less] = values;
-    bytes = nnd_max(bytes, nnd_gemm_plan(&t->scores[less], 0, nnd_l2(m), 1, 1));
-    bytes = nnd_max(bytes, nnd_gemm_plan(&t->values[less], 0, nnd_l2(m), 1, 1));
+    of_products = nnd_max(of_products, nnd_gemm_plan(&t->scores[less], t->packs, nnd_l2(m), 1, 1));
+    of_products = nnd_max(of_products, nnd_gemm_plan(&t->values[less], t->packs, nnd_l2(m), 1, 1));
   }
-  return t->scores_bytes + bytes;
+  return t->products_at + of_products;
 }
 
 static int nnd_make_attention(struct nnd_maker *m) {
