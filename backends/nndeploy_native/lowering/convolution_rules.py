@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for convolutions of rows, images and volumes. Source: ONNX Conv, ConvTranspose."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import fixed, is_fixed, may_be_equal, product
 from nndeploy_native.lowering.context import Context, image_shape
 from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution, dequantised_transposed
-from nndeploy_native.lowering.windows import is_apart, transposed_windows_of, windows_of
+from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import StridedCopy, View
@@ -86,10 +87,11 @@ def transposed_convolution(node: ir.Node, context: Context) -> None:
     windows = transposed_windows_of(node, shape, out_shape, tuple(kernel))
     window, _ = windows.of_image()
     x = replace(context.blocked(node.inputs[0]), shape=image_shape(shape))
-    is_few = groups == 1 and len(shape) == 4 and out_shape[1] <= MAX_FIRST_CHANNELS
-    if is_few and is_apart(window, shape, out_shape):
-        _spread_apart(node.outputs[0], context, x, weights, bias)
-        return
+    if groups == 1 and len(shape) < 5 and of_group <= MAX_FIRST_CHANNELS:
+        phases = _phases_of(window, image_shape(out_shape))
+        if phases is not None:
+            _convolve_phases(node, context, x, weights.reshape(fixed_shape(image_shape(weights.shape))), window, phases)
+            return
     turned = weights.reshape(groups, inputs // groups, of_group, *kernel).swapaxes(1, 2)
     kernels = turned.reshape(fixed_shape(image_shape((of_group * groups, inputs // groups, *kernel))))
     output = context.output(node.outputs[0], Layout.BLOCKED)
@@ -111,22 +113,60 @@ def _of_volume(step: Convolution, shape: Shape, out_shape: Shape, windows: Windo
     return replace(step, depth=depth)
 
 
-def _spread_apart(value: ir.Value, context: Context, x: Tensor, weights: Array, bias: Array | None) -> None:
-    """Makes a window's pixels as channels of one pixel, which are then moved: few channels would fill no vector."""
+def _phases_of(window: Window, out_shape: Shape) -> tuple[range, range] | None:
+    """Returns, of each axis, how many pixels before pixel n the input pixels are that make outputs n * stride and on.
+
+    None where output pixels are no whole strides, or have no phases, or are too many to be followed one by one.
+    """
+    small = bounds(product(out_shape))[1] <= MAX_MOVED_ELEMENTS or not is_fixed(out_shape)
+    is_fit = is_fixed((*window.pads, *window.kernel)) and window.dilations == (1, 1) and window.strides != (1, 1)
+    if not (is_fit and small):
+        return None
+    found = []
+    for kernel, stride, pad, size in zip(window.kernel, window.strides, window.pads, out_shape[2:], strict=True):
+        first, last = -((fixed(pad) + stride - 1) // stride), (fixed(kernel) - 1 - fixed(pad)) // stride
+        if size % stride != 0 or last < 0:
+            return None
+        found.append(range(last, first - 1, -1))
+    return found[0], found[1]
+
+
+def _convolve_phases(
+    node: ir.Node, context: Context, x: Tensor, weights: Array, window: Window, phases: tuple[range, range]
+) -> None:
+    """Makes a stride's pixels as channels of one pixel, which are then moved: few channels would fill no vector.
+
+    Output n * stride + p is the sum over b of input pixel n - b times weight b * stride + p + pad, where there is one.
+    """
     inputs, outputs, kh, kw = weights.shape
-    n, _, h, w = x.shape
-    base = context.temporary("pixels", (n, kh * kw * outputs, h, w), Layout.BLOCKED)
-    wide = weights.transpose(2, 3, 1, 0).reshape(-1, inputs, 1, 1)
-    context.emit(Convolution(base, x, wide, None if bias is None else np.tile(bias, kh * kw), Window((1, 1))))
+    n, _, *size = image_shape(context.shape_of(node.outputs[0]))
+    (sh, sw), (h, w) = window.strides, (one // stride for one, stride in zip(size, window.strides, strict=True))
+    wide = np.zeros((sh, sw, outputs, inputs, len(phases[0]), len(phases[1])), np.float32)
+    taps = [
+        [
+            (p, j, tap)
+            for p in range(stride)
+            for j, b in enumerate(back)
+            if 0 <= (tap := b * stride + p + fixed(pad)) < k
+        ]
+        for stride, back, pad, k in zip(window.strides, phases, window.pads, (kh, kw), strict=True)
+    ]
+    for (py, jy, ky), (px, jx, kx) in itertools.product(*taps):
+        wide[py, px, :, :, jy, jx] = weights[:, :, ky, kx].T
+    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
+    base = context.temporary("pixels", (n, sh * sw * outputs, h, w), Layout.BLOCKED)
+    window = Window((len(phases[0]), len(phases[1])), pads=(phases[0].start, phases[1].start))
+    biases = None if bias is None else np.tile(bias, sh * sw)
+    context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, window))
     if not is_fixed(base.shape):
-        apart = View.of(context.in_layout(base, Layout.PLAIN)).reshaped((n, kh, kw, outputs, h, w))
+        apart = View.of(context.in_layout(base, Layout.PLAIN)).reshaped((n, sh, sw, outputs, h, w))
         assert apart is not None
         spread = apart.transposed((0, 3, 4, 1, 5, 2))
-        output = context.output(value, Layout.PLAIN)
+        output = context.output(node.outputs[0], Layout.PLAIN)
         context.emit(StridedCopy(replace(output, shape=spread.sizes), spread))
         return
-    places = np.arange(fixed(base.size)).reshape(n, kh, kw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
-    context.define_moved(value, base, places.reshape(context.shape_of(value)))
+    places = np.arange(fixed(base.size)).reshape(n, sh, sw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
+    context.define_moved(node.outputs[0], base, places.reshape(fixed_shape(context.shape_of(node.outputs[0]))))
 
 
 def _present(value: ir.Value | None) -> ir.Value:

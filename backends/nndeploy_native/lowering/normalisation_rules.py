@@ -65,7 +65,9 @@ def instance_normalization(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("an InstanceNormalization of what is no image")
     value = node.inputs[0]
     assert value is not None
-    if len(shape) <= MOST_IMAGE_AXES and context.is_blocked(value):
+    moved = context.moved_blocks(value)
+    has_channels = moved is None or product(moved.base.shape[2:]) == product(shape[2:])  # else groups of them are one
+    if len(shape) <= MOST_IMAGE_AXES and context.is_blocked(value) and has_channels:
         x = context.blocked(value)
         scale, bias = (context.plain(operand(node, index)) for index in (1, 2))
         output = context.output(node.outputs[0], Layout.BLOCKED, lambda _: x.shape)

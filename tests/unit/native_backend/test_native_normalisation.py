@@ -108,6 +108,22 @@ def test_images_in_blocks_are_normalised_there(level: str, shape: tuple[int, ...
 
 
 @each_float_level
+@pytest.mark.parametrize("groups", [1, 3])
+def test_groups_of_channels_that_were_made_one_are_rows(level: str, groups: int) -> None:
+    """What a GroupNormalization was before there was one: one channel of a block would leave its other lanes idle."""
+    x, w = 2 + 3 * reals(2, 18, 29), np.ones((18, 1, 1), np.float32)
+    text = """g (float[2,18,29] x) => (float[2,18,29] y) { a = Conv<group=18>(x, w) r = Reshape(a, i)
+        n = InstanceNormalization<epsilon=0.1>(r, s, b) y = Reshape(n, k) }"""
+    constants = {"w": w, "i": np.array([0, groups, -1]), "k": np.array([2, 18, 29])}
+    constants |= {name: reals(groups, seed=n) for n, name in enumerate("sb")}
+    artifact = built(dynamic(text, NO_RANGES, constants))
+    kernels = [step["kernel"] for step in document_from_json(artifact.files[DOCUMENT_FILE]).steps]
+    assert kernels[-2:] == ["to_plain", "normalise"]
+    made = _standard(x.reshape(2, groups, -1), (2,), 0.1) * constants["s"][:, None] + constants["b"][:, None]
+    np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], made.reshape(x.shape), rtol=1e-5, atol=1e-5)
+
+
+@each_float_level
 @pytest.mark.parametrize("shape", SHAPES)
 def test_norms_along_any_axis(level: str, shape: tuple[int, ...]) -> None:
     x = reals(*shape)

@@ -125,6 +125,10 @@ def test_one_pixel_windows_over_zeros_beside_the_image(level: str, pads: tuple[i
         (20, 37, 31, 2, 2, 0, 1),
         (18, 3, 31, 2, 2, 0, 1),  # few channels: made as channels of a pixel, and moved
         (18, 1, 5, 3, 3, 0, 1),
+        (9, 2, 7, 4, 2, 1, 1),  # the same where windows overlap
+        (5, 1, 8, 16, 8, 0, 1),
+        (9, 3, 6, 5, 3, 1, 1),
+        (9, 3, 6, 3, 2, 1, 1),  # no whole strides
         (33, 18, 40, 4, 2, 1, 1),
         (3, 17, 30, 5, 3, 2, 2),
         (7, 9, 6, 2, 3, 0, 1),  # windows that leave pixels out

@@ -134,32 +134,53 @@ NND_DEPTHWISE(5, 2)
 NND_DEPTHWISE(7, 1)
 NND_DEPTHWISE(7, 2)
 
-#define NND_ANY_TILE 4
+#define NND_ANY_TILE (NND_ACCUMULATORS > 16 ? 8 : 4)
 
-/* Any kernel, stride and dilation. */
+/* Adds one row of taps to `pixels` sums, whose first one reads `first` at its first tap. */
+NND_INLINE void nnd_depthwise_add(const struct nnd_axis *x, int pixels, int is_inside, nnd_size first,
+                                  const nnd_elem *line, const float *weights, vf *sums) {
+  for (nnd_size kx = 0; kx < x->kernel; kx++, weights += NND_LANES, first += x->dilation) {
+    const vf w = nnd_load(weights);
+    NND_UNROLL
+    for (int p = 0; p < pixels; p++) {
+      const nnd_size column = first + p * x->stride;
+      if (is_inside || (column >= 0 && column < x->size)) sums[p] += w * nnd_read(line + column * NND_LANES);
+    }
+  }
+}
+
+/* `pixels` outputs from `column` on, of any kernel, stride and dilation. */
+NND_INLINE void nnd_depthwise_any_tile(const struct nnd_depthwise *s, int pixels, nnd_size column,
+                                       const struct nnd_row_taps *taps, const nnd_elem *in, const float *weights,
+                                       const float *bias, vf number, nnd_elem *out) {
+  const struct nnd_axis *x = &s->x;
+  const nnd_size first = column * x->stride - x->pad;
+  const int is_inside = first >= 0 && first + (pixels - 1) * x->stride + (x->kernel - 1) * x->dilation < x->size;
+  vf sums[NND_ANY_TILE];
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++) sums[p] = nnd_load(bias);
+  nnd_size slot = taps->slot;
+  for (nnd_size ky = taps->begin; ky < taps->end; ky++, slot = nnd_next_slot(taps, slot)) {
+    const nnd_elem *line = in + slot * x->size * NND_LANES;
+    const float *of_row = weights + ky * x->kernel * NND_LANES;
+    if (is_inside)
+      nnd_depthwise_add(x, pixels, 1, first, line, of_row, sums);
+    else
+      nnd_depthwise_add(x, pixels, 0, first, line, of_row, sums);
+  }
+  nnd_end_sums(&s->end, sums, pixels, 0, number);
+  NND_UNROLL
+  for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
+}
+
+/* Any kernel, stride and dilation: tiles of pixels, then single ones. */
 static void nnd_depthwise_row(const struct nnd_depthwise *s, nnd_size row, nnd_size begin, nnd_size end,
                               const nnd_elem *in, const float *weights, const float *bias, vf number, nnd_elem *out) {
-  const struct nnd_axis x = s->x;
   const struct nnd_row_taps taps = nnd_row_taps_of(s, row);
-  for (nnd_size at = begin; at < end; at += NND_ANY_TILE) {
-    const int pixels = (int)nnd_min(NND_ANY_TILE, end - at);
-    vf sums[NND_ANY_TILE];
-    for (int p = 0; p < NND_ANY_TILE; p++) sums[p] = nnd_load(bias);
-    nnd_size slot = taps.slot;
-    for (nnd_size ky = taps.begin; ky < taps.end; ky++, slot = nnd_next_slot(&taps, slot)) {
-      const nnd_elem *line = in + slot * x.size * NND_LANES;
-      for (nnd_size kx = 0; kx < x.kernel; kx++) {
-        const vf w = nnd_load(weights + (ky * x.kernel + kx) * NND_LANES);
-        const nnd_size first = at * x.stride - x.pad + kx * x.dilation;
-        for (int p = 0; p < pixels; p++) {
-          const nnd_size column = first + p * x.stride;
-          if (column >= 0 && column < x.size) sums[p] += w * nnd_read(line + column * NND_LANES);
-        }
-      }
-    }
-    nnd_end_sums(&s->end, sums, NND_ANY_TILE, 0, number);
-    for (int p = 0; p < pixels; p++) nnd_write(out + (at - begin + p) * NND_LANES, sums[p]);
-  }
+  nnd_size at = begin;
+  for (; at + NND_ANY_TILE <= end; at += NND_ANY_TILE, out += NND_ANY_TILE * NND_LANES)
+    nnd_depthwise_any_tile(s, NND_ANY_TILE, at, &taps, in, weights, bias, number, out);
+  for (; at < end; at++, out += NND_LANES) nnd_depthwise_any_tile(s, 1, at, &taps, in, weights, bias, number, out);
 }
 
 static void nnd_depthwise_any(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin, nnd_size end,
