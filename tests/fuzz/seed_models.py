@@ -26,6 +26,18 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         t = Transpose<perm=[0,2,1,3]>(o) y = Reshape(t, rows) }""",
         {},
     ),
+    (  # rows enough for keys and values to be packed, a mask of each row
+        """g (float[n,19,12] x, float[n,1,19,19] m) => (float[n,19,12] y) <int64[4] heads = {0,19,2,6},
+        int64[3] rows = {0,19,12}> { h = Reshape(x, heads) q = Transpose<perm=[0,2,1,3]>(h)
+        k = Transpose<perm=[0,2,3,1]>(h) s = MatMul(q, k) a = Add(s, m) w = Softmax(a) o = MatMul(w, q)
+        t = Transpose<perm=[0,2,1,3]>(o) y = Reshape(t, rows) }""",
+        {},
+    ),
+    (  # rows of pixels shorter than a register tile
+        """g (float[n,16,t,3] x, float[n,70,t,3] r) => (float[n,70,t,3] y) { c = Conv<pads=[1,1,1,1]>(x, w, b)
+        a = Add(c, r) y = Relu(a) }""",
+        {"w": (70, 16, 3, 3), "b": (70,)},
+    ),
     (
         """g (float[n,1,t,5] x, float[3,5,t] z) => (float[n,3,t,t] y, float[n,t,9] u) <int64[1] one = {1}> {
         y = MatMul(x, z) s = Squeeze(x, one) p = MatMul(s, w) q = Add(p, b) u = Gelu(q) }""",

@@ -37,6 +37,37 @@ def test_convolution(
     np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted, rtol=1e-5, atol=2e-5)
 
 
+@every_level
+@pytest.mark.parametrize(
+    ("channels", "outputs", "height", "width", "kernel", "stride", "pads"),
+    [
+        (32, 80, 5, 5, 3, 1, (1, 1, 1, 1)),
+        (16, 72, 9, 11, 3, 2, (0, 1, 1, 0)),  # half of the last vector
+        (48, 97, 7, 9, 1, 2, (0, 0, 0, 0)),
+        (16, 160, 23, 5, 5, 1, (2, 2, 2, 2)),  # more pixels than a window has
+        (208, 70, 6, 4, 3, 1, (0, 2, 0, 2)),
+        (16, 65, 3, 1, 2, 1, (1, 0, 0, 1)),
+    ],
+)
+def test_rows_shorter_than_a_register_tile(
+    level: str, channels: int, outputs: int, height: int, width: int, kernel: int, stride: int, pads: tuple[int, ...]
+) -> None:
+    """What pixels read is gathered, with zeros beside the image; a number of each channel and a residual at the end."""
+    x, bias, slope = reals(2, channels, height, width), reals(outputs, seed=3), reals(outputs, 1, 1, seed=4)
+    w = reals(outputs, channels, kernel, kernel, seed=1)
+    sums = convolved(x, w, bias, stride, (pads[0], pads[1], pads[2], pads[3]), 1, 1)
+    r = reals(*sums.shape, seed=5)
+    shape = ",".join(map(str, sums.shape))
+    text = f"""g (float[2,{channels},{height},{width}] x, float[{shape}] r) => (float[{shape}] y) {{
+        c = Conv<strides=[{stride},{stride}], pads=[{",".join(map(str, pads))}]>(x, w, b)
+        p = PRelu(c, s) y = Add(p, r) }}"""
+    artifact = built(model_of(text, {"w": w, "b": bias, "s": slope}))
+    alone, shared = (run(artifact, {"x": x, "r": r}, level, threads=threads)["y"] for threads in (1, 2))
+    np.testing.assert_array_equal(alone, shared)
+    wanted, most = np.where(sums < 0, slope * sums, sums) + r, tolerance_of(level)
+    np.testing.assert_allclose(alone, wanted, rtol=most, atol=most * np.abs(wanted).max())
+
+
 @each_float_level
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(

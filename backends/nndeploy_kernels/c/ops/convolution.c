@@ -11,7 +11,7 @@
 #include "kernels/pointwise.h"
 #include "ops/conv_record.h"
 #include "ops/convolution_rows.h"
-#include "ops/patches.h"
+#include "ops/gathered.h"
 #include "ops/windows.h"
 #include "ops/winograd.h"
 
@@ -260,7 +260,7 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
   if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
   if (is_blocked && c->groups > 1 && nnd_is_depthwise(c)) return nnd_make_depthwise(m, c, &y, &x);
-  if (is_blocked && c->groups == 1 && nnd_patches_pay(m, c, &y, &x)) return nnd_make_patches(m, c, &y, &x);
+  if (is_blocked && nnd_gathered_pays(c, &y, &x)) return nnd_make_gathered(m, c, &y, &x);
   return nnd_make_dense(m, own, &y, &x);
 }
 
