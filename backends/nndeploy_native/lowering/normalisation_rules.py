@@ -23,7 +23,7 @@ from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
 from nndeploy_native.steps.reduction import AlongAxis
-from nndeploy_native.tensors import Layout, Shape
+from nndeploy_native.tensors import Layout, Shape, may_be_same
 
 MOST_IMAGE_AXES = 5
 """Volumes (N, C, D, H, W) may lie in blocks."""
@@ -77,12 +77,13 @@ def instance_normalization(node: ir.Node, context: Context) -> None:
 
 
 def group_normalization(node: ir.Node, context: Context) -> None:
-    """Lowers GroupNormalization: scale and bias are those of groups up to opset 20, then those of channels."""
+    """Lowers GroupNormalization: scale and bias are those of groups up to opset 20, or of channels."""
     shape, groups = context.shape_of(operand(node, 0)), int_attribute(node, "num_groups", 1)
     if len(shape) < 2 or groups < 1 or shape[1] % groups != 0:
         raise BuildRefusedError(f"{groups} groups of the channels of {shape}")
     channels = shape[1] // groups
-    parts: Dim = 1 if context.opset < 21 else channels
+    has_channels = context.opset >= 21 or may_be_same(context.shape_of(operand(node, 1)), (shape[1],))
+    parts: Dim = channels if has_channels else 1
     _emit_of_groups(node, context, (shape[0] * groups, channels * product(shape[2:])), groups, parts)
 
 

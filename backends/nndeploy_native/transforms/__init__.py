@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from nndeploy.plugin.interface import Transform
 from nndeploy_native.transforms.bytes_through_movement import BytesThroughMovement
+from nndeploy_native.transforms.fuse_group_normalisation import FuseGroupNormalisation
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
 from nndeploy_native.transforms.unsigned_activations import UnsignedActivations
 
@@ -20,6 +21,7 @@ TRANSFORMS: Sequence[Transform] = (
     UnsignedActivations(),
     BytesThroughMovement(),
     FuseNormalisation(),
+    FuseGroupNormalisation(),
 )
 
 

@@ -6,9 +6,11 @@ import itertools
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, each_float_level, model_of, reals, run
+from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
 from nndeploy_native.transforms import transformed
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
+
+from nndeploy.values.types import DimRange
 
 EPSILON = 1e-3
 NUMBERS = "<float e = {0.001}, float one = {1}, float two = {2}, float half = {0.5}, float minus = {-0.5}>"
@@ -135,6 +137,53 @@ def test_numbers_of_other_sizes_stay_outside(sizes: str, end: str) -> None:
     text = f"""g (float[B,3,20] x, {sizes} w) => (float[B,3,20] y) {NUMBERS} {{
         q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) n = Div(x, r) y = {end}(n, w) }}"""
     assert operators(model_of(text, opset=17)) == ["RMSNormalization", end]
+
+
+GROUP_ENDS = {
+    "scale and bias": "s = Mul(j, w) y = Add(s, b)",
+    "scale": "y = Mul(w, j)",
+    "bias": "y = Add(j, b)",
+}
+
+
+def grouped(end: str, more: str = "") -> ir.Model:
+    """Returns what exporters make of a normalisation of x (B, 6, 5, 7) in two groups."""
+    text = f"""g (float[B,6,5,7] x) => (float[B,6,5,7] y{more})
+        <int64[3] parts = {{0,2,-1}}, int64[4] back = {{0,6,5,7}}> {{ p = Reshape(x, parts)
+        n = InstanceNormalization<epsilon=0.001>(p, ones, zeros) j = Reshape(n, back) {end} }}"""
+    constants = {"ones": np.ones(2, np.float32), "zeros": np.zeros(2, np.float32)}
+    constants |= {"w": reals(6, 1, 1, seed=1), "b": reals(1, 6, 1, 1, seed=2)}
+    return dynamic(text, {"B": DimRange(1, 4, 1)}, constants, opset=17)
+
+
+@each_float_level
+@pytest.mark.parametrize("end", GROUP_ENDS)
+def test_groups_that_are_spelled_out_are_one_step(level: str, end: str) -> None:
+    model, x = grouped(GROUP_ENDS[end]), reals(3, 6, 5, 7) + 2
+    assert operators(model) == ["GroupNormalization"]
+    rows = x.reshape(3, 2, -1).astype(np.float64)
+    made = ((rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + EPSILON)).reshape(x.shape)
+    wanted = made * (reals(6, 1, 1, seed=1) if "scale" in end else 1) + (
+        reals(1, 6, 1, 1, seed=2) if "bias" in end else 0
+    )
+    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("end", "more"),
+    [
+        ("y = Identity(j)", ""),
+        ("y = Sub(j, b)", ""),
+        ("s = Mul(j, w) y = Add(s, b)", ", float[B,6,5,7] s"),
+        ("y = Mul(j, w)", ", float[B,2,105] n"),
+        ("y = Mul(j, x)", ""),
+    ],
+)
+def test_what_is_no_group_normalisation_stays(end: str, more: str) -> None:
+    model = grouped(end, more)
+    is_scaled_alone = more.endswith(" s")
+    assert ("GroupNormalization" in operators(model)) == is_scaled_alone
+    assert "Add" in operators(model) or not is_scaled_alone
 
 
 def test_only_what_may_be_touched_is() -> None:
