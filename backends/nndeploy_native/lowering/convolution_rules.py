@@ -15,13 +15,19 @@ from nndeploy_native.lowering.integer_convolution_rules import dequantised_convo
 from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.matmul import Product
-from nndeploy_native.steps.movement import StridedCopy, View
+from nndeploy_native.steps.movement import View
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
 MAX_FIRST_CHANNELS = 4
 """Most input channels with which a plain tensor is read as it is: blocks would be mostly padding."""
 FEW_PIXELS_OF_PATCH = 16
 """Patches of as many pixels are copied in long enough rows, and multiplied in one product."""
+MAX_TOGETHER = 8
+"""Most output channels of pixels that are made together."""
+MIN_TAPS = 128
+"""Products of an output pixel that pay for moving it."""
+MOST_OF_COST = 0.6
+"""Of one pixel at a time that pixels together may cost."""
 
 
 def convolution(node: ir.Node, context: Context) -> None:
@@ -44,6 +50,12 @@ def convolution(node: ir.Node, context: Context) -> None:
     reads_plain = is_few and not context.is_blocked(_present(source))
     if reads_plain and len(shape) == 4 and _is_of_patches(windows.of_image()[0]):
         _multiply_patches(node, context, weights, bias)
+        return
+    may_join = groups == 1 and len(shape) < 5 and not reads_plain and is_fixed(shape[2:])
+    sides = _sides_of(windows.of_image()[0], weights) if may_join else (1, 1)
+    if sides != (1, 1):
+        image = replace(context.blocked(source), shape=image_shape(shape))
+        _convolve_together(node, context, image, weights, windows.of_image()[0], sides)
         return
     x = context.plain(source) if reads_plain else context.blocked(source)
     output = context.output(node.outputs[0], Layout.BLOCKED)
@@ -69,6 +81,65 @@ def _multiply_patches(node: ir.Node, context: Context, weights: Array, bias: Arr
     rows = View.of(replace(patches, shape=(n * product(size), channels * product(kernel))))
     output = context.output_channels_last(node.outputs[0])
     context.emit(Product(output, rows, np.ascontiguousarray(weights.reshape(outputs, -1).T), bias))
+
+
+def _sides_of(window: Window, weights: Array) -> tuple[int, int]:
+    """Returns of how many output pixels, down and across, the few channels had better be those of one; (1, 1): of one.
+
+    Each tap is then multiplied as often as the window of all these pixels is larger than that of one. Pairs of
+    vectors of 16 channels are counted: one alone waits for what it reads.
+    """
+    outputs, inputs, kh, kw = fixed_shape(image_shape(weights.shape))
+    if window.strides != (1, 1) or window.dilations != (1, 1) or outputs > MAX_TOGETHER or inputs * kh * kw < MIN_TAPS:
+        return 1, 1
+
+    def cost(sides: tuple[int, int]) -> float:
+        (down, across), pixels = sides, sides[0] * sides[1]
+        panels = max(1.0, -(-outputs * pixels // 16) / 2)
+        return panels / pixels * (kh + down - 1) * (kw + across - 1) / (kh * kw)
+
+    powers = (1, 2, 4, 8, 16)
+    best = min((pair for pair in itertools.product(powers, powers) if outputs * pair[0] * pair[1] <= 32), key=cost)
+    return best if cost(best) <= MOST_OF_COST else (1, 1)
+
+
+def _convolve_together(
+    node: ir.Node, context: Context, x: Tensor, weights: Array, window: Window, sides: tuple[int, int]
+) -> None:
+    """Makes neighbouring output pixels as channels of one pixel: few channels would fill no vector."""
+    (down, across), pads = sides, window.pads
+    kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
+    outputs, inputs, kh, kw = kernels.shape
+    wide = np.zeros((down, across, outputs, inputs, kh + down - 1, kw + across - 1), np.float32)
+    for y, column in itertools.product(range(down), range(across)):
+        wide[y, column, :, :, y : y + kh, column : column + kw] = kernels
+    n, _, h, w = image_shape(context.shape_of(node.outputs[0]))
+    base = context.temporary("pixels", (n, down * across * outputs, -(-h // down), -(-w // across)), Layout.BLOCKED)
+    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
+    biases = None if bias is None else np.tile(bias, down * across)
+    of_all = Window((kh + down - 1, kw + across - 1), sides, pads)
+    context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, of_all))
+    _spread(node.outputs[0], context, base, sides)
+
+
+def _spread(value: ir.Value, context: Context, base: Tensor, sides: tuple[int, int]) -> None:
+    """Says that a value is pixels that were made as channels [down][across][channel] of one; what is behind is cut."""
+    (n, channels, rows, columns), (down, across) = base.shape, sides
+    sizes = (n, down, across, channels // (down * across), rows, columns)
+    shape = context.shape_of(value)
+    image = image_shape(shape)
+    is_small = is_fixed(base.shape) and fixed(base.size) <= MAX_MOVED_ELEMENTS
+    if is_small:
+        places = np.arange(fixed(base.size)).reshape(fixed_shape(sizes)).transpose(0, 3, 4, 1, 5, 2)
+        whole = places.reshape(*places.shape[:2], fixed(rows * down), fixed(columns * across))
+        context.define_moved(value, base, whole[:, :, : fixed(image[2]), : fixed(image[3])].reshape(fixed_shape(shape)))
+        return
+    apart = View.of(context.in_layout(base, Layout.PLAIN)).reshaped(sizes)
+    assert apart is not None, "a whole tensor is in order"
+    made = context.stored(apart.transposed((0, 3, 4, 1, 5, 2)), "spread")
+    view = View.of(replace(made, shape=(*image[:2], rows * down, columns * across)))
+    view = view.taken(2, 0, image[2], 1).taken(3, 0, image[3], 1)
+    context.define_view(value, view if len(shape) == 4 else view.without(2))
 
 
 def transposed_convolution(node: ir.Node, context: Context) -> None:
@@ -158,15 +229,7 @@ def _convolve_phases(
     window = Window((len(phases[0]), len(phases[1])), pads=(phases[0].start, phases[1].start))
     biases = None if bias is None else np.tile(bias, sh * sw)
     context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, window))
-    if not is_fixed(base.shape):
-        apart = View.of(context.in_layout(base, Layout.PLAIN)).reshaped((n, sh, sw, outputs, h, w))
-        assert apart is not None
-        spread = apart.transposed((0, 3, 4, 1, 5, 2))
-        output = context.output(node.outputs[0], Layout.PLAIN)
-        context.emit(StridedCopy(replace(output, shape=spread.sizes), spread))
-        return
-    places = np.arange(fixed(base.size)).reshape(n, sh, sw, outputs, h, w).transpose(0, 3, 4, 1, 5, 2)
-    context.define_moved(node.outputs[0], base, places.reshape(fixed_shape(context.shape_of(node.outputs[0]))))
+    _spread(node.outputs[0], context, base, (sh, sw))
 
 
 def _present(value: ir.Value | None) -> ir.Value:

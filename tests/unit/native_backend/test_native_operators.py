@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of light networks against numpy in float64, on odd sizes and every level that this machine runs."""
 
+import json
+
 import numpy as np
 import onnx_ir as ir
 import pytest
 from kernel_library import every_level
 from native_models import Array, built, convolved, each_float_level, model_of, reals, run, tolerance_of
+from nndeploy_native.plan import DOCUMENT_FILE
 from onnx.reference import ReferenceEvaluator
 
 
@@ -35,6 +38,35 @@ def test_convolution(
         pads=[{begin},{begin},{end},{end}]>(x, w, b) }}"""
     artifact = built(model_of(text, {"w": w, "b": bias}))
     np.testing.assert_allclose(run(artifact, {"x": x}, level)["y"], wanted, rtol=1e-5, atol=2e-5)
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("channels", "outputs", "sizes", "kernel", "pads"),
+    [
+        (8, 8, (5, 41), (3, 39), (1, 19, 1, 19)),  # four pixels across are one of 32 channels
+        (33, 1, (9, 13), (3, 3), (1, 1, 1, 1)),  # rows and columns that are no whole sides
+        (32, 2, (7, 6), (7, 3), (3, 0, 3, 2)),
+        (40, 3, (29,), (7,), (3, 3)),
+    ],
+)
+def test_few_channels_of_neighbouring_pixels_are_made_together(
+    level: str, channels: int, outputs: int, sizes: tuple[int, ...], kernel: tuple[int, ...], pads: tuple[int, ...]
+) -> None:
+    x, w, bias = reals(2, channels, *sizes), reals(outputs, channels, *kernel, seed=1), reals(outputs, seed=2)
+    rank = len(sizes)
+    out = [size + pads[i] + pads[i + rank] - kernel[i] + 1 for i, size in enumerate(sizes)]
+    given, made = (",".join(map(str, one)) for one in ((2, channels, *sizes), (2, outputs, *out)))
+    text = f"""g (float[{given}] v) => (float[{made}] y) {{
+        x = MaxPool<kernel_shape=[{",".join("1" * rank)}]>(v) c = Conv<pads=[{",".join(map(str, pads))}]>(x, w, b)
+        y = Relu(c) }}"""
+    model = model_of(text, {"w": w, "b": bias})
+    (wanted,) = ReferenceEvaluator(ir.to_proto(model)).run(None, {"v": x})
+    artifact, most = built(model), tolerance_of(level)
+    (label,) = (step["what"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"] if "->" in step["what"])
+    assert int(label.split("->")[1]) > 8
+    found = run(artifact, {"v": x}, level)["y"]
+    np.testing.assert_allclose(found, wanted, rtol=most, atol=most * np.abs(wanted).max())
 
 
 @every_level
