@@ -107,18 +107,25 @@ def _convolve_together(
     node: ir.Node, context: Context, x: Tensor, weights: Array, window: Window, sides: tuple[int, int]
 ) -> None:
     """Makes neighbouring output pixels as channels of one pixel: few channels would fill no vector."""
-    (down, across), pads = sides, window.pads
+    down, across = sides
     kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
     outputs, inputs, kh, kw = kernels.shape
     wide = np.zeros((down, across, outputs, inputs, kh + down - 1, kw + across - 1), np.float32)
     for y, column in itertools.product(range(down), range(across)):
         wide[y, column, :, :, y : y + kh, column : column + kw] = kernels
-    n, _, h, w = image_shape(context.shape_of(node.outputs[0]))
-    base = context.temporary("pixels", (n, down * across * outputs, -(-h // down), -(-w // across)), Layout.BLOCKED)
+    _convolve_wide(node, context, x, wide, Window((kh + down - 1, kw + across - 1), sides, window.pads), sides)
+
+
+def _convolve_wide(
+    node: ir.Node, context: Context, x: Tensor, wide: Array, window: Window, sides: tuple[int, int]
+) -> None:
+    """Emits a convolution by weights (down, across, O, I, kernel), each of which makes the pixels of one place."""
+    n, _, *size = image_shape(context.shape_of(node.outputs[0]))
+    h, w = (one // side if one % side == 0 else -(-one // side) for one, side in zip(size, sides, strict=True))
+    base = context.temporary("pixels", (n, product(wide.shape[:3]), h, w), Layout.BLOCKED)
     bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
-    biases = None if bias is None else np.tile(bias, down * across)
-    of_all = Window((kh + down - 1, kw + across - 1), sides, pads)
-    context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, of_all))
+    biases = None if bias is None else np.tile(bias, sides[0] * sides[1])
+    context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, window))
     _spread(node.outputs[0], context, base, sides)
 
 
@@ -210,9 +217,7 @@ def _convolve_phases(
     Output n * stride + p is the sum over b of input pixel n - b times weight b * stride + p + pad, where there is one.
     """
     inputs, outputs, kh, kw = weights.shape
-    n, _, *size = image_shape(context.shape_of(node.outputs[0]))
-    (sh, sw), (h, w) = window.strides, (one // stride for one, stride in zip(size, window.strides, strict=True))
-    wide = np.zeros((sh, sw, outputs, inputs, len(phases[0]), len(phases[1])), np.float32)
+    wide = np.zeros((*window.strides, outputs, inputs, len(phases[0]), len(phases[1])), np.float32)
     taps = [
         [
             (p, j, tap)
@@ -224,12 +229,8 @@ def _convolve_phases(
     ]
     for (py, jy, ky), (px, jx, kx) in itertools.product(*taps):
         wide[py, px, :, :, jy, jx] = weights[:, :, ky, kx].T
-    bias = context.floats(operand(node, 2), "a bias") if operand(node, 2) is not None else None
-    base = context.temporary("pixels", (n, sh * sw * outputs, h, w), Layout.BLOCKED)
-    window = Window((len(phases[0]), len(phases[1])), pads=(phases[0].start, phases[1].start))
-    biases = None if bias is None else np.tile(bias, sh * sw)
-    context.emit(Convolution(base, x, wide.reshape(-1, *wide.shape[3:]), biases, window))
-    _spread(node.outputs[0], context, base, (sh, sw))
+    taken = Window((len(phases[0]), len(phases[1])), pads=(phases[0].start, phases[1].start))
+    _convolve_wide(node, context, x, wide, taken, window.strides)
 
 
 def _present(value: ir.Value | None) -> ir.Value:
