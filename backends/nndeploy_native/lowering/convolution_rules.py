@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand
-from nndeploy.values.size import fixed, is_fixed, may_be_equal, product
-from nndeploy_native.lowering.context import Context, image_shape
+from nndeploy.values.size import bounds, fixed, is_fixed, may_be_equal, product
+from nndeploy_native.lowering.context import MAX_MOVED_ELEMENTS, Context, image_shape
 from nndeploy_native.lowering.integer_convolution_rules import dequantised_convolution, dequantised_transposed
 from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows

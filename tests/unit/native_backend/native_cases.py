@@ -243,7 +243,7 @@ def dense(draw: Draw, turn: int) -> Case:
 
 
 def small_images(draw: Draw, turn: int) -> Case:
-    """Returns a convolution of few pixels whose patches the second cache holds just, and whose weights it does not."""
+    """Returns a convolution of few pixels, of which the second cache holds half of what they meet."""
     channels, outputs = draw.random.choice((16, 32, 48)), draw.random.choice((80, 97, 120, 136))
     shape = (draw.random.randint(1, 3), channels, draw.random.randint(3, 6), draw.random.randint(3, 6))
     case = _convolution(draw, turn, Tensor("x", shape, Layout.BLOCKED), outputs, 1)

@@ -34,6 +34,25 @@ def test_where_nothing_computes_the_share_is_that_of_the_time() -> None:
     assert costs.compute_share("a") == 0.75
 
 
-from nndeploy.partition.concrete_shapes import shapes_in_all_graphs
-from nndeploy.partition.cost import OPERATIONS_OF_A_TREE_NODE, Costs, estimate_costs
-from nndeploy.partition.kinds import TREES
+def test_trees_cost_their_levels_for_each_row() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g (float[8,4] x) => (float[8,1] y) {{
+        y = ai.onnx.ml.TreeEnsembleRegressor<nodes_treeids={ids}, n_targets=1>(x) }}"""
+    model = ir.from_proto(onnx.parser.parse_model(text.format(ids=[0] * 7 + [1] * 7)))
+    (node,) = model.graph
+    node.name = "trees"
+    costs = estimate_costs(model, {})
+    assert costs.kinds["trees"] == TREES
+    assert costs.operations["trees"] == OPERATIONS_OF_A_TREE_NODE * 8 * 2 * 3
+
+
+COMPUTED_SHAPE = """<ir_version: 8, opset_import: ["": 18]>
+g (float[4,6] x, int64[2] a) => (float[M,N] y) { s = Abs(a) r = Reshape(x, s) y = Relu(r) }"""
+"""No inference tells the shape of r: it is computed."""
+
+
+def test_sizes_that_passes_found_count_for_the_graph_as_it_was_exported() -> None:
+    exported = ir.from_proto(onnx.parser.parse_model(COMPUTED_SHAPE))
+    optimised = exported.clone()
+    optimised.graph.node(1).outputs[0].shape = ir.Shape((3, 8))
+    assert "r" not in shapes_in_all_graphs(exported, {})(exported)
+    assert shapes_in_all_graphs(optimised, {})(exported)["r"] == (3, 8)

@@ -92,6 +92,36 @@ def test_sizes_of_a_node(body: str, wanted: str) -> None:
         assert [evaluated(size, counted) for size in found] == expected, f"{body}: {found}"
 
 
+CONTRIB_INPUTS = "(float[n,s,16] x, float[n,t,12] v, float[12,16] w, float[16,48] q, uint8[24,1,8] b, float[24,1] c)"
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("y = com.microsoft.FastGelu(x)", "[n,s,16]"),
+        ("y = com.microsoft.MatMulNBits<K=16, N=24, bits=4, block_size=16>(x, b, c)", "[n,s,24]"),
+        ("y = com.microsoft.FusedMatMul<transB=1>(x, w)", "[n,s,12]"),
+        ("y = com.microsoft.FusedMatMul<transA=1, transB=1>(x, v)", ""),
+        ("y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
+        ("a, m, d, y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
+        ("y = com.microsoft.MultiHeadAttention<num_heads=4>(x, u, v)", "[n,s,12]"),
+        ("y = com.microsoft.Attention<num_heads=4>(x, q)", "[n,s,16]"),
+        ("y = com.microsoft.QLinearAdd(x, one, z, r, one, z, one, z)", "[n,s,16]"),
+        ("y = com.microsoft.QGemm<transB=1>(h, one, z, w, one, z)", "[16,12]"),
+    ],
+)
+def test_sizes_of_operators_of_onnxruntime(body: str, wanted: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g {CONTRIB_INPUTS} => (float[d] y)
+        <float[1] one, float[1] z, float[16] g, float[n,1,16] r, float[n,t,16] u, float[16,16] h> {{ {body} }}"""
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    (node,) = model.graph
+    output = next(value for value in node.outputs if value.name == "y")
+    output.shape = None
+    known = known_sizes(model, RANGES)
+    found = known.shape(output)
+    assert ("" if found is None else f"[{','.join(str(one).strip('{}') for one in found)}]") == wanted
+
+
 def _by_hand(text: str, sizes: dict[str, int]) -> int:
     for name, size in (("{h/}", (sizes["h"] - 32) // 32), *sizes.items()):
         text = text.replace(f"{{{name}}}" if name in sizes else name, str(size))
