@@ -27,7 +27,7 @@ MAX_TOGETHER = 8
 MIN_TAPS = 128
 """Products of an output pixel that pay for moving it."""
 MOST_OF_COST = 0.6
-"""Of one pixel at a time that pixels together may cost."""
+"""The largest share of the cost of single pixels that pixels which are made together may have."""
 
 
 def convolution(node: ir.Node, context: Context) -> None:

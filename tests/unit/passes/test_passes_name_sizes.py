@@ -92,7 +92,8 @@ def test_sizes_of_a_node(body: str, wanted: str) -> None:
         assert [evaluated(size, counted) for size in found] == expected, f"{body}: {found}"
 
 
-CONTRIB_INPUTS = "(float[n,s,16] x, float[n,t,12] v, float[12,16] w, float[16,48] q, uint8[24,1,8] b, float[24,1] c)"
+CONTRIB_INPUTS = """(float[n,s,16] x, float[n,t,16] u, float[n,t,12] v, float[n,1,16] r, float[16,16] h,
+    float[12,16] w, float[16,48] q, uint8[24,1,8] b, float[24,1] c, float[16] g, float one, float z)"""
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,8 @@ CONTRIB_INPUTS = "(float[n,s,16] x, float[n,t,12] v, float[12,16] w, float[16,48
         ("y = com.microsoft.FastGelu(x)", "[n,s,16]"),
         ("y = com.microsoft.MatMulNBits<K=16, N=24, bits=4, block_size=16>(x, b, c)", "[n,s,24]"),
         ("y = com.microsoft.FusedMatMul<transB=1>(x, w)", "[n,s,12]"),
-        ("y = com.microsoft.FusedMatMul<transA=1, transB=1>(x, v)", ""),
+        ("y = com.microsoft.FusedMatMul<transA=1>(x, x)", "[n,16,16]"),
+        ("y = com.microsoft.FusedMatMul<transBatchA=1>(x, h)", ""),
         ("y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
         ("a, m, d, y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
         ("y = com.microsoft.MultiHeadAttention<num_heads=4>(x, u, v)", "[n,s,12]"),
@@ -111,9 +113,8 @@ CONTRIB_INPUTS = "(float[n,s,16] x, float[n,t,12] v, float[12,16] w, float[16,48
     ],
 )
 def test_sizes_of_operators_of_onnxruntime(body: str, wanted: str) -> None:
-    text = f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g {CONTRIB_INPUTS} => (float[d] y)
-        <float[1] one, float[1] z, float[16] g, float[n,1,16] r, float[n,t,16] u, float[16,16] h> {{ {body} }}"""
-    model = ir.from_proto(onnx.parser.parse_model(text))
+    head = f'<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g {CONTRIB_INPUTS}'
+    model = ir.from_proto(onnx.parser.parse_model(f"{head} => (float[d] y) {{ {body} }}"))
     (node,) = model.graph
     output = next(value for value in node.outputs if value.name == "y")
     output.shape = None
