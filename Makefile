@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers figures-stale gpu-check wheel lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals figures-stale gpu-check wheel lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,13 +74,6 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-bench-rivals: build/rivals-env/ready
-
-build/rivals-env/ready: tests/bench/rivals-requirements.txt # MNN and ncnn with their converters
-	$(FOUND_PYTHON) -m venv build/rivals-env
-	build/rivals-env/bin/pip install --quiet --no-deps -r tests/bench/rivals-requirements.txt
-	@touch $@
-
 fuzz-%: setup ## native-networks: random networks against float64; native-plans, kernel-plans: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
@@ -93,6 +86,13 @@ transformers: build/zoo-env/ready ## export ten transformers of usual sizes, for
 build/zoo-env/ready: tests/zoo/requirements.txt
 	$(FOUND_PYTHON) -m venv build/zoo-env
 	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
+	@touch $@
+
+rivals: build/rivals-env/ready ## install MNN and ncnn, for bench-rivals, into an environment of their own
+
+build/rivals-env/ready: tests/bench/rivals-requirements.txt
+	$(FOUND_PYTHON) -m venv build/rivals-env
+	build/rivals-env/bin/pip install --quiet --no-deps -r tests/bench/rivals-requirements.txt
 	@touch $@
 
 figures-stale: ## the figures of docs/figures that are older than the code they speak of

@@ -5,7 +5,7 @@
 
 Each engine gets the sizes of the inputs and computes in float32. An engine whose largest difference from ONNX Runtime
 is more than the bound, in parts of the largest value, has no time. The ratio is the fastest of the four others over
-native. MNN and ncnn run in an environment of their own, build/rivals-env, of tests/bench/rivals-requirements.txt.
+native. MNN and ncnn run in an environment of their own, build/rivals-env, which `make rivals` makes.
 """
 
 import argparse
@@ -40,6 +40,8 @@ USUAL = (
 def main() -> None:
     """Prints the table, the geometric means, and why an engine refused."""
     options = _options()
+    if not (ENVIRONMENT / "ready").exists():
+        sys.exit("there is no MNN and no ncnn: `make rivals` installs them")
     names = all_names(options.zoo, options.models)
     asked = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns or USUAL)]
     print(machine_line(), end="\n\n")

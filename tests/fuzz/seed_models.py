@@ -295,7 +295,8 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
     ),
     (  # a residual and a pool of bytes
         """g (uint8[n,16,7,6] x) => (uint8[n,16,4,3] y) { a = DequantizeLinear(x, s, z)  v = DequantizeLinear(w, s)
-        c = Conv<pads=[1,1,1,1]>(a, v)  d = QuantizeLinear(c, s, z)  e = DequantizeLinear(d, s, z)  f = Add(e, a)
+        a0 = Conv<pads=[1,1,1,1]>(a, v)  b = QuantizeLinear(a0, s, z)  b0 = DequantizeLinear(b, s, z)
+        c = Conv<pads=[1,1,1,1]>(b0, v)  d = QuantizeLinear(c, s, z)  e = DequantizeLinear(d, s, z)  f = Add(e, b0)
         g = Relu(f)  h = QuantizeLinear(g, s, z)  i = DequantizeLinear(h, s, z)
         j = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(i)  y = QuantizeLinear(j, s, z) }""",
         {"s": np.array(0.03, np.float32), "z": np.array(9, np.uint8), "w": _whole(16, 16, 3, 3)},

@@ -11,7 +11,8 @@ import pytest
 from nndeploy_kernels.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGETS_WITHOUT_HELP = {"build/demo-env/ready", ".venv/ready", "build/zoo-env/ready", "build/docs-env/ready", ".PHONY"}
+ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "zoo")}
+TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, ".venv/ready", ".PHONY"}
 
 
 def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
