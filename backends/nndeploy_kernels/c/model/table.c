@@ -300,9 +300,9 @@ void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text,
     snprintf(text, (size_t)text_bytes, "%s", table->instances[step].shown);
 }
 
-/* Operations of a small step: what a core does in about two microseconds, which is what sharing a step costs all
- * workers. AMD Zen 5, 2 cores, 2026-11-25. */
-#define NND_SMALL ((nnd_size)8192 * NND_LANES)
+/* Operations of a small step, of some five microseconds: two workers would save half of it, and lose two to four where
+ * a processor is a virtual one. AMD Zen 5, 2 virtual cores, 2026-11-25. */
+#define NND_SMALL ((nnd_size)32768 * NND_LANES)
 
 void nnd_tell_operations(struct nnd_maker *m, nnd_size count, nnd_size each) {
   m->instance->is_small = !m->table->model->options.shares_all && (!each || count < NND_SMALL / each);

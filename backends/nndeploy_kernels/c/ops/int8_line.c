@@ -143,6 +143,7 @@ static int nnd_make_int8_line(struct nnd_maker *m) {
     }
     nnd_give_tensor(m, own->operands[i]);
   }
+  nnd_tell_operations(m, t->count, 8);
   m->instance->run = nnd_run_int8_line;
   return 1;
 }

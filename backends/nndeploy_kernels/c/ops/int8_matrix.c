@@ -181,6 +181,7 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   const nnd_size held = nnd_ceil_div(t->tiles.count, t->groups) * nnd_ceil_div(rows, t->tiles.count); /* of a group */
   if (t->row_bytes != own->inner) t->copied = nnd_ceil_div(held * t->row_bytes, NND_LINE_BYTES) * NND_LINE_BYTES;
   m->scratch_bytes = t->copied + (own->zeros ? held * (nnd_size)sizeof(int32_t) : 0);
+  nnd_tell_operations(m, rows * own->columns, nnd_ceil_div(own->inner, 2));
   m->instance->run = nnd_run_connected;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld x %lld x %lld by %s, %lld groups%s", (long long)rows,
            (long long)own->inner, (long long)own->columns, t->kernels->name, (long long)t->groups,

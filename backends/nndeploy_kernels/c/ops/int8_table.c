@@ -49,6 +49,7 @@ static int nnd_make_int8_table(struct nnd_maker *m) {
   if (nnd_shape_of(m, own->in)->count != t->count) return nnd_fail(m->message, "a table of bytes of other sizes");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
+  nnd_tell_operations(m, t->count, 8);
   m->instance->run = nnd_run_int8_table;
   return 1;
 }

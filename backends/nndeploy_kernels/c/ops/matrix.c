@@ -218,6 +218,8 @@ static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *
            (long long)g->groups, (long long)g->parts);
 }
 
+#define NND_READ_ROWS 5 /* of fewer the matrix is not multiplied faster than it is read */
+
 static int nnd_make_product(struct nnd_maker *m) {
   const struct nnd_product_own *own = m->step->own;
   struct nnd_product_fields *t = nnd_fields(m, sizeof *t);
@@ -258,7 +260,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   if (!fits || !nnd_make_axes(m, t, of_a, of_b, a, b, is_empty) || !nnd_product_fills(t, out))
     return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   nnd_join_rows(t);
-  nnd_tell_operations(m, out, t->g.inner);
+  nnd_tell_operations(m, nnd_max(out, NND_READ_ROWS * columns), t->g.inner);
   m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
   nnd_give_tensor(m, own->out);
   static const float zero = 0.0f;

@@ -241,6 +241,7 @@ static int nnd_make_trees(struct nnd_maker *m) {
   m->scratch_bytes = t->rows_at_once * row_bytes;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
+  nnd_tell_operations(m, t->rows, 256 * own->num_trees); /* some eight nodes a tree, which wait for their loads */
   m->instance->run = nnd_run_trees;
   return 1;
 }
