@@ -93,6 +93,7 @@ int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struc
                                 .end = c->end,
                                 .prefetch_weights = channels * c->out_channels > NND_PREFETCH_FROM};
   t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS;
+  if (t->by_panels) m->instance->chunks = 1; /* each gathers all windows */
   m->scratch_bytes = t->window * of_pixel;
   m->instance->run = nnd_run_gathered;
   snprintf(m->instance->shown, sizeof m->instance->shown, "gathered, window %lld", (long long)t->window);
