@@ -4,8 +4,8 @@
     python tests/bench/profile_native.py MODEL.onnx [--shape input=1,3,224,224] [--threads N] [--precision bf16]
         [--runs N] [--most N]
 
-A session passes a point behind each step, as it does for pacing; here the point reads the clock, in a C library of ours
-that ziglang makes. Medians over runs.
+A session passes a point behind each step, as it does for pacing; here that of the caller reads the clock, in a C library
+of ours that ziglang makes. Medians over runs.
 """
 
 import argparse
@@ -45,7 +45,7 @@ static void mark(void) {{
   if (nnd_num_marks <= {MOST_STEPS}) nnd_marks[nnd_num_marks++] = now.tv_sec * 1000000000LL + now.tv_nsec;
 }}
 static void pass(struct nnd_pace_item *item, int64_t worker, int64_t point, int64_t part, int64_t parts) {{
-  if (part == parts) mark();
+  if (part == parts && !worker) mark();
 }}
 static struct nnd_pace_item item = {{.pass = pass, .num_points = {MOST_STEPS}}};
 EXPORT void *nnd_clock(void) {{ return &item; }}
