@@ -26,10 +26,12 @@ struct nnd_axis {
   nnd_size size, out_size, kernel, stride, dilation, pad;
 };
 
-/* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own. */
+/* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own, and keeps
+ * between parts of a step what lies there. `held` is that step's to say what does: -1 before the thread's first part. */
 struct nnd_part {
   int number, count;
   char *scratch;
+  nnd_size *held;
 };
 
 /* The units [*first, *last) of a part. */

@@ -124,11 +124,12 @@ NND_INLINE void nnd_pool_step(struct nnd_pool *pool, int step, int worker, int e
                               void (*run)(const void *context, struct nnd_part part), const void *context,
                               char *scratch) {
   const int chunks = each * pool->workers;
+  nnd_size held = -1;
   for (int k = 0; k < pool->workers; k++) {
     const int owner = (worker + k) % pool->workers;
     atomic_int *claimed = &pool->claimed[step * pool->workers + owner];
     for (int i; (i = atomic_fetch_add(claimed, 1)) < each;) {
-      run(context, (struct nnd_part){owner * each + i, chunks, scratch});
+      run(context, (struct nnd_part){owner * each + i, chunks, scratch, &held});
       if (atomic_fetch_add(&pool->finished[step], 1) + 1 == chunks && atomic_load(&pool->waiting) > 0)
         nnd_futex_wake(&pool->finished[step], pool->workers);
     }

@@ -669,7 +669,10 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
   const nnd_size top = nnd_gemm_at(g, first), most = nnd_ceil_div(g->rows, g->tiles);
   const nnd_size pitch = g->a_is_packed ? nnd_gemm_padded(g->inner) : padded;
   const float *in = g->a_is_packed ? d->a + top * pitch : d->a + top * g->a_row + begin * g->a_step;
-  if (g->tile_floats) {
+  const nnd_size number = d->first_group + group;
+  if (g->tile_floats && d->held && *d->held == number && g->parts == 1) {
+    in = scratch;
+  } else if (g->tile_floats) {
     float *to = scratch;
     for (nnd_size tile = first; tile < last; tile++) {
       const nnd_size row = nnd_gemm_at(g, tile), rows = nnd_gemm_at(g, tile + 1) - row;
@@ -677,6 +680,7 @@ static void nnd_gemm_group(const struct nnd_gemm *g, const struct nnd_gemm_data 
       to += rows * padded;
     }
     in = scratch;
+    if (d->held) *d->held = number;
   }
   while (panel < end) {
     const nnd_size column = panel * NND_GEMM_COLUMNS, full = g->columns / NND_GEMM_COLUMNS;

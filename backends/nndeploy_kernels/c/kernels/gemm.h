@@ -39,10 +39,13 @@ struct nnd_gemm {
   nnd_size tile_floats;           /* of scratch: one group of packed rows; a panel of `b` is behind it */
 };
 
-/* `bias` and `numbers`: whole vectors, null where there are none; `residual` lies as the output does. */
+/* `bias` and `numbers`: whole vectors, null where there are none; `residual` lies as the output does. `held`: the group
+ * whose packed rows lie in scratch, of all groups of the products that share it, this one's beginning with
+ * `first_group`; null where scratch is for one call alone. */
 struct nnd_gemm_data {
   const float *a, *b, *bias, *numbers, *residual;
   float *out;
+  nnd_size *held, first_group;
 };
 
 /* Whether few columns are kept contiguous along k: [column][inner]. */

@@ -58,11 +58,12 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
       step.at[k] =
           (void *)((uintptr_t)running->bases[instance->operands[k].base] + (uintptr_t)instance->operands[k].offset);
     step.instance = instance;
+    nnd_size held = -1;
     step.point = number;
     step.each = pool ? instance->chunks : 1;
     if (pool && nnd_is_alone(running, number)) {
       if (!number || !nnd_is_alone(running, number - 1)) is_mine = nnd_pool_claim(pool, (int)number);
-      if (is_mine) instance->run(instance->fields, step.at, (struct nnd_part){0, 1, scratch});
+      if (is_mine) instance->run(instance->fields, step.at, (struct nnd_part){0, 1, scratch, &held});
       if (!nnd_is_alone(running, number + 1)) nnd_pool_claimed_done(pool, (int)number, is_mine);
       continue;
     }
@@ -70,7 +71,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
     if (pool)
       nnd_pool_step(pool, (int)number, worker, step.each, nnd_chunk, &step, scratch);
     else
-      for (int i = 0; i < step.each; i++) nnd_chunk(&step, (struct nnd_part){i, step.each, scratch});
+      for (int i = 0; i < step.each; i++) nnd_chunk(&step, (struct nnd_part){i, step.each, scratch, &held});
     if (pace) pace->pass(pace, worker, number, 1, 1);
   }
 }

@@ -151,7 +151,9 @@ static void nnd_run_product(const void *fields, void *const *at, struct nnd_part
                               .bias = at[3],
                               .numbers = at[4],
                               .residual = at[5],
-                              .out = at[0]};
+                              .out = at[0],
+                              .held = part.held,
+                              .first_group = number * t->g.groups};
     nnd_size rest = number;
     for (int axis = t->num_axes - 1; axis >= 0; axis--) {
       const struct nnd_product_axis *one = &t->axes[axis];
@@ -275,6 +277,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   nnd_give(m, own->bias);
   nnd_give(m, own->numbers);
   nnd_give_tensor(m, own->residual);
+  if (t->g.groups > 1) m->instance->chunks = 8; /* what is packed is kept from one to the next */
   m->instance->run = nnd_run_product;
   nnd_show_gemm(m, t);
   return 1;
