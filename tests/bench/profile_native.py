@@ -4,8 +4,8 @@
     python tests/bench/profile_native.py MODEL.onnx [--shape input=1,3,224,224] [--threads N] [--precision bf16]
         [--runs N] [--most N]
 
-A session passes a point behind each step, as it does for pacing; here that of the caller reads the clock, in a C library
-of ours that ziglang makes. Medians over runs.
+A session passes a point behind each step, as it does for pacing; here that of the caller reads the clock, in a C
+library of ours that ziglang makes. Medians over runs.
 """
 
 import argparse
