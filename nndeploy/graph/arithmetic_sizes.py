@@ -40,7 +40,8 @@ _REDUCE = (
 )  # fmt: skip
 
 
-def _same(node: ir.Node, known: KnownSizes) -> None:
+def same(node: ir.Node, known: KnownSizes) -> None:
+    """The output has the sizes of the first input."""
     shape, elements = known.shape(operand(node, 0)), known.elements(operand(node, 0))
     if shape is not None:
         known.learn_shape(node.outputs[0], shape)
@@ -49,7 +50,7 @@ def _same(node: ir.Node, known: KnownSizes) -> None:
 
 
 def _cast(node: ir.Node, known: KnownSizes) -> None:
-    _same(node, known)
+    same(node, known)
     elements, target = known.elements(operand(node, 0)), cast_target(node)
     if elements is None or target not in (ir.DataType.INT64, ir.DataType.INT32):
         return
@@ -87,14 +88,14 @@ def _equal(node: ir.Node, known: KnownSizes) -> None:
 
 
 def _not(node: ir.Node, known: KnownSizes) -> None:
-    _same(node, known)
+    same(node, known)
     elements = known.elements(operand(node, 0))
     if elements is not None:
         known.learn_elements(node.outputs[0], tuple(1 - one for one in elements))
 
 
 def _negative(node: ir.Node, known: KnownSizes) -> None:
-    _same(node, known)
+    same(node, known)
     elements = known.elements(operand(node, 0))
     if elements is not None:
         known.learn_elements(node.outputs[0], tuple(-one for one in elements))
@@ -146,7 +147,7 @@ def _broadcast_size(dims: list[Dim]) -> Dim:
 
 
 def _dynamic_quantise(node: ir.Node, known: KnownSizes) -> None:
-    _same(node, known)
+    same(node, known)
     for output in node.outputs[1:]:
         known.learn_shape(output, ())
 
@@ -176,8 +177,9 @@ def _einsum(node: ir.Node, known: KnownSizes) -> None:
     known.learn_shape(node.outputs[0], tuple(sizes[label] for label in equation.output))
 
 
-def _gemm(node: ir.Node, known: KnownSizes) -> None:
-    left, right = known.shape(operand(node, 0)), known.shape(operand(node, 1))
+def gemm(node: ir.Node, known: KnownSizes, *, second: int = 1) -> None:
+    """The output is the product of two matrices, of the inputs at 0 and `second`, each of which may be turned."""
+    left, right = known.shape(operand(node, 0)), known.shape(operand(node, second))
     if left is not None and right is not None and len(left) == len(right) == 2:
         rows, columns = int_attribute(node, "transA", 0), 1 - int_attribute(node, "transB", 0)
         known.learn_shape(node.outputs[0], (left[rows], right[columns]))
@@ -239,7 +241,7 @@ def _range(node: ir.Node, known: KnownSizes) -> None:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(_SAME, same),
     **dict.fromkeys(_BROADCAST, _broadcast),
     **dict.fromkeys(("Add", "Div", "Max", "Min", "Mod", "Mul", "Sub"), _arithmetic),
     **dict.fromkeys(_REDUCE, _reduce),
@@ -248,7 +250,7 @@ RULES: dict[str, Rule] = {
     "DynamicQuantizeLinear": _dynamic_quantise,
     "Einsum": _einsum,
     "Equal": _equal,
-    "Gemm": _gemm,
+    "Gemm": gemm,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
     "QLinearMatMul": _qlinear_matmul,

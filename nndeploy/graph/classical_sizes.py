@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from nndeploy.graph.arithmetic_sizes import same
 from nndeploy.graph.known_sizes import KnownSizes, Rule
 from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import product
@@ -19,12 +20,6 @@ FLOATS = {
     "TreeEnsembleClassifier": 1, "TreeEnsembleRegressor": 0,
 }  # fmt: skip
 """Operators -> which of their outputs is float32, whatever the inputs are."""
-
-
-def _same(node: ir.Node, known: KnownSizes) -> None:
-    shape = known.shape(operand(node, 0))
-    if shape is not None:
-        known.learn_shape(node.outputs[0], shape)
 
 
 def _rows(columns: Callable[[ir.Node], int | None], scores: int) -> Rule:
@@ -66,14 +61,14 @@ def _num_of(node: ir.Node, *names: str) -> int | None:
 
 RULES: dict[str, Rule] = {
     "ArrayFeatureExtractor": _extracted,
-    "Binarizer": _same,
-    "LabelEncoder": _same,
+    "Binarizer": same,
+    "LabelEncoder": same,
     "LinearClassifier": _rows(_linear_classes, 1),
     "LinearRegressor": _rows(lambda node: int_attribute(node, "targets", 1), 0),
-    "Normalizer": _same,
+    "Normalizer": same,
     "SVMClassifier": _rows(lambda _: None, 1),
     "SVMRegressor": _rows(lambda _: 1, 0),
-    "Scaler": _same,
+    "Scaler": same,
     "TreeEnsembleClassifier": _rows(_tree_classes, 1),
     "TreeEnsembleRegressor": _rows(lambda node: int_attribute(node, "n_targets", 1), 0),
 }

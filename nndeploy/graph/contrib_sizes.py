@@ -6,10 +6,11 @@ Source: ONNX Runtime, docs/ContribOperators.md.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import onnx_ir as ir
 
-from nndeploy.graph.arithmetic_sizes import broadcast_shape
+from nndeploy.graph.arithmetic_sizes import broadcast_shape, gemm, same
 from nndeploy.graph.known_sizes import KnownSizes, Rule, Shape
 from nndeploy.graph.operators import int_attribute, operand
 
@@ -32,11 +33,6 @@ def _of_inputs(*numbers: int) -> Callable[[Callable[..., Shape | None]], Rule]:
     return decorated
 
 
-@_of_inputs(0)
-def _same(_node: ir.Node, shape: Shape) -> Shape:
-    return shape
-
-
 @_of_inputs(0, 3)
 def _broadcast(_node: ir.Node, left: Shape, right: Shape) -> Shape:
     return broadcast_shape([left, right])
@@ -55,13 +51,6 @@ def _product(node: ir.Node, left: Shape, right: Shape) -> Shape | None:
     rows = left[-1] if int_attribute(node, "transA", 0) else left[-2]
     columns = right[-2] if int_attribute(node, "transB", 0) else right[-1]
     return (*broadcast_shape([left[:-2], right[:-2]]), rows, columns)
-
-
-@_of_inputs(0, 3)
-def _quantised_gemm(node: ir.Node, left: Shape, right: Shape) -> Shape | None:
-    if len(left) != 2 or len(right) != 2:
-        return None
-    return (left[int_attribute(node, "transA", 0)], right[1 - int_attribute(node, "transB", 0)])
 
 
 @_of_inputs(0, 2)
@@ -93,13 +82,13 @@ _SAME = (
     "RotaryEmbedding",
 )  # fmt: skip
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(_SAME, same),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _broadcast),
     **dict.fromkeys(("DynamicQuantizeMatMul", "FusedMatMul", "MatMulIntegerToFloat"), _product),
     **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _normalised_sum),
     "Attention": _attention_of_one,
     "MatMulNBits": _packed_product,
     "MultiHeadAttention": _attention_of_three,
-    "QGemm": _quantised_gemm,
+    "QGemm": partial(gemm, second=3),
 }
 """What each operator tells of the sizes of its outputs."""

@@ -19,7 +19,7 @@ PENALTY = 0.1
 LIMIT = 0.15
 ITERATIONS = 100
 MOST_STEP = 0.5
-"""Of a logarithm, an iteration."""
+"""A logarithm changes by no more than this in an iteration."""
 
 Floats = npt.NDArray[np.float64]
 

@@ -212,7 +212,7 @@ def _squared(x: Array) -> Array:
 @every_level
 @pytest.mark.parametrize("threads", [1, 2])
 def test_tables_of_bytes(level: str, threads: int) -> None:
-    """Of both signs, of odd sizes."""
+    """The bytes are of both signs, and their sizes are odd."""
     rng = np.random.default_rng(7)
     for size in (1, 15, 64, 129, 5000):
         for element in ("uint8", "int8"):

@@ -126,7 +126,7 @@ def test_products_of_bytes_that_become_floats(level: str, columns: str, element:
 @pytest.mark.parametrize("columns", ["one", "each"])
 @pytest.mark.parametrize("turned", [0, 1])
 def test_qgemm(level: str, columns: str, turned: int) -> None:
-    """To bytes and to floats, with a bias and without."""
+    """Products become bytes or floats, with a bias and without one."""
     rng, of = np.random.default_rng(0), (1 if columns == "one" else 33,)
     constants = {
         "b": rng.integers(-127, 128, (33, 19) if turned else (19, 33)).astype(np.int8),
