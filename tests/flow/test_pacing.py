@@ -84,13 +84,13 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
 
 def test_a_long_own_kernel_is_slept_in(tmp_path: Path) -> None:
     needs_native()
-    text = f"""{HEADER} g (float[1,64,112,112] x) => (float[1,64,112,112] y) {{ y = Conv<pads=[1,1,1,1]>(x, w) }}"""
+    text = f"""{HEADER} g (float[1,64,224,224] x) => (float[1,64,224,224] y) {{ y = Conv<pads=[1,1,1,1]>(x, w) }}"""
     model = onnx.parser.parse_model(text)
     weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     onnx.save(model, tmp_path / "m.onnx")
     bundle = compiled(tmp_path / "m.onnx", backends=("native",))
-    inputs = {"x": np.ones((1, 64, 112, 112), np.float32)}
+    inputs = {"x": np.ones((1, 64, 224, 224), np.float32)}
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
         want = program.run(inputs)["y"]
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(200 * NANOSECONDS)) as program:
