@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from nndeploy.errors import UnavailableError, one_line
-from nndeploy.files.account_cache import cache_folder
+from nndeploy.files.account_folders import cache_folder
 
 SOURCE = Path(__file__).with_name("libcuda_stub.c")
 LIBRARY = "libcuda.so.1"

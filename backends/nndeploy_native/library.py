@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nndeploy.errors import BuildRefusedError, one_line
-from nndeploy.files.account_cache import own_cache_folder
+from nndeploy.files.account_folders import own_cache_folder
 from nndeploy_native import kernel_library
 
 HINT = "install the extra: nndeploy-toolchain[pacing]"

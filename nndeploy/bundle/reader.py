@@ -32,14 +32,15 @@ from nndeploy.files.strict_json import parse_json
 from nndeploy.values.types import Value
 
 MAX_REPORT_BYTES = 256 << 20
-MAX_SIGNATURE_BYTES = 1 << 20
+MAX_SIGNATURE_BYTES = 4 << 20
 _HINT = "copy the bundle again, or compile again"
 
 
 class Bundle:
     """An open bundle; several threads may use it at once.
 
-    `path` is where it came from, `size_bytes` the size of the file, `manifest` has been checked. Views and arrays
+    `path` is where it came from, `size_bytes` the size of the file, `manifest` has been checked, and `manifest_text` is
+    what it was read from; `signature` is the member of that name, unchecked, b"" where there is none. Views and arrays
     that were handed out stay valid after `close`: the memory is there until the last of them is gone.
     """
 
@@ -56,9 +57,10 @@ class Bundle:
         self._source: ByteSource | None = source
         try:
             self._entries = _parsed(source, path)
-            self.manifest = _manifest(source, self._entries)
+            self.manifest_text = _manifest_text(source, self._entries)
+            self.manifest = _manifest(self.manifest_text)
             check_lists_agree(self.manifest.members, self._entries, UNLISTED)
-            _check_signature(self._entries)
+            self.signature = _signature(source, self._entries)
         except BundleError as err:
             source.close()
             err.within(str(path))
@@ -221,17 +223,16 @@ def _parsed(source: ByteSource, path: Path) -> dict[str, Entry]:
         raise
 
 
-def _manifest(source: ByteSource, entries: Mapping[str, Entry]) -> Manifest:
+def _manifest_text(source: ByteSource, entries: Mapping[str, Entry]) -> bytes:
     entry = entries.get(MANIFEST_NAME)
     if entry is None:
         raise BundleError(f"a ZIP archive, but not a bundle: it has no {MANIFEST_NAME}")
-    if entry.size > MAX_MANIFEST_BYTES:
-        raise BundleError(f"{entry.size} bytes; at most {MAX_MANIFEST_BYTES} are allowed", where=MANIFEST_NAME)
-    source.fetch(entry.offset, entry.end)
-    data = data_of(source.view, entry)
-    check_crc(entry, zlib.crc32(data), MANIFEST_NAME)
+    return _unlisted(source, entry, MAX_MANIFEST_BYTES)
+
+
+def _manifest(text: bytes) -> Manifest:
     try:
-        manifest = decode_manifest(data)
+        manifest = decode_manifest(text)
         check_manifest(manifest)
     except BundleError as err:
         err.within(MANIFEST_NAME)
@@ -239,6 +240,16 @@ def _manifest(source: ByteSource, entries: Mapping[str, Entry]) -> Manifest:
     return manifest
 
 
-def _check_signature(entries: Mapping[str, Entry]) -> None:
-    if SIGNATURE_NAME in entries and entries[SIGNATURE_NAME].size > MAX_SIGNATURE_BYTES:
-        raise BundleError(f"more than {MAX_SIGNATURE_BYTES} bytes", where=SIGNATURE_NAME)
+def _signature(source: ByteSource, entries: Mapping[str, Entry]) -> bytes:
+    entry = entries.get(SIGNATURE_NAME)
+    return b"" if entry is None else _unlisted(source, entry, MAX_SIGNATURE_BYTES)
+
+
+def _unlisted(source: ByteSource, entry: Entry, max_bytes: int) -> bytes:
+    """Returns a copy of a member that the manifest does not list."""
+    if entry.size > max_bytes:
+        raise BundleError(f"{entry.size} bytes; at most {max_bytes} are allowed", where=entry.name)
+    source.fetch(entry.offset, entry.end)
+    data = bytes(data_of(source.view, entry))
+    check_crc(entry, zlib.crc32(data), entry.name)
+    return data

@@ -35,6 +35,8 @@ COMMANDS = {
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
+    "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release, and how it was made."),
+    "key": ("nndeploy.cli.key_cmd:key", "Make keys that sign bundles, and say which ones are trusted."),
     "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
     "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),

@@ -10,43 +10,58 @@ import click
 
 from nndeploy.cli.choices_json import choice_to_json
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
-from nndeploy.cli.option_fields import options_given, options_of
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
+from nndeploy.trust.signatures import SignatureVerdict
 
 EXAMPLES = """\b
 Examples:
   nndeploy verify model.nnd
   nndeploy verify model.nnd --no-run            hashes and structure alone, no backend needed
+  nndeploy verify model.nnd --signatures        and that a trusted key has signed it
   nndeploy verify model.nnd --rtol 1e-3 --json
 """
 
 
-@click.command("verify", epilog=EXAMPLES)
+SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")}, LoadOptions)
+
+
+@click.command("verify", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @click.option("--run/--no-run", default=True, help="Re-run the goldens on this machine.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance in place of the bundle's, for floats.")
 @click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
+@click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
 @options_of(LoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
-def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_json: bool, **options: Any) -> None:
+def verify(
+    bundle: Path, run: bool, rtol: float | None, atol: float | None, signatures: bool, as_json: bool, **options: Any
+) -> None:
     """Check a BUNDLE: every byte, then its results on this machine.
 
-    A damaged bundle ends with exit code 65, one that hides code with 77, a result outside the tolerance with 1.
+    A damaged bundle ends with exit code 65, one that hides code, or whose code no trusted
+    key has signed, with 77, a result outside the tolerance with 1.
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")
     how = options_given(LoadOptions, options)
-    found = verify_bundle(bundle, run=run, rtol=rtol, atol=atol, load=lambda path: load(path, how))
+    found = verify_bundle(
+        bundle, run=run, rtol=rtol, atol=atol, signatures=signatures, load=lambda path: load(path, how)
+    )
     if as_json:
         head = {"bundle": str(bundle), "size_bytes": found.size_bytes, "members": found.num_members}
         choices = [choice_to_json(choice) for choice in found.choices]
-        print_json({**head, "choices": choices, "ran": run, "outputs": list(map(_to_json, found.outputs))})
+        signed = {} if found.signed is None else {"signed": _signed_to_json(found.signed)}
+        print_json({**head, "choices": choices, "ran": run, "outputs": list(map(_to_json, found.outputs)), **signed})
     else:
         print_line(f"{bundle}: {found.num_members} members, every byte as the manifest says")
+        if found.signed is not None:
+            print_line(f"{bundle}: signed{_release(found.signed)} by {', '.join(map(str, found.signed.signatures))}")
         _print_verdicts(found.outputs)
     if run and not found.outputs:
         raise CheckError(
@@ -58,6 +73,15 @@ def verify(bundle: Path, run: bool, rtol: float | None, atol: float | None, as_j
         raise CheckError(
             f"{len(found.failed)} of {len(found.outputs)} outputs differ from the reference", where=str(bundle)
         )
+
+
+def _release(signed: SignatureVerdict) -> str:
+    return f" as release {signed.release}" if signed.release else ""
+
+
+def _signed_to_json(signed: SignatureVerdict) -> dict[str, Any]:
+    signatures = [asdict(one) for one in signed.signatures]
+    return {"scope": signed.scope, "release": signed.release, "signatures": signatures}
 
 
 def _to_json(verdict: OutputVerdict) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from nndeploy.compiler.placed_targets import placed_targets, places_here
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
 from nndeploy.compiler.quantised_model import check_can_quantise, quantised_model
 from nndeploy.compiler.share_gates import check_settled
+from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.compiler.speed_against_float32 import with_speeds
 from nndeploy.compiler.wanted_chains import wanted_chains
 from nndeploy.compiler.whole_bundle import check_and_write, finished
@@ -61,13 +62,14 @@ def compile_model(
     *,
     workers: Workers | None = None,
     events: Events | None = None,
+    signs: bool = True,
 ) -> Report:
     """Compiles a model into the bundle `out` and returns the report.
 
     `source` is a path, an `onnx.ModelProto` or its bytes. With the option `dry_run` nothing is built or written and
     `out` may be None. `workers` decides where the backends' libraries run: in children that all calls of this process
     share by default, so that a library that crashes is one refusal more; `nndeploy.jobs.workers.InProcessWorkers()`
-    runs them here.
+    runs them here. With `signs` a bundle that holds code is signed with this machine's key.
 
     Raises:
         ModelError: the model is malformed, or nothing here can run it.
@@ -93,7 +95,8 @@ def compile_model(
     )
     _check_places(compilation)  # before the work, not after it
     check_can_quantise(compilation)
-    return _compiled(compilation, source)
+    report = _compiled(compilation, source)
+    return signed_by_this_machine(report) if signs and not options.dry_run else report
 
 
 def _check_places(compilation: Compilation) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
 from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
 from nndeploy.jobs.deferred_imports import defer_imports
@@ -59,7 +60,8 @@ def compile_in_child(
         data = json.loads(response.read_text(encoding="utf-8"))
         if "error" in data:
             raise _with_report(error_from_json(data["error"]), data.get("report"))
-        return report_from_json(data["report"])
+        report = report_from_json(data["report"])
+        return signed_by_this_machine(report) if report.bundle_bytes else report
 
 
 def _with_report(error: NndeployError, report: Mapping[str, Any] | None) -> NndeployError:
@@ -123,7 +125,9 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
         options = options_from(CompileOptions, request["given"])
         jobs, seconds, paths = request["jobs"], request["time_limit"], request["import_paths"]
         with closing(ChildWorkers(jobs, seconds, import_paths=paths)) as workers:
-            report = compile_model(request["source"], request["out"], options, workers=workers, events=events)
+            report = compile_model(
+                request["source"], request["out"], options, workers=workers, events=events, signs=False
+            )
     except NndeployError as err:
         found = err.report if isinstance(err, CheckError) else None
         return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}

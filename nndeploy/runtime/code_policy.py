@@ -6,11 +6,10 @@ manifest of what runs here without any code. Both come before the first file is 
 counts as code, whatever the manifest says; one that is not installed loads nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from nndeploy.bundle.manifest import Manifest, Submodel, Variant
-from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import PolicyError, UnavailableError
 from nndeploy.plugin.interface import CodeFiles, TellsCode
@@ -55,31 +54,40 @@ def files_in(bundle: Bundle) -> FilesOf:
     return lambda variant: VariantFiles(bundle, variant)
 
 
-def check_code_flags(manifest: Manifest, files_of: FilesOf) -> None:
-    """Passes a manifest that says of every variant what its backend says of the files.
+def with_code_flags(manifest: Manifest, files_of: FilesOf) -> Manifest:
+    """Returns a manifest that says of every variant here whether it is code; all of a backend that does not tell is.
 
     Raises:
-        PolicyError: it does not.
+        PolicyError: it says otherwise of a variant than its backend does of the files.
         BundleError: a file is damaged.
     """
-    for submodel in all_submodels(manifest):
-        for variant in submodel.variants:
-            code = _code_of(variant, files_of)
-            if code is not None and bool(code.names) != variant.native_code:
-                raise PolicyError(_difference(variant, code), where=f"{submodel.id}/{variant.id}")
+
+    def flagged(submodel: Submodel, variant: Variant) -> Variant:
+        if not is_installed(variant.backend):
+            return variant
+        code = _code_of(variant, files_of)
+        if code is None:
+            return replace(variant, native_code=True)
+        if bool(code.names) != variant.native_code:
+            raise PolicyError(_difference(variant, code), where=f"{submodel.id}/{variant.id}")
+        return variant
+
+    return _with_variants(manifest, flagged)
 
 
 def without_code(manifest: Manifest, files_of: FilesOf) -> Manifest:
     """Returns the manifest with the code left out of each variant that opens without; all others are marked as code."""
+    return _with_variants(manifest, lambda _, variant: _bare(variant, files_of))
 
-    def bare(submodel: Submodel) -> Submodel:
-        return replace(submodel, variants=tuple(_bare(variant, files_of) for variant in submodel.variants))
 
-    chains = tuple(
-        replace(chain, submodels=tuple(bare(submodel) for submodel in chain.submodels))
-        for chain in manifest.target_chains
-    )
-    return replace(manifest, submodels=tuple(bare(one) for one in manifest.submodels), target_chains=chains)
+def _with_variants(manifest: Manifest, changed: Callable[[Submodel, Variant], Variant]) -> Manifest:
+    def of(submodels: Iterable[Submodel]) -> tuple[Submodel, ...]:
+        return tuple(
+            replace(one, variants=tuple(changed(one, variant) for variant in one.variants)) for one in submodels
+        )
+
+    chains = tuple(replace(chain, submodels=of(chain.submodels)) for chain in manifest.target_chains)
+    return replace(manifest, submodels=of(manifest.submodels), target_chains=chains)
 
 
 def _bare(variant: Variant, files_of: FilesOf) -> Variant:

@@ -47,6 +47,10 @@ class LoadOptions:
         True, "Take no variant that holds executable code.", section=_MACHINE, flags=("--no-native-code",)
     )
 
+    allow_unsigned_code: bool = described(
+        False, "Run executable code of the bundle although no trusted key has signed it.", section=_MACHINE
+    )
+
     def __post_init__(self) -> None:
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")

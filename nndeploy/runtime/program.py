@@ -26,7 +26,8 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import Pacer
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable
-from nndeploy.runtime.code_policy import check_code_flags, files_in, without_code
+from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
+from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.core_pool import PoolStep
 from nndeploy.runtime.crossing import crossings
 from nndeploy.runtime.gpu_stream import GpuStreamStep
@@ -35,7 +36,7 @@ from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_durations, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
-from nndeploy.runtime.select import Choice, SessionOptions
+from nndeploy.runtime.select import UNTRUSTED, Choice, SessionOptions
 from nndeploy.values.types import Value
 
 CLOSING_SECONDS = 0.001
@@ -187,7 +188,8 @@ def load_bundle(
         BundleError: the bundle is malformed, damaged or of a newer format.
         UnavailableError: a submodel has no variant that can run here, or the bundle cannot be paced on it.
         PolicyError: the manifest says of a file that it is no code, which it is, or the other way round; or the bundle
-            names files outside of itself; or it is to be paced without native code.
+            names files outside of itself; or it is to be paced without native code; or no trusted key signed code
+            that would run.
         UsageError: an argument has no meaning.
         DataError: the plan was made for another bundle, or for another machine.
     """
@@ -196,14 +198,18 @@ def load_bundle(
     session_options = SessionOptions(**{**asked, "cache_dir": cache_dir})
     bundle = open_bundle(Path(path))
     try:
-        check_code_flags(bundle.manifest, files_in(bundle))
+        manifest = with_code_flags(bundle.manifest, files_in(bundle))
+        session_options = replace(session_options, why_no_code=why_no_code(bundle, manifest, options))
         if pace is not None and not options.allow_native_code:
             what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
             raise PolicyError(what, hint="either pace or no native code")
+        if pace is not None and session_options.why_no_code:
+            what = f"the library of delays is code, and is not trusted: {session_options.why_no_code}"
+            raise PolicyError(what, hint=UNTRUSTED)
         pacing = None if pace is None else pacing_of(bundle, pace)
         if pacing is not None:
             session_options = replace(session_options, pace_library=pacing.library.path)
-        program = _program(bundle, session_options, pacing)
+        program = _program(bundle, manifest, session_options, pacing)
         if pacing is not None:
             learns_durations(program.run, program.pacer, program.points, bundle, pacing)
         return program
@@ -214,11 +220,11 @@ def load_bundle(
         raise
 
 
-def _program(bundle: Bundle, options: SessionOptions, pacing: Pacing | None) -> Program:
+def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: Pacing | None) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 
-    allowed = bundle.manifest if options.allow_native_code else without_code(bundle.manifest, files_in(bundle))
+    allowed = manifest if options.allow_native_code else without_code(manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
     try:
         if pacing is not None and sessions.pools:

@@ -27,13 +27,20 @@ EXTRAS = {
     "triton": "triton",
 }
 """Backends whose library is an extra of this project."""
+UNTRUSTED = (
+    "nndeploy key trust KEY.pub trusts who signed it; --no-native-code does without; --allow-unsigned-code runs it now"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions(LoadOptions):
-    """Those of one bundle; `pace_library` is the path of its library of delays, "" where nothing is paced."""
+    """Those of one bundle; `pace_library` is the path of its library of delays, "" where nothing is paced.
+
+    `why_no_code` says why a variant that is code must not be opened, "" where it may be.
+    """
 
     pace_library: str = ""
+    why_no_code: str = ""
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
@@ -153,12 +160,18 @@ def open_submodel(
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
         BundleError: a file of the variant is damaged.
         InputOutputError: a file of the variant cannot be read.
-        PolicyError: a file of the variant names others outside of the bundle.
+        PolicyError: a file of the variant names others outside of the bundle, or it is code that is not trusted.
     """
     passed_over: list[PassedOver] = []
     for variant in submodel.variants:
         refusal = _why_not(variant, submodel, options, host)
         if refusal is None:
+            if variant.native_code and options.why_no_code:
+                raise PolicyError(
+                    f"the variant {variant.id} is code, and is not trusted: {options.why_no_code}",
+                    where=submodel.id,
+                    hint=UNTRUSTED,
+                )
             device = _device_of(variant, gpu)
             asked = _of_submodel(options.for_backend(device), submodel, types)
             opened = _open(variant, files_of(variant), asked)

@@ -13,10 +13,12 @@ from nndeploy.bundle.manifest import Manifest, Tolerance
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.comparison.compare import Comparison, tolerance_for
 from nndeploy.comparison.judge import judge
-from nndeploy.errors import UsageError
-from nndeploy.runtime.code_policy import check_code_flags, files_in
+from nndeploy.errors import PolicyError, UsageError
+from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.runtime.select import Choice
+from nndeploy.trust.signatures import SignatureVerdict, check_signatures, holds_code
+from nndeploy.trust.trust_store import CODE, DATA, trust_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class OutputVerdict:
 class Verification:
     """What came of checking a bundle whose bytes are what its manifest says.
 
-    `outputs` is empty where nothing was run or the bundle holds no goldens; `choices` says what ran.
+    `outputs` is empty where nothing was run or the bundle holds no goldens; `choices` says what ran; `signed` what the
+    signatures are worth, None where that was not asked.
     """
 
     path: Path
@@ -42,6 +45,7 @@ class Verification:
     num_members: int
     outputs: tuple[OutputVerdict, ...] = ()
     choices: tuple[Choice, ...] = ()
+    signed: SignatureVerdict | None = None
 
     @property
     def failed(self) -> tuple[OutputVerdict, ...]:
@@ -60,16 +64,19 @@ def verify(
     run: bool = True,
     rtol: float | None = None,
     atol: float | None = None,
+    signatures: bool = False,
     load: Callable[[Path], Program] = load_bundle,
 ) -> Verification:
     """Checks every byte of a bundle, and with `run` its results on this machine.
 
-    `rtol` and `atol` stand in place of the bundle's tolerances for floats, and of its limits; `load` opens its program.
+    `rtol` and `atol` stand in place of the bundle's tolerances for floats, and of its limits. With `signatures` a
+    trusted key must have signed the bundle, whatever it holds. `load` opens its program.
 
     Raises:
         MissingInputError: there is no such file.
         BundleError: the bundle is malformed, damaged or of a newer format.
-        PolicyError: the manifest says of a file that it is no code, which it is, or the other way round.
+        PolicyError: the manifest says of a file that it is no code, which it is, or the other way round; or no trusted
+            key signed code that would run, or with `signatures` the bundle.
         UnavailableError: a submodel has no variant that can run here.
         UsageError: tolerances were given and nothing is run.
     """
@@ -78,14 +85,29 @@ def verify(
     path = Path(path)
     with open_bundle(path) as bundle:
         bundle.verify()
-        check_code_flags(bundle.manifest, files_in(bundle))
-        checked = Verification(path, bundle.size_bytes, len(bundle.manifest.members))
+        manifest = with_code_flags(bundle.manifest, files_in(bundle))
+        signed = _signed(bundle, manifest) if signatures else None
+        checked = Verification(path, bundle.size_bytes, len(bundle.manifest.members), signed=signed)
         if not run or not bundle.manifest.goldens:
             return checked
         tolerances = _tolerances(bundle.manifest, rtol, atol)
         with load(path) as program:
             outputs = tuple(_verdicts(program, bundle, tolerances, by_limits=rtol is None and atol is None))
             return replace(checked, outputs=outputs, choices=program.choices)
+
+
+def _signed(bundle: Bundle, manifest: Manifest) -> SignatureVerdict:
+    """Returns what the signatures are worth.
+
+    Raises:
+        PolicyError: too little.
+    """
+    scope = CODE if holds_code(manifest) else DATA
+    verdict = check_signatures(bundle, trust_store(), scope, at_least=1)
+    if not verdict.is_allowed:
+        hint = "nndeploy key trust KEY.pub, if you know whose key it is" if verdict.signatures else "nndeploy sign"
+        raise PolicyError(f"not trusted with {scope}: {verdict.problem}", where=str(bundle.path), hint=hint)
+    return verdict
 
 
 def _tolerances(manifest: Manifest, rtol: float | None, atol: float | None) -> dict[str, Tolerance]:

@@ -82,6 +82,7 @@ def environment(home: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "backends")]),
         "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
         "LANG": "C.UTF-8",
         "ORT_DISABLE_TELEMETRY": "1",
     }

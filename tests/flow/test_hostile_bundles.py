@@ -256,7 +256,8 @@ def test_code_is_left_out_where_the_rest_runs_without(here: Path) -> None:
     results = []
     for allowed in (True, False):
         with nndeploy.load_bundle(
-            here / "blob.nnd", nndeploy.LoadOptions(threads=1, allow_native_code=allowed)
+            here / "blob.nnd",
+            nndeploy.LoadOptions(threads=1, allow_native_code=allowed, allow_unsigned_code=True),
         ) as program:
             assert [choice.backend for choice in program.choices] == ["openvino"]
             assert program.warnings == ()
@@ -271,7 +272,9 @@ def test_a_backend_that_does_not_tell_counts_as_code(here: Path, monkeypatch: py
 
     call = calls("good.nnd")[0]
     monkeypatch.setattr(code_policy, "backend", lambda _: Silent())
-    assert run_command(call) == 0
+    assert run_command(call) == 77
+    capsys.readouterr()
+    assert run_command([*call, "--allow-unsigned-code"]) == 0
     capsys.readouterr()
     assert run_command([*call, "--no-native-code"]) == 69
     assert "holds native code, which is not allowed here" in said(capsys)

@@ -13,6 +13,7 @@ import pytest
 from tests_flow_bundles import write_branches, write_double
 
 from nndeploy.cli.main import COMMANDS, run_command
+from nndeploy.trust.signers import new_key
 
 SCHEMA = json.loads(resources.files("nndeploy.cli").joinpath("answers.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -50,6 +51,8 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
         (("diff", "m.nnd", "other.nnd"), 1),
         (("run", "m.nnd", "--input", "x.npz", "--output", "y.npz"), 0),
         (("backends",), 0),
+        (("sign", "m.nnd", "--key", "farm.key", "--release", "1.0"), 0),
+        (("key", "list"), 0),
         (("targets",), 0),
         (("probe",), 0),
     ],
@@ -58,6 +61,7 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
     write_double(here / "m.nnd")
     write_branches(here / "other.nnd")
     np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    new_key(here / "farm.key")
     found, document = answer(capsys, *arguments, "--json")
     assert found == code
     assert document["schema"] == f"nndeploy.{arguments[0]}.1"
@@ -74,6 +78,8 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
         ("bench", "no.nnd"),
         ("pace", "no.nnd", "--max-latency", "1ms"),
         ("diff", "no.nnd", "no.nnd"),
+        ("sign", "no.nnd", "--key", "no.key"),
+        ("key", "list", "--no-such-option"),
         ("backends", "--no-such-option"),
         ("targets", "--no-such-option"),
         ("probe", "--no-such-option"),

@@ -38,7 +38,14 @@ g (float[N,1,2,3] image) => (float[N,2] y) {
 F32 = TensorType("float32", ("N", 3))
 
 
-def write_double(path: Path, *, golden: float = 2.0, others: tuple[Variant, ...] = (), **fields: object) -> Path:
+def write_double(
+    path: Path,
+    *,
+    golden: float = 2.0,
+    others: tuple[Variant, ...] = (),
+    members: Mapping[str, bytes] = {},
+    **fields: object,
+) -> Path:
     """Writes a bundle that doubles `image` (float32[N,3], N in 1..8), with one golden; `golden` is its factor."""
     sample = np.arange(6, dtype=np.float32).reshape(2, 3)
     goldens = {
@@ -50,7 +57,7 @@ def write_double(path: Path, *, golden: float = 2.0, others: tuple[Variant, ...]
         {"s0": DOUBLE},
         {"image": F32, "y": F32},
         others=others,
-        extra=goldens,
+        extra={**goldens, **members},
         ranges={"N": DimRange(1, 8, 2)},
         goldens=(Golden("goldens/0/inputs.values", "goldens/0/outputs.values", "", "sample"),),
         tolerances={"float32": Tolerance(1e-4, 1e-5)},

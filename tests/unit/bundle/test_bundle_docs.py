@@ -44,7 +44,7 @@ def test_names_every_element_type() -> None:
         ("data of 4,096 bytes and more", container.LARGE_MEMBER_BYTES == 4096),
         ("on a multiple of 4,096, others on a multiple of 64", container.LARGE_ALIGNMENT == 64 * 64),
         ("at most 4 MiB", manifest_json.MAX_MANIFEST_BYTES == 4 << 20),
-        ("at most 1 MiB", reader.MAX_SIGNATURE_BYTES == 1 << 20),
+        ("at most 4 MiB", reader.MAX_SIGNATURE_BYTES == 4 << 20),
         ("more than 32 levels", strict_json.MAX_DEPTH == 32),
     ],
 )

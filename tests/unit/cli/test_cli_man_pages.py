@@ -13,7 +13,8 @@ from nndeploy.cli.main import COMMANDS, cli, run_command
 from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
-PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS)]
+KEY = ("new", "list", "trust", "revoke", "floor", "need")
+PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS), *(f"nndeploy-key-{name}" for name in KEY)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from nndeploy_cudnn import planner as planner_module
 from nndeploy_cudnn import stub
 
 from nndeploy.errors import UnavailableError
-from nndeploy.files.account_cache import cache_folder
+from nndeploy.files.account_folders import cache_folder
 
 
 @pytest.fixture

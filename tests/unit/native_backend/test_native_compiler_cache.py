@@ -10,7 +10,7 @@ from nndeploy_native import library
 from nndeploy_native.library import library_from_source, zig_missing
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.files.account_cache import own_cache_folder
+from nndeploy.files.account_folders import own_cache_folder
 
 
 @pytest.fixture(name="cache")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache folder of the account, for what a compiler makes once and needs again; never for what was given to us."""
+"""The folders of the account: its cache, for what a compiler makes once and needs again, and its configuration."""
 
 import os
 import pwd
@@ -7,15 +7,31 @@ import stat
 from pathlib import Path
 
 
+NOBODYS_HOME = Path("/nonexistent")
+"""The home of an account that has none: nothing is read or made there."""
+
+
 def cache_folder() -> Path:
     """Returns the cache folder of the account; a job's HOME is a private folder, so the account's entry counts."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):
-        return Path(named)
+    return _named("XDG_CACHE_HOME") or (_entry() or Path.home()) / ".cache"
+
+
+def config_folder() -> Path:
+    """Returns the configuration folder of the account."""
+    return _named("XDG_CONFIG_HOME") or (_named("HOME") or _entry() or NOBODYS_HOME) / ".config"
+
+
+def _named(variable: str) -> Path | None:
+    named = os.environ.get(variable, "")
+    return Path(named) if named.startswith("/") else None
+
+
+def _entry() -> Path | None:
+    """Returns the home folder that the account's entry says."""
     try:
-        return Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache"
-    except KeyError:  # an account without an entry
-        return Path.home() / ".cache"
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return None
 
 
 def own_cache_folder(name: str) -> Path | None:

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.value_types import ANY_FILE
+from nndeploy.errors import CannotCreateError, MissingInputError, UsageError
+
+EXAMPLES = """\b
+Examples:
+  nndeploy key new farm                              farm.key signs, farm.pub is for the boxes
+  nndeploy key trust farm.pub --scope code           on a box
+  nndeploy key revoke farm
+  nndeploy key floor faces 1.4.0                     no release of the model faces below 1.4.0
+  nndeploy key need code=2                           two trusted keys must have signed code
+"""
+
+EXAMPLES_OF = {
+    "new": """\\b
+Examples:
+  nndeploy key new farm
+  nndeploy key new keys/release
+""",
+    "list": """\\b
+Examples:
+  nndeploy key list
+  nndeploy key list --json
+""",
+    "trust": """\\b
+Examples:
+  nndeploy key trust farm.pub
+  nndeploy key trust vendor.pub --scope data --not-after 2027-12-31
+  nndeploy key trust farm.pub --machine           for all accounts of this machine
+""",
+    "revoke": """\\b
+Examples:
+  nndeploy key revoke farm
+  nndeploy key revoke old.pub
+""",
+    "floor": """\\b
+Examples:
+  nndeploy key floor faces 1.4.0
+  nndeploy key floor faces 1.4.0 --machine
+""",
+    "need": """\\b
+Examples:
+  nndeploy key need code=2
+  nndeploy key need code=1 data=1
+""",
+}
+
+MIN_ID_DIGITS = 8
+"""So many digits of an id may stand for it."""
+MACHINE = click.option("--machine", is_flag=True, help="Change the store of the whole machine, in /etc/nndeploy.")
+
+
+@click.group("key", epilog=EXAMPLES)
+def key() -> None:
+    """Make keys that sign bundles, and say which ones are trusted."""
+
+
+@key.command("new", epilog=EXAMPLES_OF["new"])
+@click.argument("name", type=ANY_FILE)
+def new(name: str) -> None:
+    """Make a key: NAME.key, which signs, and NAME.pub, which others trust."""
+    from nndeploy.files.whole_files import write_file
+    from nndeploy.trust.signers import new_key
+
+    private, public = Path(f"{name}.key"), Path(f"{name}.pub")
+    if public.exists():
+        raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
+    made = new_key(private).public
+    write_file(public, lambda file: file.write(made.pem.encode("ascii")))
+    print_line(f"{private} signs: keep it secret; {public} is what others trust")
+    print_line(f"id {made.id}")
+
+
+@key.command("list", epilog=EXAMPLES_OF["list"])
+@click.option("--json", "as_json", is_flag=True, help="Print the store as JSON on standard output.")
+def list_(as_json: bool) -> None:
+    """List the keys that are trusted here, to what and until when."""
+    from nndeploy.trust.trust_store import trust_store
+
+    store = trust_store()
+    if as_json:
+        print_json(
+            {
+                "keys": [
+                    {
+                        "id": one.public.id, "name": one.name, "scopes": sorted(one.scopes),
+                        "not_after": one.not_after, "public": base64.b64encode(one.public.raw).decode("ascii"),
+                        "revoked": one.public.id in store.revoked,
+                    }
+                    for one in store.keys.values()
+                ],
+                "revoked": sorted(store.revoked), "floors": dict(store.floors), "needed": dict(store.needed),
+            }
+        )  # fmt: skip
+        return
+    rows = [
+        (
+            one.name,
+            f"{one.public.id:.16}",
+            "revoked" if one.public.id in store.revoked else ", ".join(sorted(one.scopes)),
+            one.not_after or "-",
+        )
+        for one in store.keys.values()
+    ]
+    if rows:
+        print_table("trusted keys", ("name", "id", "for", "until"), rows)
+    else:
+        print_line("no key is trusted here")
+    for model, least in sorted(store.floors.items()):
+        print_line(f"no release of {model} below {least}")
+    print_line(f"signatures that are needed: {store.needed['code']} for code, {store.needed['data']} for data")
+
+
+@key.command("trust", epilog=EXAMPLES_OF["trust"])
+@click.argument("file", type=ANY_FILE)
+@click.option("--name", help="What to call the key. Default: the name of the file.")
+@click.option(
+    "--scope", "scopes", type=click.Choice(("code", "data")), multiple=True, default=("code",), show_default=True,
+    help="What the key may sign: code (which includes data), or data alone.",
+)  # fmt: skip
+@click.option("--not-after", metavar="YYYY-MM-DD", help="The last day of the trust, in UTC.")
+@MACHINE
+def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str | None, machine: bool) -> None:
+    """Trust the public key in FILE, *.pub."""
+    from nndeploy.trust.public_key import read_public_key
+    from nndeploy.trust.signing import trust_key
+    from nndeploy.trust.trust_store import check_day
+
+    path = Path(file)
+    public, called = read_public_key(path), name or path.stem
+    trust_key(_store(machine), public, called, frozenset(scopes), check_day(not_after) if not_after else "")
+    print_line(f"{called} ({public.id:.16}) is trusted with {' and '.join(sorted(scopes))}")
+
+
+@key.command("revoke", epilog=EXAMPLES_OF["revoke"])
+@click.argument("named", metavar="NAME|ID|FILE")
+@MACHINE
+def revoke(named: str, machine: bool) -> None:
+    """Revoke a key, by its name, its id or its file; it is never trusted again."""
+    from nndeploy.trust.trust_store import TrustStore, change_store, trust_store
+
+    ids = _ids(named, trust_store())
+    change_store(_store(machine), lambda old: TrustStore(old.keys, old.revoked | set(ids), old.floors, old.needed))
+    print_line(f"revoked: {', '.join(f'{one:.16}' for one in ids)}")
+
+
+@key.command("floor", epilog=EXAMPLES_OF["floor"])
+@click.argument("model")
+@click.argument("release")
+@MACHINE
+def floor(model: str, release: str, machine: bool) -> None:
+    """Allow no RELEASE of a MODEL below this one; such bundles must be signed by a trusted key."""
+    from nndeploy.trust.statement import check_release
+    from nndeploy.trust.trust_store import TrustStore, change_store
+
+    least = check_release(release)
+    change_store(
+        _store(machine), lambda old: TrustStore(old.keys, old.revoked, {**old.floors, model: least}, old.needed)
+    )
+    print_line(f"no release of {model} below {least} is used here")
+
+
+@key.command("need", epilog=EXAMPLES_OF["need"])
+@click.argument("numbers", metavar="SCOPE=N", nargs=-1, required=True)
+@MACHINE
+def need(numbers: tuple[str, ...], machine: bool) -> None:
+    """Say how many trusted keys must have signed: code=2, data=1."""
+    from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, TrustStore, change_store
+
+    wanted = {}
+    for text in numbers:
+        scope, _, number = text.partition("=")
+        if scope not in SCOPES or not number.isdecimal() or int(number) > MAX_NEEDED:
+            raise UsageError(
+                f"{text!r:.40} says no number of signatures", hint=f"code=2, or data=1; at most {MAX_NEEDED}"
+            )
+        wanted[scope] = int(number)
+    if wanted.get("code") == 0:
+        raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
+    change_store(_store(machine), lambda old: TrustStore(old.keys, old.revoked, old.floors, {**old.needed, **wanted}))
+    print_line("signatures that are needed: " + ", ".join(f"{n} for {scope}" for scope, n in wanted.items()))
+
+
+def _store(machine: bool) -> Path:
+    from nndeploy.trust.trust_store import MACHINE_STORE, user_store
+
+    return MACHINE_STORE if machine else user_store()
+
+
+def _ids(named: str, store: Any) -> list[str]:
+    """Returns the ids of the keys that a name, the beginning of an id or a file of a public key means."""
+    from nndeploy.trust.public_key import read_public_key
+
+    found = [one.public.id for one in store.keys.values() if one.name == named or one.public.id == named]
+    if not found and len(named) >= MIN_ID_DIGITS:
+        found = [key_id for key_id in store.keys if key_id.startswith(named)]
+    if found:
+        return found
+    try:
+        return [read_public_key(Path(named)).id]
+    except MissingInputError as err:
+        raise MissingInputError(
+            f"no trusted key has the name or id {named!r:.80}, and no file", hint="nndeploy key list"
+        ) from err

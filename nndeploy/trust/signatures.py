@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signatures of an open bundle against a trust store: who signed it, and what that allows here.
+
+In: a bundle whose manifest was checked, a store. Out: a `SignatureVerdict`. Law: a verdict allows nothing unless as
+many trusted keys as the store asks for signed the one statement that this bundle has, and its release is not below
+the floor of its model; whatever is wrong with a signature, it counts as none.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_check import all_submodels
+from nndeploy.bundle.reader import Bundle
+from nndeploy.errors import BundleError
+from nndeploy.trust.envelope import Envelope, decode_envelopes
+from nndeploy.trust.statement import bundle_statement, provenance_statement, release_numbers, release_of
+from nndeploy.trust.trust_store import TrustStore
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBy:
+    """One signature: the key's id, its name in the store ("" where it is unknown), and why it counts for nothing."""
+
+    key_id: str
+    name: str
+    problem: str = ""
+
+    def __str__(self) -> str:
+        who = self.name or f"unknown key {self.key_id:.16}"
+        return f"{who}: {self.problem}" if self.problem else who
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureVerdict:
+    """What the signatures of a bundle are worth for a scope; `problem` is why not enough, "" where they are.
+
+    `release` is what was signed, "" where nothing was or it says none.
+    """
+
+    scope: str
+    release: str
+    signatures: tuple[SignedBy, ...]
+    problem: str
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the bundle may be used with this scope."""
+        return not self.problem
+
+
+def holds_code(manifest: Manifest) -> bool:
+    """Returns whether a bundle holds anything that only a trusted key may vouch for."""
+    variants = (variant for submodel in all_submodels(manifest) for variant in submodel.variants)
+    return bool(manifest.pace_libraries) or any(variant.native_code for variant in variants)
+
+
+def check_signatures(
+    bundle: Bundle, store: TrustStore, scope: str, *, at_least: int = 0, today: dt.date | None = None
+) -> SignatureVerdict:
+    """Returns what the signatures of a bundle are worth for a scope, where `store` is what this machine trusts.
+
+    `at_least` so many are needed, whatever the store says.
+
+    Raises:
+        BundleError: the member `signature` is there and is none of this bundle.
+    """
+    day = today or dt.datetime.now(dt.UTC).date()
+    envelope, release = signed_statement(bundle)
+    found = () if envelope is None else tuple(_signed_by(envelope, store, scope, day))
+    num_good, needed = sum(not one.problem for one in found), max(store.needed[scope], at_least)
+    problem = _too_few(found, num_good, needed) if num_good < needed else ""
+    least = store.floors.get(bundle.manifest.model_name)
+    if not problem and least is not None:
+        problem = _below(least, bundle.manifest.model_name, release if num_good else "")
+    return SignatureVerdict(scope, release, found, problem)
+
+
+def signed_statement(bundle: Bundle) -> tuple[Envelope | None, str]:
+    """Returns the envelope of the statement about a bundle and the release that it says; None where it is not signed.
+
+    Raises:
+        BundleError: what is signed is not what this bundle is.
+    """
+    text = bundle.signature
+    if not text:
+        return None, ""
+    try:
+        envelopes = decode_envelopes(text)
+        release = release_of(envelopes[0].payload)
+        if [one.payload for one in envelopes] != list(statements(bundle, release)):
+            raise BundleError("what is signed is another bundle than this one", hint="sign it again: nndeploy sign")
+    except BundleError as err:
+        err.within(f"{bundle.path}: signature")
+        raise
+    return envelopes[0], release
+
+
+def statements(bundle: Bundle, release: str) -> tuple[bytes, bytes]:
+    """Returns the payloads that are signed of a bundle: what it is, and how it was made."""
+    return (
+        bundle_statement(bundle.manifest, bundle.manifest_text, release),
+        provenance_statement(bundle.manifest, bundle.manifest_text),
+    )
+
+
+def _signed_by(envelope: Envelope, store: TrustStore, scope: str, day: dt.date) -> Iterator[SignedBy]:
+    for one in envelope.signatures:
+        key = store.keys.get(one.key_id)
+        if one.key_id in store.revoked:
+            yield SignedBy(one.key_id, "" if key is None else key.name, "the key was revoked")
+        elif key is None:
+            yield SignedBy(one.key_id, "", "the key is not trusted here")
+        elif not key.public.is_signature(one.value, envelope.signed):
+            yield SignedBy(one.key_id, key.name, "the signature is not of this key")
+        else:
+            yield SignedBy(one.key_id, key.name, key.why_not(scope, day))
+
+
+def _too_few(found: tuple[SignedBy, ...], num_good: int, needed: int) -> str:
+    if not found:
+        return "nobody has signed it"
+    refused = "; ".join(str(one) for one in found if one.problem)
+    return f"signed by {num_good} of the {needed} trusted keys that are needed" + (f" ({refused})" if refused else "")
+
+
+def _below(least: str, model: str, release: str) -> str:
+    if not release:
+        return f"no trusted key says which release of {model!r:.60} it is, and none below {least} is allowed"
+    if release_numbers(release) < release_numbers(least):
+        return f"it is release {release} of {model!r:.60}, and none below {least} is allowed"
+    return ""

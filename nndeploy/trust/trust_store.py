@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whom a machine trusts, to what, until when: a file of the account's, and one of the machine's.
+
+Both are read as one: a key of either is trusted, a revocation in either counts, of two floors the higher and of two
+numbers of signatures the larger. Laws: a store that is damaged, or that others may write, trusts nobody and is an
+error, never an empty one; it is replaced whole.
+"""
+
+import base64
+import contextlib
+import datetime as dt
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.json_fields import Fields, minor_version
+from nndeploy.errors import BundleError, CannotCreateError, DataError, InputOutputError, MissingInputError, PolicyError
+from nndeploy.files.account_folders import config_folder
+from nndeploy.files.strict_json import canonical_json, parse_json
+from nndeploy.files.whole_files import new_file, read_regular, sync_folder, wrapped_io
+from nndeploy.trust.public_key import RAW_BYTES, PublicKey
+from nndeploy.trust.statement import release_numbers
+
+DATA, CODE = "data", "code"
+SCOPES = (CODE, DATA)
+"""What a key may be trusted with: bundles of any kind, or those that hold no code."""
+FORMAT, VERSION = "nndeploy-trust", (1, 0)
+MACHINE_STORE = Path("/etc/nndeploy/trust.json")
+MAX_BYTES = 4 << 20
+MAX_NEEDED = 64
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A key that a machine trusts; `not_after` is the last day of it (ISO 8601, UTC), "" where it has none."""
+
+    public: PublicKey
+    name: str
+    scopes: frozenset[str]
+    not_after: str = ""
+
+    def why_not(self, scope: str, today: dt.date) -> str:
+        """Returns why the key is not trusted with a scope, "" where it is; who is trusted with code is with data."""
+        if self.not_after and today > dt.date.fromisoformat(self.not_after):
+            return f"was trusted until {self.not_after}"
+        if scope not in self.scopes and CODE not in self.scopes:
+            return f"is trusted with {' and '.join(sorted(self.scopes))} alone"
+        return ""
+
+
+@dataclass(frozen=True)
+class TrustStore:
+    """Trusted keys by id, ids of revoked ones, the least release by model, and how many must sign by scope."""
+
+    keys: Mapping[str, TrustedKey] = field(default_factory=dict)
+    revoked: frozenset[str] = frozenset()
+    floors: Mapping[str, str] = field(default_factory=dict)
+    needed: Mapping[str, int] = field(default_factory=lambda: {CODE: 1, DATA: 0})
+
+    def joined(self, other: "TrustStore") -> "TrustStore":
+        """Returns what holds where both stores do."""
+        floors = dict(self.floors)
+        for model, least in other.floors.items():
+            if model not in floors or release_numbers(least) > release_numbers(floors[model]):
+                floors[model] = least
+        keys = dict(self.keys)
+        for key_id, key in other.keys.items():
+            known = keys.get(key_id)
+            keys[key_id] = key if known is None else replace(key, scopes=key.scopes | known.scopes)
+        needed = {scope: max(self.needed[scope], other.needed[scope]) for scope in SCOPES}
+        return TrustStore(keys, self.revoked | other.revoked, floors, needed)
+
+
+def user_store() -> Path:
+    """Returns the path of the account's store."""
+    return config_folder() / "nndeploy" / "trust.json"
+
+
+def trust_store() -> TrustStore:
+    """Returns what this account trusts on this machine.
+
+    Raises:
+        PolicyError: a store is damaged, or others may write it.
+    """
+    return read_store(user_store()).joined(read_store(MACHINE_STORE))
+
+
+def read_store(path: Path) -> TrustStore:
+    """Returns the store in a file, an empty one where there is none.
+
+    Raises:
+        PolicyError: it is damaged, cannot be read, or others may write it.
+    """
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return TrustStore()
+    except OSError as err:
+        raise _unusable(path, f"cannot be read: {err.strerror}") from err
+    if found.st_uid not in (os.geteuid(), 0) or (found.st_mode & _OTHERS_WRITE and not stat.S_ISLNK(found.st_mode)):
+        raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
+    try:
+        return _from_json(read_regular(path, MAX_BYTES))
+    except (DataError, MissingInputError, InputOutputError) as err:
+        raise _unusable(path, err.what) from err
+
+
+def _unusable(
+    path: Path, why: str, hint: str = "nndeploy key trust makes a new one where it is removed"
+) -> PolicyError:
+    return PolicyError(f"the trust store is not to be used: {why}", where=str(path), hint=hint)
+
+
+def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> TrustStore:
+    """Replaces the store in a file by what `change` makes of it, and returns that; one process at a time.
+
+    Raises:
+        PolicyError: it is damaged, or others may write it.
+        CannotCreateError: it cannot be written there.
+        InputOutputError: the disk is full or failed.
+    """
+    make_private_folder(path.parent)
+    with _locked(path.with_name(f"{path.name}.lock")):
+        changed = change(read_store(path))
+        new = new_file(path)
+        try:
+            with wrapped_io(path):
+                os.fchmod(new.file.fileno(), 0o644)
+                new.file.write(canonical_json(_to_json(changed)))
+            new.finish()
+        except BaseException:
+            new.discard()
+            raise
+        with wrapped_io(path):
+            sync_folder(path.parent)
+    return changed
+
+
+def make_private_folder(path: Path) -> None:
+    """Makes a folder of the account's for keys, where it is not there.
+
+    Raises:
+        CannotCreateError: it cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as err:
+        raise CannotCreateError(f"the folder cannot be made: {err.strerror}", where=str(path)) from err
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as err:
+        raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _to_json(store: TrustStore) -> dict[str, Any]:
+    return {
+        "format": {"major": VERSION[0], "minor": VERSION[1], "name": FORMAT},
+        "floors": dict(store.floors),
+        "keys": [
+            {
+                "name": key.name,
+                "not_after": key.not_after,
+                "public": base64.b64encode(key.public.raw).decode("ascii"),
+                "scopes": sorted(key.scopes),
+            }
+            for _, key in sorted(store.keys.items())
+        ],
+        "needed": dict(store.needed),
+        "revoked": sorted(store.revoked),
+    }
+
+
+def _from_json(text: bytes) -> TrustStore:
+    data = parse_json(text, MAX_BYTES, is_canonical=False)
+    fields = Fields(data, "", ignore_unknown=minor_version(data, FORMAT, VERSION) > VERSION[1])
+    fields.take("format")
+    keys = {key.public.id: key for key in map(_key_from_json, fields.list_of_fields("keys"))}
+    floors = fields.names_by_name("floors")
+    for least in floors.values():
+        release_numbers(least)
+    needed = fields.fields("needed")
+    numbers = {scope: needed.integer(scope, least=int(scope == CODE), most=MAX_NEEDED) for scope in SCOPES}
+    needed.end()
+    revoked = frozenset(fields.names("revoked"))
+    fields.end()
+    return TrustStore(keys, revoked, floors, numbers)
+
+
+def _key_from_json(fields: Fields) -> TrustedKey:
+    try:
+        raw = base64.b64decode(fields.text("public"), validate=True)
+    except ValueError as err:
+        raise fields.refuse("public", "base64") from err
+    if len(raw) != RAW_BYTES:
+        raise fields.refuse("public", f"{RAW_BYTES} bytes")
+    scopes = frozenset(fields.names("scopes", least=1))
+    if scopes - set(SCOPES):
+        raise fields.refuse("scopes", " or ".join(SCOPES))
+    not_after = fields.text("not_after")
+    if not_after:
+        check_day(not_after)
+    key = TrustedKey(PublicKey(raw), fields.name("name"), scopes, not_after)
+    fields.end()
+    return key
+
+
+def check_day(text: str) -> str:
+    """Returns a day as YYYY-MM-DD.
+
+    Raises:
+        BundleError: the text is none.
+    """
+    try:
+        return dt.date.fromisoformat(text).isoformat()
+    except ValueError as err:
+        raise BundleError(f"{text!r:.40} is no day", hint="as in 2027-12-31") from err

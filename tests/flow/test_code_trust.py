@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code runs from a bundle only if a trusted key signed it; data runs from anyone."""
+
+import datetime as dt
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hostile_bundles import repacked
+from tests_flow_bundles import write_double
+
+import nndeploy
+from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import NndeployError
+from nndeploy.files.account_folders import config_folder
+from nndeploy.plugin.interface import CodeFiles
+from nndeploy.trust.signatures import check_signatures
+from nndeploy.trust.trust_store import trust_store
+
+VERIFIER = Path(__file__).resolve().parents[2] / "examples" / "verify" / "verify_signature.py"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with an input, on a machine that trusts nobody yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", image=np.ones((2, 3), np.float32))
+    return tmp_path
+
+
+@pytest.fixture
+def coded(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle of ONNX Runtime's, whose files count as code."""
+    from nndeploy.plugin.registry import backend
+
+    code = CodeFiles(frozenset(("model.onnx",)), is_needed=True)
+    monkeypatch.setattr(type(backend("onnxruntime")), "code_files", lambda _self, _files: code)
+
+    def as_code(manifest: dict[str, Any]) -> None:
+        manifest["submodels"][0]["variants"][0]["native_code"] = True
+
+    return repacked(write_double(here / "data.nnd"), here / "m.nnd", as_code)
+
+
+def commands(bundle: str) -> list[list[str]]:
+    return [
+        ["run", bundle, "--input", "x.npz", "--output", "y.npz"],
+        ["verify", bundle],
+        ["bench", bundle, "--iterations", "1"],
+    ]
+
+
+def say(*arguments: str) -> None:
+    assert run_command(list(arguments)) == 0
+
+
+def test_data_runs_from_anyone_and_makes_no_key(here: Path) -> None:
+    write_double(here / "m.nnd")
+    for command in commands("m.nnd"):
+        assert run_command(command) == 0
+    assert not config_folder().exists()
+
+
+def test_code_that_nobody_signed_is_one_line_that_says_what_to_do(coded: Path, capsys) -> None:
+    for command in commands("m.nnd"):
+        assert run_command(command) == 77
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "nobody has signed it" in line
+        assert "only code: s0" in line
+        assert "nndeploy key trust" in line
+        assert not Path("y.npz").exists()
+
+
+def test_one_call_may_run_it_and_no_variable_or_file_may_say_so(coded: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("NNDEPLOY_ALLOW_UNSIGNED_CODE", "1")
+    assert run_command(commands("m.nnd")[0]) == 77
+    for command in commands("m.nnd"):
+        say(*command, "--allow-unsigned-code")
+
+
+def test_a_trusted_key_is_enough(coded: Path) -> None:
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key", "--release", "1.4")
+    assert run_command(["verify", "m.nnd", "--signatures"]) == 77
+    say("key", "trust", "farm.pub")
+    for command in [*commands("m.nnd"), ["verify", "m.nnd", "--signatures"]]:
+        say(*command)
+
+
+@pytest.mark.parametrize(
+    ("trust", "problem"),
+    [
+        (["--scope", "data"], "is trusted with data alone"),
+        (["--not-after", "2001-01-01"], "was trusted until 2001-01-01"),
+    ],
+)
+def test_a_key_is_trusted_no_further_than_was_said(coded: Path, capsys, trust: list[str], problem: str) -> None:
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key")
+    say("key", "trust", "farm.pub", *trust)
+    capsys.readouterr()
+    assert run_command(commands("m.nnd")[0]) == 77
+    assert problem in capsys.readouterr().err
+
+
+def test_a_revoked_key_signs_nothing(coded: Path, capsys) -> None:
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key")
+    say("key", "trust", "farm.pub")
+    say(*commands("m.nnd")[0])
+    say("key", "revoke", "farm")
+    assert run_command(commands("m.nnd")[0]) == 77
+    assert "the key was revoked" in capsys.readouterr().err
+    assert run_command(["key", "trust", "farm.pub"]) == 77
+
+
+def test_two_of_three_keys(coded: Path, capsys) -> None:
+    for name in ("a", "b", "c"):
+        say("key", "new", name)
+        say("key", "trust", f"{name}.pub")
+    say("key", "need", "code=2")
+    say("sign", "m.nnd", "--key", "b.key")
+    capsys.readouterr()
+    assert run_command(commands("m.nnd")[0]) == 77
+    assert "1 of the 2 trusted keys" in capsys.readouterr().err
+    say("sign", "m.nnd", "--key", "c.key")
+    say(*commands("m.nnd")[0])
+
+
+def test_a_release_below_the_floor_is_refused_whatever_it_holds(here: Path, capsys) -> None:
+    with open_bundle(write_double(here / "m.nnd")) as bundle:
+        model = bundle.manifest.model_name
+    say("key", "floor", model, "1.4")
+    assert run_command(commands("m.nnd")[0]) == 77
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub", "--scope", "data")
+    for release, code in (("1.3.9", 77), ("1.4.0", 0), ("1.10", 0)):
+        say("sign", "m.nnd", "--key", "farm.key", "--release", release)
+        assert run_command(commands("m.nnd")[0]) == code, release
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("damage", ["{}", "", '{"format":', "x" * 100])
+def test_a_damaged_store_refuses_code_and_says_so(coded: Path, capsys, damage: str) -> None:
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key")
+    say("key", "trust", "farm.pub")
+    (config_folder() / "nndeploy" / "trust.json").write_text(damage)
+    capsys.readouterr()
+    assert run_command(commands("m.nnd")[0]) == 77
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the trust store is not to be used" in line
+
+
+def test_a_member_that_was_changed_with_its_hash_is_not_signed(coded: Path) -> None:
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key")
+    say("key", "trust", "farm.pub")
+    with open_bundle(coded) as bundle:
+        signature = bundle.signature
+
+    def other_name(manifest: dict[str, Any]) -> None:
+        manifest["model_name"] = "another"
+
+    repacked(coded, Path("evil.nnd"), other_name)
+    with_signature(Path("evil.nnd"), signature)
+    assert run_command(commands("evil.nnd")[0]) == 65
+
+
+def write_paced(path: Path) -> Path:
+    """Writes a bundle that has a library of delays, which is code."""
+    libraries = dict.fromkeys(("x86_64", "aarch64"), "pace.so")
+    return write_double(path, members={"pace.so": b"code"}, pace_libraries=libraries)
+
+
+def with_signature(path: Path, signature: bytes) -> None:
+    with open_bundle(path) as bundle:
+        members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
+        members |= {"manifest.json": bundle.manifest_text, "signature": signature}
+    path.write_bytes(b"".join(encode_container(members)))
+
+
+def test_what_this_machine_compiles_with_code_it_signs_and_trusts(here: Path, capsys) -> None:
+    from nndeploy.trust.signing import sign_as_this_machine
+
+    write_double(here / "m.nnd")
+    before = (here / "m.nnd").read_bytes()
+    assert sign_as_this_machine(here / "m.nnd") == ""
+    assert (here / "m.nnd").read_bytes() == before  # no code: the same bytes wherever it was made
+
+    write_paced(here / "code.nnd")
+    assert sign_as_this_machine(here / "code.nnd") == ""
+    say("verify", "code.nnd", "--signatures")
+    assert "by this machine" in capsys.readouterr().out
+    assert (config_folder() / "nndeploy" / "machine.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_library_of_delays_is_not_mapped_before_it_is_trusted(here: Path, monkeypatch, capsys) -> None:
+    from nndeploy.runtime import program
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was mapped")
+
+    write_paced(here / "m.nnd")
+    monkeypatch.setattr(program, "pacing_of", never)
+    assert run_command(["run", "m.nnd", "--input", "x.npz", "--pace", "--cpu-limit", "50%"]) == 77
+    assert "the library of delays is code" in capsys.readouterr().err
+
+
+def corpus(signed: Path, other: Path) -> list[tuple[str, bytes]]:
+    """Returns bundles by name: signed ones, and what an attacker could make of them with every checksum right."""
+    with open_bundle(signed) as bundle:
+        members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
+        members |= {"manifest.json": bundle.manifest_text, "signature": bundle.signature}
+    with open_bundle(other) as bundle:
+        foreign = bundle.signature
+    envelope = json.loads(members["signature"].split(b"\n")[0])
+    rest = members["signature"].split(b"\n", 1)[1]
+
+    def packed(**changed: bytes | None) -> bytes:
+        contents = {k: v for k, v in {**members, **changed}.items() if v is not None}
+        return b"".join(encode_container(contents))
+
+    def with_envelope(change: Callable[[dict[str, Any]], object]) -> bytes:
+        data = json.loads(json.dumps(envelope))
+        change(data)
+        line = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+        return packed(signature=line + b"\n" + rest)
+
+    found = [
+        ("signed", packed()),
+        ("no signature", packed(signature=None)),
+        ("signature of another", packed(signature=foreign)),
+        ("other report", packed(**{"report.json": b'{"a":1}'})),
+        ("one more member", packed(more=b"1")),
+        ("another key's name", with_envelope(lambda data: data["signatures"][0].update(keyid="0" * 64))),
+        ("cut signature", packed(signature=members["signature"][:-20])),
+    ]
+    dice = random.Random(20)  # noqa: S311 - no secret
+    for number in range(40):
+        name = dice.choice(sorted(members))
+        data = bytearray(members[name])
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        found.append((f"bit {number} of {name}", packed(**{name: bytes(data)})))
+    return found
+
+
+def test_an_independent_verifier_agrees_on_the_whole_corpus(here: Path) -> None:
+    for name in ("farm", "other"):
+        say("key", "new", name)
+    say("key", "trust", "farm.pub")
+    for path, text in ((here / "m.nnd", 2.0), (here / "b.nnd", 3.0)):
+        write_double(path, golden=text)
+        say("sign", path.name, "--key", "farm.key", "--release", "1.0")
+    verdicts = []
+    for name, data in corpus(here / "m.nnd", here / "b.nnd"):
+        (here / "c.nnd").write_bytes(data)
+        theirs = subprocess.run([sys.executable, VERIFIER, "c.nnd", "farm.pub"], capture_output=True, check=False)
+        ours = is_signed(here / "c.nnd")
+        assert ours == (theirs.returncode == 0), (name, theirs.stderr)
+        verdicts.append(ours)
+    assert verdicts == [True] + [False] * (len(verdicts) - 1)
+
+
+def is_signed(path: Path) -> bool:
+    """Returns whether a bundle is whole and signed by a key that is trusted here."""
+    try:
+        with open_bundle(path) as bundle:
+            bundle.verify()
+            return check_signatures(bundle, trust_store(), "code", at_least=1).is_allowed
+    except NndeployError:
+        return False
+
+
+def test_no_mutant_of_a_signed_bundle_is_signed(here: Path) -> None:
+    """Every byte changed, some ways; the checksums of the container are not made right, as `corpus` makes them."""
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    write_double(here / "m.nnd")
+    say("sign", "m.nnd", "--key", "farm.key", "--release", "1.0")
+    whole, store, day = (here / "m.nnd").read_bytes(), trust_store(), dt.date(2026, 1, 1)
+    dice = random.Random(7)  # noqa: S311 - no secret
+    for _ in range(4000):
+        data = bytearray(whole)
+        data[dice.randrange(len(data))] ^= dice.randrange(1, 256)
+        try:
+            with Bundle(bytes(data), Path("m.nnd")) as bundle:
+                bundle.verify()
+                assert not check_signatures(bundle, store, "code", at_least=1, today=day).is_allowed
+        except NndeployError:
+            continue
+
+
+def test_python_says_the_same(coded: Path) -> None:
+    with pytest.raises(nndeploy.runtime.program.PolicyError, match="nobody has signed"):
+        nndeploy.load_bundle(coded)
+    with nndeploy.load_bundle(coded, nndeploy.LoadOptions(allow_unsigned_code=True)) as program:
+        assert program.run({"image": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trust store: what is trusted, and that a damaged store trusts nobody."""
+
+import datetime as dt
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nndeploy.errors import CannotCreateError, DataError, PolicyError
+from nndeploy.trust.public_key import PublicKey
+from nndeploy.trust.signing import trust_key
+from nndeploy.trust.statement import release_numbers
+from nndeploy.trust.trust_store import TrustedKey, TrustStore, change_store, read_store
+
+ONE, TWO = PublicKey(b"\1" * 32), PublicKey(b"\2" * 32)
+TODAY = dt.date(2026, 11, 25)
+
+
+def test_a_store_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
+    store = read_store(tmp_path / "trust.json")
+    assert store == TrustStore()
+    assert store.needed == {"code": 1, "data": 0}
+
+
+def test_what_was_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "trust.json"
+    trust_key(path, ONE, "one", frozenset(("data",)), "2027-01-31")
+    changed = change_store(path, lambda old: replace(old, floors={"m": "1.2"}, revoked=frozenset((TWO.id,))))
+    assert read_store(path) == changed
+    assert changed.keys == {ONE.id: TrustedKey(ONE, "one", frozenset(("data",)), "2027-01-31")}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_revoked_key_is_never_trusted_again(tmp_path: Path) -> None:
+    path = tmp_path / "trust.json"
+    change_store(path, lambda old: replace(old, revoked=frozenset((ONE.id,))))
+    with pytest.raises(PolicyError, match="was revoked"):
+        trust_key(path, ONE, "one")
+
+
+@pytest.mark.parametrize("keep", range(0, 200, 7))
+def test_a_cut_store_is_refused_and_not_empty(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "trust.json"
+    trust_key(path, ONE, "one")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:keep])
+    with pytest.raises(PolicyError, match="not to be used"):
+        read_store(path)
+
+
+def test_a_store_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trust.json"
+    trust_key(path, ONE, "one")
+    path.chmod(0o666)
+    with pytest.raises(PolicyError, match="others may write"):
+        read_store(path)
+    with pytest.raises(PolicyError, match="others may write"):
+        trust_key(path, TWO, "two")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"major":1', b'"major":2'),
+        (b'"one"', b'""'),
+        (b'"code"]', b'"root"]'),
+        (b'"not_after":""', b'"not_after":"soon"'),
+        (b'"needed":{"code":1', b'"needed":{"code":0'),
+        (b'"floors":{}', b'"floors":{"m":"1.x"}'),
+        (b'"revoked":[]', b'"revoked":[],"revoked":[]'),
+    ],
+)
+def test_a_store_that_says_nonsense_is_refused(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = tmp_path / "trust.json"
+    trust_key(path, ONE, "one")
+    text = path.read_bytes()
+    assert old in text
+    path.write_bytes(text.replace(old, new))
+    with pytest.raises(PolicyError, match="not to be used"):
+        read_store(path)
+
+
+def test_of_two_stores_the_stricter_word_counts() -> None:
+    mine = TrustStore({ONE.id: TrustedKey(ONE, "one", frozenset(("data",)))}, frozenset(), {"m": "1.9"})
+    machine = TrustStore(
+        {ONE.id: TrustedKey(ONE, "farm", frozenset(("code",)))},
+        frozenset((TWO.id,)), {"m": "1.10", "n": "2"}, {"code": 2, "data": 0},
+    )  # fmt: skip
+    both = mine.joined(machine)
+    assert both.revoked == {TWO.id}
+    assert both.floors == {"m": "1.10", "n": "2"}
+    assert both.needed == {"code": 2, "data": 0}
+    assert both.keys[ONE.id].scopes == {"code", "data"}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "not_after", "wanted", "problem"),
+    [
+        (("code",), "", "code", ""),
+        (("code",), "", "data", ""),
+        (("data",), "", "data", ""),
+        (("data",), "", "code", "is trusted with data alone"),
+        (("code",), "2026-11-25", "code", ""),
+        (("code",), "2026-11-24", "code", "was trusted until 2026-11-24"),
+    ],
+)
+def test_a_key_is_trusted_with_its_scopes_until_its_day(
+    scopes: tuple[str, ...], not_after: str, wanted: str, problem: str
+) -> None:
+    assert TrustedKey(ONE, "one", frozenset(scopes), not_after).why_not(wanted, TODAY) == problem
+
+
+def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "trust.json"
+    keys = [PublicKey(bytes([number]) * 32) for number in range(16)]
+    threads = [threading.Thread(target=trust_key, args=(path, key, f"k{i}")) for i, key in enumerate(keys)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_store(path).keys.keys() == {key.id for key in keys}
+    assert {one.name for one in tmp_path.iterdir()} == {"trust.json", "trust.json.lock"}
+
+
+def test_a_store_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotCreateError):
+        trust_key(tmp_path / "file" / "trust.json", ONE, "one")
+
+
+def test_releases_are_ordered_as_numbers() -> None:
+    texts = ["0", "0.9", "1", "1.0.1", "1.9", "1.10", "2.0.0"]
+    numbers = [release_numbers(text) for text in texts]
+    assert numbers == sorted(numbers)
+    assert release_numbers("1.0") == release_numbers("1")
+    for text in ("", "v1", "1..2", "01", "1.2.3.4.5.6.7", "1" * 10):
+        with pytest.raises(DataError):
+            release_numbers(text)
