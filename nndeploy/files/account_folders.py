@@ -6,7 +6,6 @@ import pwd
 import stat
 from pathlib import Path
 
-
 NOBODYS_HOME = Path("/nonexistent")
 """The home of an account that has none: nothing is read or made there."""
 
