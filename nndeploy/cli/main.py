@@ -39,6 +39,10 @@ COMMANDS = {
     "key": ("nndeploy.cli.key_cmd:key", "Make keys that sign bundles, and say which ones are trusted."),
     "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
     "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
+    "install": ("nndeploy.cli.install_cmd:install", "Install a bundle under a NAME, by which `run NAME@` finds it."),
+    "installed": ("nndeploy.cli.install_cmd:installed", "List the installed bundles, and what was before each."),
+    "rollback": ("nndeploy.cli.install_cmd:rollback", "Go back to the bundle that a NAME stood for before."),
+    "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Say what this box has, lacks and trusts, and what mends it."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
@@ -56,7 +60,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75

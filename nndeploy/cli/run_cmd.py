@@ -36,6 +36,7 @@ Examples:
   nndeploy run model.nnd --input in/ --output out/           one result a file
   nndeploy run model.nnd --input 'photos/*.jpg'              images, where the bundle says how
   cat lines.jsonl | nndeploy run model.nnd --input - --output -
+  nndeploy run faces@ --input photos/ --output results/      the installed bundle of that name
   nndeploy run --pipeline faces.toml --input photos/ --output faces.jsonl --resume
 """
 
@@ -86,6 +87,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
+    from nndeploy.stream.run.loaded import following
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
     if options["as_json"] and output == "-":
@@ -95,6 +97,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         loaded = opened_models(
             stack, bundle, options["pipeline"], how, load, takes_bundled_pipeline=not options["no_pipeline"]
         )
+        if how.follow:
+            loaded = following(stack, loaded, how, load, warn)
         signals = stack.enter_context(StopSignals())
         ends = Ends(binary_stdin, sys.stdout, signals.stop)
         run = open_run(loaded, inputs, output, how, ends, _trace(stack, options["trace"]))

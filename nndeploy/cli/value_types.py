@@ -58,6 +58,37 @@ class PathEndingIn(click.Path):
         return paths(incomplete, self.suffixes)
 
 
+class BundlePath(PathEndingIn):
+    """The path of a bundle, or NAME@ for the installed one of that name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the path, that of the current bundle for a name.
+
+        Raises:
+            MissingInputError: nothing is installed under the name.
+        """
+        if isinstance(value, str) and value.endswith("@") and "/" not in value and not Path(value).exists():
+            from nndeploy.installed.bundle_store import installed_bundle
+
+            return installed_bundle(value[:-1])
+        return super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """Returns folders, files and names."""
+        return [*super().shell_complete(ctx, param, incomplete), *starting_with(incomplete, installed_names())]
+
+
+def installed_names() -> list[str]:
+    """Returns NAME@ for what is installed."""
+    from nndeploy.errors import NndeployError
+    from nndeploy.installed.bundle_store import MACHINE_STORE, BundleStore, store_at
+
+    try:
+        return sorted({f"{name}@" for store in (store_at(None), BundleStore(MACHINE_STORE)) for name in store.names()})
+    except NndeployError:
+        return []
+
+
 class Text(click.ParamType):  # type: ignore[type-arg] # generic in click 8.3 and later alone
     """A text that the command itself judges."""
 
@@ -149,7 +180,7 @@ def num_gpus() -> int:
         return 0
 
 
-BUNDLE_FILE = PathEndingIn(".nnd")
+BUNDLE_FILE = BundlePath(".nnd")
 TOML_FILE = PathEndingIn(".toml")
 MODEL_FILE = PathEndingIn(".onnx")
 SHARED_LIBRARY = PathEndingIn(".so")

@@ -5,6 +5,6 @@ whole_files.py      regular files and output folders
 held_folder.py      a folder that lives as long as its process
 toml_file.py        TOML files, with places in messages
 shared_object.py    shared libraries from memory
-account_folders.py  the cache and configuration folders of the account
+account_folders.py  the folders of the account
 shipped_configs.py  the files of configs/
 """

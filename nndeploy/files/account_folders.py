@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of the account: its cache, for what a compiler makes once and needs again, and its configuration."""
+"""The folders of the account: its cache, for what a compiler makes once and needs again, configuration, data."""
 
 import os
 import pwd
@@ -18,6 +18,11 @@ def cache_folder() -> Path:
 def config_folder() -> Path:
     """Returns the configuration folder of the account."""
     return _named("XDG_CONFIG_HOME") or (_named("HOME") or _entry() or NOBODYS_HOME) / ".config"
+
+
+def data_folder() -> Path:
+    """Returns the folder for data of the account."""
+    return _named("XDG_DATA_HOME") or (_named("HOME") or _entry() or NOBODYS_HOME) / ".local" / "share"
 
 
 def _named(variable: str) -> Path | None:

@@ -63,7 +63,7 @@ def inspect(path: str | os.PathLike[str], *, here: bool = False) -> Inspection:
         told = [VariantSteps(one, variant.id, tuple(_steps(bundle, variant, here=here))) for one, variant in every]
         steps = tuple(variant for variant in told if variant.steps)
         chain = choose_chain(bundle.manifest, LoadOptions()) if here else None
-        choices = () if chain is None else tuple(_choices(chain))
+        choices = () if chain is None else choices_of(chain)
         return Inspection(Path(path), bundle.size_bytes, bundle.manifest, bundle.report(), steps, chain, choices)
 
 
@@ -79,6 +79,7 @@ def _steps(bundle: Bundle, variant: Variant, *, here: bool) -> Sequence[PlanStep
     return steps_of(bundle, variant)
 
 
-def _choices(chain: ChainChoice) -> list[Choice]:
+def choices_of(chain: ChainChoice) -> tuple[Choice, ...]:
+    """Returns which variant each submodel of a chain would get on this machine."""
     every = [(submodel, chain.place_of(submodel)) for submodel in chain.submodels]
-    return [choose(submodel, LoadOptions(), place.host, place.gpu) for submodel, place in every]
+    return tuple(choose(submodel, LoadOptions(), place.host, place.gpu) for submodel, place in every)

@@ -23,6 +23,7 @@ RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) {
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
     return tmp_path
 
 
@@ -53,6 +54,9 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
         (("backends",), 0),
         (("sign", "m.nnd", "--key", "farm.key", "--release", "1.0"), 0),
         (("key", "list"), 0),
+        (("install", "faces", "m.nnd"), 0),
+        (("installed",), 0),
+        (("doctor",), 0),
         (("targets",), 0),
         (("probe",), 0),
     ],
@@ -80,6 +84,10 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
         ("diff", "no.nnd", "no.nnd"),
         ("sign", "no.nnd", "--key", "no.key"),
         ("key", "list", "--no-such-option"),
+        ("install", "faces", "no.nnd"),
+        ("installed", "no"),
+        ("rollback", "no"),
+        ("doctor", "--no-such-option"),
         ("backends", "--no-such-option"),
         ("targets", "--no-such-option"),
         ("probe", "--no-such-option"),

@@ -2,18 +2,20 @@
 """What a run runs: the pipeline, if there is one, and the programs that its runners need."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
+from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.engine.assembly import Programs
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
@@ -37,6 +39,13 @@ class Loaded:
     """The types of the fields that the first models take, where the source's items are those fields."""
     pacing: StreamPacing | None = None
     """The pacing of a pipeline; a bundle that runs alone is paced run by run."""
+    followed: Mapping[str, Sequence[FollowedProgram]] = field(default_factory=dict)
+    """Those that calls go to in place of `programs`, where these follow their names."""
+
+    @property
+    def runs(self) -> Programs:
+        """What calls go to."""
+        return self.followed or self.programs
 
     @property
     def last_fields(self) -> tuple[str, ...]:
@@ -94,6 +103,29 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
         return Loaded(plan, programs, file, types)
     pacers = {name: [one.pacer for one in opened if one.pacer is not None] for name, opened in programs.items()}
     return Loaded(plan, programs, file, types, StreamPacing(plan, pacers, goal))
+
+
+def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load, say: Callable[[str], None]) -> Loaded:
+    """Returns what was loaded, following the names under which its bundles are installed.
+
+    Raises:
+        UsageError: one is not installed, or another option has no meaning with that.
+    """
+    if options.pace is not None:
+        raise UsageError("a run that is paced does not follow: its plan is that of one bundle")
+    if options.resume:
+        raise UsageError("--follow and --resume exclude each other: what goes on must be the same bundle")
+
+    def followed(program: Program, device: str) -> FollowedProgram:
+        how = replace(options, device=device)
+        return stack.enter_context(closing(FollowedProgram(program, lambda path: load(path, how, pace=None), say)))
+
+    devices = {one.name: one.runner.devices for one in loaded.plan.pipelines if one.runner is not None}
+    programs = {
+        name: [followed(one, device or options.device) for one, device in zip(opened, devices[name], strict=True)]
+        for name, opened in loaded.programs.items()
+    }
+    return replace(loaded, followed=programs)
 
 
 def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGoal | None:

@@ -105,7 +105,7 @@ def open_run(
         is_ordered=options.is_ordered,
         first_index=before.num_records,
     )
-    stream = Stream(loaded.plan, loaded.programs, how, ends.stop, trace, loaded.pacing)
+    stream = Stream(loaded.plan, loaded.runs, how, ends.stop, trace, loaded.pacing)
     return OpenRun(loaded, source, sink, before, stream)
 
 

@@ -58,6 +58,10 @@ class RunOptions(LoadOptions):
         dict, "Bundle of one of the pipelines (repeatable).",
         section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=_models,
     )  # fmt: skip
+    follow: bool = described(
+        False, "Go on with the bundle that becomes current under NAME@, between two records, and back if it fails.",
+        section=_PIPELINES,
+    )  # fmt: skip
     batch: int = described(1, "How many items of a bundle go into one call.", section=_PIPELINES, least=1, most=4096)
     batch_delay_ms: float = described(
         0.0, "How long an item waits for others of its batch.", section=_PIPELINES, least=0, most=60_000

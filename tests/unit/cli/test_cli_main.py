@@ -155,7 +155,7 @@ def test_the_first_error_is_told_even_if_output_fails_too(capsys, ending, monkey
 
 
 def test_the_shell_can_complete() -> None:
-    environment = {**os.environ, "_NNDEPLOY_COMPLETE": "bash_complete", "COMP_LINE": "nndeploy ins"}
+    environment = {**os.environ, "_NNDEPLOY_COMPLETE": "bash_complete", "COMP_LINE": "nndeploy insp"}
     done = subprocess.run(
         [sys.executable, "-m", "nndeploy"], env=environment, capture_output=True, text=True, check=False
     )

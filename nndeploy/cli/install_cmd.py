@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy install`, `installed`, `rollback`: bundles on a box, by name."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.help_sections import SectionedCommand
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.value_types import ANY_FILE, FOLDER
+from nndeploy.errors import UnavailableError
+from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
+from nndeploy.installed.install import InstallOptions
+from nndeploy.runtime.load_options import LoadOptions
+
+INSTALL_EXAMPLES = """\b
+Examples:
+  nndeploy install faces faces-1.4.nnd
+  nndeploy install faces faces-1.4.nnd --max-latency 40ms      the one before stays if it is slower here
+  nndeploy install faces faces-1.4.nnd --store /var/lib/nndeploy
+"""
+INSTALLED_EXAMPLES = """\b
+Examples:
+  nndeploy installed
+  nndeploy installed faces --json
+"""
+ROLLBACK_EXAMPLES = """\b
+Examples:
+  nndeploy rollback faces
+  nndeploy rollback faces --store /var/lib/nndeploy
+"""
+STORE = click.option(
+    "--store", type=FOLDER, metavar="FOLDER",
+    help="The folder of installed bundles. Default: $NNDEPLOY_STORE, the account's own, for root /var/lib/nndeploy.",
+)  # fmt: skip
+NAME = click.argument("name")
+SECTIONS = sections_of(InstallOptions, {"Where it goes": ("store",)}, LoadOptions)
+
+
+@click.command("install", cls=SectionedCommand, sections=SECTIONS, epilog=INSTALL_EXAMPLES)
+@NAME
+@click.argument("source", type=ANY_FILE)
+@options_of(InstallOptions)
+@options_of(LoadOptions)
+@STORE
+@click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
+def install(name: str, source: str, store: str | None, as_json: bool, **options: Any) -> None:
+    """Install a bundle under a NAME, by which `run NAME@` finds it.
+
+    SOURCE is a file or a folder of members. The bundle is checked whole, its goldens run here, and it becomes current
+    in one step; the one before stays for a rollback. Whatever fails, that one stays current.
+    """
+    from nndeploy.installed.install import install as install_bundle
+
+    where = store_at(store)
+    asked, load = options_given(InstallOptions, options), options_given(LoadOptions, options)
+    state, trial = install_bundle(where, name, source, asked, load, _fetch)
+    if as_json:
+        print_json({**_to_json(where, name, state), "trial": asdict(trial)})
+        return
+    what = f"{trial.num_outputs} outputs agree here, a call takes {trial.call_ns / 1e6:.3g} ms"
+    print_line(f"{name}@ is {_told(state.current)}: {what} on {', '.join(trial.backends)}")
+    if state.previous is not None:
+        print_line(f"before: {_told(state.previous)}; nndeploy rollback {name} goes back to it")
+
+
+@click.command("installed", epilog=INSTALLED_EXAMPLES)
+@click.argument("name", required=False)
+@STORE
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+def installed(name: str | None, store: str | None, as_json: bool) -> None:
+    """List the installed bundles, and what was before each."""
+    where = store_at(store)
+    states = {one: where.state(one) for one in ([name] if name is not None else where.names())}
+    if as_json:
+        print_json(
+            {"store": str(where.path), "installed": [_to_json(where, one, state) for one, state in states.items()]}
+        )
+        return
+    if not states:
+        print_line(f"nothing is installed in {where.path}")
+        return
+    rows = [
+        (
+            one,
+            state.current.release or "-",
+            f"{state.current.sha256:.12}",
+            _size(where.file(one, state.current)),
+            _told(state.previous) if state.previous is not None else "-",
+            state.note or "-",
+        )
+        for one, state in states.items()
+    ]
+    print_table(
+        f"installed in {where.path}", ("name", "release", "sha256", "size", "before", "went back because"), rows
+    )
+
+
+@click.command("rollback", epilog=ROLLBACK_EXAMPLES)
+@NAME
+@STORE
+@click.option("--json", "as_json", is_flag=True, help="Print what is current now as JSON on standard output.")
+def rollback(name: str, store: str | None, as_json: bool) -> None:
+    """Go back to the bundle that a NAME stood for before."""
+    where = store_at(store)
+    state = where.go_back(name, "by hand")
+    if as_json:
+        print_json(_to_json(where, name, state))
+        return
+    print_line(f"{name}@ is {_told(state.current)} again")
+
+
+def _fetch(reference: str, _out: Path, _here: tuple[Path, ...]) -> None:
+    raise UnavailableError("this version reads no registry", where=reference)
+
+
+def _told(one: Installed) -> str:
+    return f"release {one.release} ({one.sha256:.12})" if one.release else f"{one.sha256:.12}"
+
+
+def _size(path: Path) -> str:
+    try:
+        return size_text(path.stat().st_size)
+    except OSError:
+        return "gone"
+
+
+def _to_json(store: BundleStore, name: str, state: State) -> dict[str, Any]:
+    return {"name": name, "path": str(store.file(name, state.current)), **asdict(state)}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed bundles of a box: for each name one that is current, and the one before it.
+
+    STORE/NAME/state.json          which is current, which was before, and why
+    STORE/NAME/<sha256>.nnd        bundles, named by the SHA-256 of the whole file
+
+Law: `state.json` is replaced in one step, and names whole and synced files alone, so after every failure, kill and loss
+of power a name has the bundle that it had or the one that it was to get. One process changes a name at a time; those
+that run it only read.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.json_fields import Fields, minor_version
+from nndeploy.errors import (
+    BusyError,
+    CannotCreateError,
+    DataError,
+    MissingInputError,
+    UsageError,
+    did_you_mean,
+)
+from nndeploy.files.account_folders import data_folder
+from nndeploy.files.strict_json import canonical_json, parse_json
+from nndeploy.files.whole_files import TEMPORARY, new_file, read_regular, sync_folder, wrapped_io
+
+STORE_VARIABLE = "NNDEPLOY_STORE"
+MACHINE_STORE = Path("/var/lib/nndeploy")
+FORMAT, VERSION = "nndeploy-installed", (1, 0)
+MAX_STATE_BYTES = 1 << 20
+STATE, INCOMING, LOCK, SUFFIX = "state.json", "incoming.nnd", "lock", ".nnd"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A bundle that is or was current: the SHA-256 of its file, its signed release ("" where none is), its source."""
+
+    sha256: str
+    release: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a name stands for. `note` says why it went back, "" where it did not.
+
+    `max_latency_ns` is what a call may take at most, 0 where nobody said.
+    """
+
+    current: Installed
+    previous: Installed | None = None
+    max_latency_ns: int = 0
+    note: str = ""
+
+
+class BundleStore:
+    """A folder of installed bundles."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        """Returns the names that stand for a bundle, sorted."""
+        try:
+            return sorted(one.name for one in self.path.iterdir() if (one / STATE).exists())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as err:
+            raise MissingInputError(f"the store cannot be read: {err.strerror}", where=str(self.path)) from err
+
+    def state(self, name: str) -> State:
+        """Returns what a name stands for.
+
+        Raises:
+            MissingInputError: nothing is installed under it.
+            DataError: its state is damaged.
+        """
+        path = self.path / check_name(name) / STATE
+        try:
+            return _from_json(read_regular(path, MAX_STATE_BYTES))
+        except MissingInputError as err:
+            hint = did_you_mean(name, self.names()) or f"nndeploy install {name} BUNDLE"
+            raise MissingInputError(f"nothing is installed as {name!r}", where=str(self.path), hint=hint) from err
+        except DataError as err:
+            err.within(str(path))
+            raise
+
+    def bundle(self, name: str) -> Path:
+        """Returns the path of the current bundle of a name; raises as `state` does."""
+        return self.file(name, self.state(name).current)
+
+    def file(self, name: str, one: Installed) -> Path:
+        """Returns the path of a bundle."""
+        return self.path / name / f"{one.sha256}{SUFFIX}"
+
+    @contextlib.contextmanager
+    def changing(self, name: str) -> Iterator[Path]:
+        """Holds the lock of a name, whose folder is made; yields where a bundle may be put that is to be checked.
+
+        Raises:
+            BusyError: another process changes it.
+            CannotCreateError: nothing can be created there.
+        """
+        folder = self.path / check_name(name)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as err:
+            raise CannotCreateError(f"cannot be changed: {err.strerror}", where=str(folder)) from err
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as err:
+                raise BusyError(f"another process changes {name!r}", where=str(folder), hint="try again") from err
+            for left in folder.glob(f"{TEMPORARY}*"):  # of processes that were killed: nobody else writes here now
+                with contextlib.suppress(OSError):
+                    left.unlink()
+            try:
+                yield folder / INCOMING
+            finally:
+                with contextlib.suppress(OSError):
+                    (folder / INCOMING).unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+    def take(self, name: str, incoming: Path, new: Installed, max_latency_ns: int) -> State:
+        """Makes the bundle in the file `incoming` the current one of a name, which `changing` holds.
+
+        Raises:
+            InputOutputError: the disk is full or failed; what was current still is.
+        """
+        state = State(new, None, max_latency_ns)
+        with contextlib.suppress(MissingInputError):
+            old = self.state(name)
+            state = replace(state, previous=old.previous if old.current.sha256 == new.sha256 else old.current)
+        with wrapped_io(self.path / name):
+            incoming.replace(self.file(name, new))
+            sync_folder(self.path / name)
+        self._write(name, state)
+        return state
+
+    def go_back(self, name: str, note: str = "", *, only_from: str = "") -> State:
+        """Makes the bundle before the current one the current one again, and the other way round.
+
+        With `only_from` nothing is changed where another bundle than that is current by now.
+
+        Raises:
+            MissingInputError: nothing is installed, or there is none before it.
+            BusyError, CannotCreateError, InputOutputError: it cannot be changed.
+        """
+        with self.changing(name):
+            state = self.state(name)
+            if only_from and state.current.sha256 != only_from:
+                return state
+            if state.previous is None:
+                raise MissingInputError(f"nothing was installed as {name!r} before", where=str(self.path))
+            if not self.file(name, state.previous).exists():
+                raise MissingInputError("the bundle before it is gone", where=str(self.file(name, state.previous)))
+            back = State(state.previous, state.current, state.max_latency_ns, note)
+            self._write(name, back)
+            return back
+
+    def _write(self, name: str, state: State) -> None:
+        """Replaces the state of a name in one step, then removes the bundles that it no longer speaks of."""
+        folder = self.path / name
+        new = new_file(folder / STATE)
+        try:
+            with wrapped_io(folder):
+                os.fchmod(new.file.fileno(), 0o644)
+                new.file.write(canonical_json(_to_json(state)))
+            new.finish()
+        except BaseException:
+            new.discard()
+            raise
+        with wrapped_io(folder):
+            sync_folder(folder)
+        kept = {f"{one.sha256}{SUFFIX}" for one in (state.current, state.previous) if one is not None}
+        for path in folder.glob(f"*{SUFFIX}"):
+            if path.name not in kept:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def store_at(path: str | None) -> BundleStore:
+    """Returns the store in a folder, or the one of this account; that of the machine for root."""
+    named = path or os.environ.get(STORE_VARIABLE, "")
+    if named:
+        return BundleStore(Path(named))
+    return BundleStore(MACHINE_STORE if os.geteuid() == 0 else data_folder() / "nndeploy" / "installed")
+
+
+def installed_bundle(name: str) -> Path:
+    """Returns the current bundle of a name in this account's store, or else the machine's; raises as `state` does."""
+    own = store_at(None)
+    try:
+        return own.bundle(name)
+    except MissingInputError:
+        machine = BundleStore(MACHINE_STORE)
+        if name in machine.names():
+            return machine.bundle(name)
+        raise
+
+
+def check_name(name: str) -> str:
+    """Returns the name of an installed bundle.
+
+    Raises:
+        UsageError: nothing can be called so.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r:.80} is no name for a bundle", hint="1 to 64 of a-z, 0-9, '_', '.', '-', as in faces"
+        )
+    return name
+
+
+def _to_json(state: State) -> dict[str, Any]:
+    return {
+        "current": _installed_to_json(state.current),
+        "format": {"major": VERSION[0], "minor": VERSION[1], "name": FORMAT},
+        "max_latency_ns": state.max_latency_ns,
+        "note": state.note,
+        "previous": None if state.previous is None else _installed_to_json(state.previous),
+    }
+
+
+def _installed_to_json(one: Installed) -> dict[str, Any]:
+    return {"release": one.release, "sha256": one.sha256, "source": one.source}
+
+
+def _from_json(text: bytes) -> State:
+    data = parse_json(text, MAX_STATE_BYTES)
+    fields = Fields(data, "", ignore_unknown=minor_version(data, FORMAT, VERSION) > VERSION[1])
+    fields.take("format")
+    current = _installed(fields.fields("current"))
+    previous = None if fields.is_null("previous") else _installed(fields.fields("previous"))
+    state = State(current, previous, fields.integer("max_latency_ns"), fields.text("note"))
+    fields.end()
+    return state
+
+
+def _installed(fields: Fields) -> Installed:
+    found = Installed(fields.sha256("sha256"), fields.text("release"), fields.text("source"))
+    fields.end()
+    return found

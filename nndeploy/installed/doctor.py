@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a box has, lacks and trusts, what is wrong with it, and the command that mends it; nothing is run or sent.
+
+In: a store of bundles. Out: findings. Law: no finding needs a network, neither to be made nor to be mended with a
+wheelhouse (`nndeploy wheelhouse`) at hand.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import NndeployError, PolicyError
+from nndeploy.files.account_folders import config_folder, own_cache_folder
+from nndeploy.installed.bundle_store import BundleStore
+from nndeploy.plugin.registry import backend, backend_names
+from nndeploy.runtime.code_policy import files_in, with_code_flags
+from nndeploy.runtime.code_trust import why_no_code
+from nndeploy.runtime.inspect_bundle import choices_of
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.places import choose_chain
+from nndeploy.runtime.select import EXTRAS
+from nndeploy.target.target import Target, host_target
+from nndeploy.trust.signers import read_key
+from nndeploy.trust.trust_store import trust_store, user_store
+
+OK: Final = "ok"
+LACKS: Final = "lacks"
+WRONG: Final = "wrong"
+OFFLINE = "pip install --no-index --find-links WHEELS 'nndeploy-toolchain[{extra}]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about a box; `mend` is what to do where it is not as it should be, "" where nothing is to be done."""
+
+    what: str
+    state: Literal["ok", "lacks", "wrong"]
+    about: str
+    mend: str = ""
+
+
+def findings(store: BundleStore) -> Iterator[Finding]:
+    """Yields what there is to say of this box."""
+    host = host_target()
+    yield Finding("machine", OK, f"{host.arch}, {host.level or 'no known level'}, {host.num_cores} cores")
+    for name in backend_names():
+        yield _of_backend(name, host)
+    yield from _of_folders()
+    yield _of_trust()
+    yield _of_key()
+    yield from _of_bundles(store)
+
+
+def _of_backend(name: str, host: Target) -> Finding:
+    try:
+        probe = backend(name).probe(host)
+    except NndeployError as err:
+        return Finding(f"backend {name}", LACKS, err.what, _extra(name, err.hint))
+    except Exception as err:  # a third party's probe should refuse by a value, but may fail
+        return Finding(f"backend {name}", WRONG, f"its probe failed: {type(err).__name__}: {err}")
+    if probe.can_run:
+        return Finding(f"backend {name}", OK, probe.version)
+    return Finding(f"backend {name}", LACKS, probe.reason, _extra(name, probe.hint))
+
+
+def _extra(name: str, hint: str) -> str:
+    return OFFLINE.format(extra=EXTRAS[name]) if name in EXTRAS else hint
+
+
+def _of_folders() -> Iterator[Finding]:
+    temporary = tempfile.gettempdir()
+    if os.access(temporary, os.W_OK | os.X_OK):
+        yield Finding("temporary folder", OK, temporary)
+    else:
+        yield Finding("temporary folder", WRONG, f"{temporary} cannot be written", "TMPDIR names another one")
+    cache = own_cache_folder("kernels")
+    if cache is None:
+        yield Finding("cache folder", LACKS, "none that is this account's alone", "XDG_CACHE_HOME names another one")
+    else:
+        yield Finding("cache folder", OK, str(cache.parent))
+
+
+def _of_trust() -> Finding:
+    try:
+        store = trust_store()
+    except PolicyError as err:
+        return Finding("trust", WRONG, f"{err.where}: {err.what}", err.hint)
+    names = [key.name for key_id, key in store.keys.items() if key_id not in store.revoked]
+    floors = [f"{model} from {least}" for model, least in sorted(store.floors.items())]
+    told = "; ".join([f"keys: {', '.join(names) or 'none'}", *floors])
+    if not names:
+        return Finding("trust", LACKS, f"{told}: no code of others runs here", "nndeploy key trust KEY.pub")
+    return Finding("trust", OK, f"{told} ({user_store()})")
+
+
+def _of_key() -> Finding:
+    path = config_folder() / "nndeploy" / "machine.key"
+    if not path.exists():
+        return Finding("this machine's key", OK, "not made yet: the first compile that needs it makes it")
+    try:
+        return Finding("this machine's key", OK, f"{read_key(path).public.id:.16}")
+    except NndeployError as err:
+        return Finding("this machine's key", WRONG, err.what, err.hint or f"remove {path}: a compile makes another")
+
+
+def _of_bundles(store: BundleStore) -> Iterator[Finding]:
+    names = store.names()
+    if not names:
+        yield Finding("installed", LACKS, f"no bundle in {store.path}", "nndeploy install NAME BUNDLE")
+    for name in names:
+        yield _of_bundle(store, name)
+
+
+def _of_bundle(store: BundleStore, name: str) -> Finding:
+    what, mend = f"{name}@", f"nndeploy rollback {name}, or install it again"
+    try:
+        state = store.state(name)
+        with open_bundle(store.file(name, state.current)) as bundle:
+            bundle.verify()
+            manifest = with_code_flags(bundle.manifest, files_in(bundle))
+            reason = why_no_code(bundle, manifest, LoadOptions())
+            choices = choices_of(choose_chain(manifest, LoadOptions()))
+    except NndeployError as err:
+        return Finding(what, WRONG, str(err), mend)
+    lost = [choice.submodel for choice in choices if not choice.variant]
+    if lost:
+        return Finding(what, WRONG, f"nothing here runs {', '.join(lost)}", f"nndeploy inspect {name}@ --here says why")
+    note = f"; went back: {state.note}" if state.note else ""
+    release = f"release {state.current.release}, " if state.current.release else ""
+    backends = ", ".join(dict.fromkeys(choice.backend for choice in choices))
+    if reason:
+        return Finding(what, WRONG, f"its code is not trusted: {reason}", "nndeploy key trust KEY.pub")
+    return Finding(what, OK, f"{release}{state.current.sha256:.12}, {backends}{note}")

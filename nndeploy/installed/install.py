@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle becomes the one that a name stands for: brought -> whole and trusted -> tried on this box -> switched.
+
+Comes in: a file, a folder of members or a reference into a registry. Goes out: the state of the name. Law: whatever
+fails, the bundle that was current before still is, and nothing is left behind.
+"""
+
+import hashlib
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nndeploy.bundle.container import Buffer, encode_container
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.writer import replace_file
+from nndeploy.errors import CheckError, InputOutputError, MissingInputError, PolicyError
+from nndeploy.files.whole_files import open_regular, read_regular
+from nndeploy.installed.bundle_store import BundleStore, Installed, State
+from nndeploy.options.described import described
+from nndeploy.options.texts import bytes_in, nanoseconds_in
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.program import load_bundle
+from nndeploy.runtime.verify_bundle import verify
+from nndeploy.trust.signatures import check_signatures
+from nndeploy.trust.statement import release_numbers
+from nndeploy.trust.trust_store import DATA, trust_store
+
+PIECE_BYTES = 1 << 20
+MAX_BUNDLE_BYTES = 1 << 44
+TRIAL_CALLS = 7
+
+Fetch = Callable[[str, Path, tuple[Path, ...]], None]
+"""Brings the bundle that a reference names to a path; those that are here already may have some of its members."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """What a bundle must keep to on this box."""
+
+    max_latency_ns: int = described(
+        0, "How long a call with a golden's inputs may take at most; the bundle before stays if it takes longer.",
+        section="What it must keep to", flags=("--max-latency",), metavar="40ms",
+        from_text=nanoseconds_in("--max-latency"),
+    )  # fmt: skip
+    max_memory: int = described(
+        0, "How much memory loading and running it may take at most.", section="What it must keep to",
+        metavar="200MiB", from_text=bytes_in("--max-memory"),
+    )  # fmt: skip
+    needs_goldens: bool = described(
+        True, "Take a bundle that holds no goldens, so that nothing can be compared here.",
+        section="What it must keep to", flags=("--allow-uncompared",),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a bundle did on this box: its chain, who runs each submodel, outputs compared, a call, memory taken."""
+
+    chain: str
+    backends: tuple[str, ...]
+    num_outputs: int
+    call_ns: int
+    memory_bytes: int
+
+
+def install(
+    store: BundleStore, name: str, source: str, options: InstallOptions, load: LoadOptions, fetch: Fetch
+) -> tuple[State, Trial]:
+    """Installs a bundle under a name; `fetch` brings those that a registry has.
+
+    Raises:
+        MissingInputError: there is no such source.
+        BundleError: it is no bundle, or damaged.
+        PolicyError: it may not be used here, or its release is below the floor of this name.
+        UnavailableError: this box cannot run it.
+        CheckError: its results are others here than where it was compiled, or it keeps not to the options.
+        BusyError: another process changes this name.
+        CannotCreateError, InputOutputError: it cannot be written.
+    """
+    with store.changing(name) as incoming:
+        _bring(source, incoming, fetch, _bundles_here(store, name))
+        release = _trusted_release(incoming)
+        _check_floor(name, release)
+        trial = _tried(incoming, source, options, load)
+        new = Installed(_sha256(incoming), release, source)
+        return store.take(name, incoming, new, options.max_latency_ns), trial
+
+
+def _bundles_here(store: BundleStore, name: str) -> tuple[Path, ...]:
+    try:
+        state = store.state(name)
+    except MissingInputError:
+        return ()
+    found = (store.file(name, one) for one in (state.current, state.previous) if one is not None)
+    return tuple(path for path in found if path.exists())
+
+
+def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) -> None:
+    if source.startswith("oci://"):
+        fetch(source, incoming, here)
+        return
+    path = Path(source)
+    if path.is_dir():
+        members: dict[str, Buffer] = {
+            one.relative_to(path).as_posix(): read_regular(one) for one in sorted(path.rglob("*")) if one.is_file()
+        }
+        replace_file(incoming, encode_container(members))
+        return
+    replace_file(incoming, _pieces(path))
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with open_regular(path, MAX_BUNDLE_BYTES) as file:
+        while True:
+            try:
+                piece = file.read(PIECE_BYTES)
+            except OSError as err:
+                raise InputOutputError(f"reading failed: {err.strerror}", where=str(path)) from err
+            if not piece:
+                return
+            yield piece
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _trusted_release(path: Path) -> str:
+    """Returns the release that a trusted key signed, "" where none did."""
+    with open_bundle(path) as bundle:
+        verdict = check_signatures(bundle, trust_store(), DATA)
+    return verdict.release if any(not one.problem for one in verdict.signatures) else ""
+
+
+def _check_floor(name: str, release: str) -> None:
+    """Holds the floor of the name on this box, whatever the bundle calls its model."""
+    least = trust_store().floors.get(name)
+    if least is not None and (not release or release_numbers(release) < release_numbers(least)):
+        what = f"release {release}" if release else "a bundle without a signed release"
+        raise PolicyError(
+            f"{what} is not installed as {name!r}: none below {least} is allowed", hint="nndeploy key list"
+        )
+
+
+def _tried(path: Path, source: str, options: InstallOptions, load: LoadOptions) -> Trial:
+    """Returns what the bundle did here; its goldens were run and agree."""
+    before = _memory()
+    found = verify(path, load=lambda one: load_bundle(one, load))
+    if options.needs_goldens and not found.outputs:
+        raise CheckError(
+            "the bundle holds no goldens, so nothing can be compared here", where=source, hint="--allow-uncompared"
+        )
+    if found.failed:
+        wrong = found.failed[0]
+        raise CheckError(
+            f"{len(found.failed)} of {len(found.outputs)} outputs differ on this box, first {wrong.output!r:.60}",
+            where=source,
+        )
+    with load_bundle(path, load) as program:
+        manifest, chain = program.manifest, program.chain.id
+        call_ns = _call_ns(path, manifest, program.run) if manifest.goldens else 0
+        backends = tuple(dict.fromkeys(choice.backend for choice in program.choices))
+    memory = max(0, _memory() - before)
+    if options.max_latency_ns and call_ns > options.max_latency_ns:
+        raise CheckError(
+            f"a call takes {call_ns / 1e6:.3g} ms here, at most {options.max_latency_ns / 1e6:.3g} ms are allowed",
+            where=source,
+        )
+    if options.max_memory and memory > options.max_memory:
+        raise CheckError(f"it takes {memory:,} bytes here, at most {options.max_memory:,} are allowed", where=source)
+    return Trial(chain, backends, len(found.outputs), call_ns, memory)
+
+
+def _call_ns(path: Path, manifest: Manifest, run: Callable[..., object]) -> int:
+    """Returns the median time of a call with the first golden's inputs, after one that warms up."""
+    with open_bundle(path) as bundle:
+        inputs = bundle.values(manifest.goldens[0].inputs)
+    times = []
+    for _ in range(1 + TRIAL_CALLS):
+        start = time.perf_counter_ns()
+        run(inputs)
+        times.append(time.perf_counter_ns() - start)
+    return int(statistics.median(times[1:]))
+
+
+def _memory() -> int:
+    """Returns the most memory that this process ever had, in bytes."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes * 1024 if os.name == "posix" else kilobytes

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles on a box, by name: installed, replaced, rolled back; whatever fails, the one before goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests_flow_bundles import write_branches, write_double, write_fours
+
+from nndeploy.cli.main import run_command
+from nndeploy.errors import CheckError, DataError, NndeployError
+from nndeploy.installed import followed
+from nndeploy.installed.bundle_store import BundleStore, store_at
+from nndeploy.installed.followed import FollowedProgram
+from nndeploy.installed.install import InstallOptions, install
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.program import Program, load_bundle
+
+INPUT = {"image": np.ones((2, 3), np.float32)}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BundleStore:
+    """An empty store, and a working folder with two bundles."""
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    write_double(tmp_path / "one.nnd")
+    write_double(tmp_path / "two.nnd", members={"note": b"two"})
+    np.savez("x.npz", **INPUT)
+    return store_at(None)
+
+
+def say(*arguments: str) -> None:
+    assert run_command(list(arguments)) == 0
+
+
+def put(store: BundleStore, source: str) -> str:
+    """Installs a bundle as `faces`; returns its SHA-256."""
+    state, _ = install(store, "faces", source, InstallOptions(), LoadOptions(), no_registry)
+    return state.current.sha256
+
+
+def no_registry(*_: object) -> None:
+    raise AssertionError("no registry was named")
+
+
+def files(store: BundleStore) -> set[str]:
+    return {path.name for path in (store.path / "faces").iterdir()}
+
+
+def test_a_name_runs_what_was_installed_last_and_goes_back(store: BundleStore, capsys) -> None:
+    say("install", "faces", "one.nnd")
+    for command in (["run", "faces@", "--input", "x.npz"], ["verify", "faces@"], ["inspect", "faces@"]):
+        say(*command)
+    first = store.state("faces").current
+    say("install", "faces", "two.nnd")
+    assert store.state("faces").previous == first
+    assert files(store) == {"state.json", "lock", f"{first.sha256}.nnd", store.bundle("faces").name}
+    say("rollback", "faces")
+    assert store.state("faces").current == first
+    say("rollback", "faces")
+    assert store.state("faces").current != first
+    say("install", "faces", "two.nnd")
+    assert store.state("faces").previous == first  # the same again changes nothing
+    capsys.readouterr()
+
+
+def test_only_the_one_before_is_kept(store: BundleStore) -> None:
+    digests = []
+    for number in range(4):
+        write_double(Path("n.nnd"), members={"note": bytes([number])})
+        digests.append(put(store, "n.nnd"))
+    assert files(store) == {"state.json", "lock", *(f"{digest}.nnd" for digest in digests[2:])}
+
+
+def test_a_folder_of_members_is_the_bundle_that_it_was(store: BundleStore, capsys) -> None:
+    import zipfile
+
+    with zipfile.ZipFile("one.nnd") as archive:
+        archive.extractall("members")
+    assert put(store, "members") == put(store, "one.nnd")
+
+
+@pytest.mark.parametrize(
+    ("make", "more", "code", "reason"),
+    [
+        (lambda: None, [], 66, "no such file"),
+        (lambda: Path("bad.nnd").write_bytes(Path("two.nnd").read_bytes()[:-9]), [], 65, "bad.nnd|incoming"),
+        (lambda: write_double(Path("bad.nnd"), golden=3.0), [], 1, "differ on this box"),
+        (lambda: write_branches(Path("bad.nnd")), [], 1, "holds no goldens"),
+        (lambda: write_double(Path("bad.nnd")), ["--max-latency", "1us"], 1, "a call takes"),
+        (lambda: write_double(Path("bad.nnd")), ["--custom-ops", "no.so"], 66, "no.so"),
+    ],
+)
+def test_whatever_fails_the_one_before_stays(store: BundleStore, capsys, make, more, code, reason) -> None:
+    import re
+
+    put(store, "one.nnd")
+    state, before = store.state("faces"), files(store)
+    make()
+    assert run_command(["install", "faces", "bad.nnd", *more]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(reason, line)
+    assert (store.state("faces"), files(store)) == (state, before)
+    say("run", "faces@", "--input", "x.npz")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "A", "a/b", "-x", "x" * 65, "é"])
+def test_a_name_is_no_path(store: BundleStore, name: str) -> None:
+    assert run_command(["install", "--", name, "one.nnd"]) == 2
+    assert not store.path.exists()
+
+
+def test_what_is_not_there_is_one_line(store: BundleStore, capsys) -> None:
+    assert run_command(["run", "faces@", "--input", "x.npz"]) == 66
+    assert run_command(["rollback", "faces"]) == 66
+    put(store, "one.nnd")
+    assert run_command(["rollback", "faces"]) == 66
+    assert "nothing was installed as 'faces' before" in capsys.readouterr().err
+    assert run_command(["run", "face@", "--input", "x.npz"]) == 66
+    assert "did you mean 'faces'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{}", b"\xff", b'{"format":{"major":2,"minor":0,"name":"nndeploy-installed"}}']
+)
+def test_a_damaged_state_is_refused(store: BundleStore, damage: bytes) -> None:
+    put(store, "one.nnd")
+    (store.path / "faces" / "state.json").write_bytes(damage)
+    with pytest.raises(DataError, match=r"state\.json"):
+        store.state("faces")
+    assert run_command(["run", "faces@", "--input", "x.npz"]) == 65
+
+
+def test_a_floor_of_a_name_holds_whatever_the_model_is_called(store: BundleStore, capsys) -> None:
+    say("key", "floor", "faces", "1.4")
+    assert run_command(["install", "faces", "one.nnd"]) == 77
+    say("key", "new", "farm")
+    say("sign", "one.nnd", "--key", "farm.key", "--release", "1.5")
+    assert run_command(["install", "faces", "one.nnd"]) == 77  # signed, but nobody here trusts that key
+    say("key", "trust", "farm.pub")
+    say("install", "faces", "one.nnd")
+    assert store.state("faces").current.release == "1.5"
+    capsys.readouterr()
+
+
+def test_two_installs_at_once_are_one_after_the_other_or_busy(store: BundleStore) -> None:
+    with store.changing("faces"):
+        assert run_command(["install", "faces", "one.nnd"]) == 75
+    say("install", "faces", "one.nnd")
+
+
+KILLED = """
+import sys
+from nndeploy.installed import install as module
+from nndeploy.installed.bundle_store import BundleStore
+from nndeploy.runtime.load_options import LoadOptions
+store = BundleStore(module.Path(sys.argv[1]))
+print("ready", flush=True)
+for _ in range(1000):
+    for source in ("one.nnd", "two.nnd"):
+        module.install(store, "faces", source, module.InstallOptions(), LoadOptions(), None)
+"""
+
+
+def test_a_killed_install_leaves_a_bundle_that_runs(store: BundleStore) -> None:
+    put(store, "one.nnd")
+    for number in range(6):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(store.path)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.01 + 0.037 * number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        with load_bundle(store.bundle("faces")) as program:
+            assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
+    put(store, "one.nnd")
+    assert len(files(store)) <= 4  # what kills left is gone
+
+
+def follows(store: BundleStore, monkeypatch, said: list[str]) -> FollowedProgram:
+    monkeypatch.setattr(followed, "LOOK_SECONDS", 0.0)
+    return FollowedProgram(load_bundle(store.bundle("faces")), load_bundle, said.append)
+
+
+def wait_for(said: list[str], word: str, program: FollowedProgram) -> None:
+    deadline = time.monotonic() + 20
+    while not any(word in line for line in said):
+        assert time.monotonic() < deadline, said
+        program.run(INPUT)
+
+
+def test_who_follows_goes_on_with_the_new_one_and_no_call_fails(store: BundleStore, monkeypatch) -> None:
+    put(store, "one.nnd")
+    said: list[str] = []
+    program, failed, ends = follows(store, monkeypatch, said), list[str](), threading.Event()
+
+    def call() -> None:
+        while not ends.is_set():
+            try:
+                program.run(INPUT)
+            except NndeployError as err:
+                failed.append(str(err))
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(4):
+        new = put(store, ("two.nnd", "one.nnd")[number % 2])
+        wait_for(said, f"goes on with {new:.12}", program)
+        said.clear()
+    ends.set()
+    for thread in threads:
+        thread.join()
+    program.close()
+    assert failed == []
+
+
+class Faulty:
+    """A bundle that opens and fails in its calls, or takes long."""
+
+    def __init__(self, program: Program, seconds: float | None) -> None:
+        self.path, self.manifest, self._seconds, self._program = program.path, program.manifest, seconds, program
+
+    def run(self, inputs):
+        if self._seconds is None:
+            raise CheckError("broken")
+        time.sleep(self._seconds)
+        return self._program.run(inputs)
+
+    def close(self) -> None:
+        self._program.close()
+
+
+@pytest.mark.parametrize(("seconds", "why"), [(None, "a call failed: broken"), (0.01, "a call took 1")])
+def test_a_new_one_that_fails_is_left_for_the_one_before(store: BundleStore, monkeypatch, seconds, why) -> None:
+    first = put(store, "one.nnd")
+    said: list[str] = []
+    monkeypatch.setattr(followed, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(followed, "TRIAL_CALLS", 5)
+    start = load_bundle(store.bundle("faces"))
+    program = FollowedProgram(start, lambda path: Faulty(load_bundle(path), seconds), said.append)  # type: ignore[arg-type, return-value]
+    state, _ = install(
+        store, "faces", "two.nnd", InstallOptions(max_latency_ns=5_000_000), LoadOptions(), no_registry
+    )  # fmt: skip
+    wait_for(said, "went back", program)
+    assert why in " ".join(said)
+    assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
+    deadline = time.monotonic() + 10
+    while store.state("faces").current.sha256 != first and time.monotonic() < deadline:
+        program.run(INPUT)
+    back = store.state("faces")
+    assert (back.current.sha256, back.previous) == (first, state.current)
+    assert why in back.note
+    program.close()
+
+
+def test_one_with_other_inputs_is_not_followed(store: BundleStore, monkeypatch) -> None:
+    put(store, "one.nnd")
+    said: list[str] = []
+    program = follows(store, monkeypatch, said)
+    write_fours(Path("fours.nnd"))
+    install(store, "faces", "fours.nnd", InstallOptions(needs_goldens=False), LoadOptions(), no_registry)
+    wait_for(said, "has other inputs or outputs", program)
+    assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
+    program.close()
+
+
+def test_a_stream_follows_and_loses_nothing(store: BundleStore) -> None:
+    put(store, "one.nnd")
+    command = [sys.executable, "-m", "nndeploy", "run", "faces@", "--input", "-", "--output", "-", "--follow"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    sent, lines, is_new = 0, list[str](), False
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout))  # type: ignore[arg-type]
+    reader.start()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and sent < 400:
+        print(json.dumps({"image": [[float(sent), 0, 0]]}), file=process.stdin, flush=True)
+        sent += 1
+        time.sleep(0.005)
+        if lines and not is_new:
+            is_new = bool(put(store, "two.nnd"))
+    process.stdin.close()
+    reader.join(30)
+    assert process.wait(30) == 0
+    assert process.stderr is not None
+    assert "goes on with" in process.stderr.read()
+    process.stderr.close()
+    process.stdout.close()
+    results = [json.loads(line) for line in lines]
+    assert len(results) == sent
+    assert [one["outputs"]["y"][0][0] for one in results] == [2.0 * number for number in range(sent)]
+
+
+@pytest.mark.parametrize("more", [["--pace", "--cpu-limit", "50%"], ["--resume"], []])
+def test_following_needs_a_name_and_goes_not_with_all(store: BundleStore, capsys, more: list[str]) -> None:
+    put(store, "one.nnd")
+    bundle = "faces@" if more else "one.nnd"
+    assert run_command(["run", bundle, "--input", "x.npz", "--output", "y.jsonl", "--follow", *more]) in (2, 69)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys) -> None:
+    def found() -> dict[str, dict[str, str]]:
+        capsys.readouterr()
+        run_command(["doctor", "--json"])
+        return {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+
+    say("key", "new", "farm")
+    assert found()["installed"]["mend"] == "nndeploy install NAME BUNDLE"
+    assert "key trust" in found()["trust"]["mend"]
+    say("key", "trust", "farm.pub")
+    put(store, "one.nnd")
+    put(store, "two.nnd")
+    told = found()
+    assert told["trust"]["state"] == told["faces@"]["state"] == "ok"
+    path = store.bundle("faces")
+    path.write_bytes(path.read_bytes()[:-30])
+    told = found()
+    assert told["faces@"]["state"] == "wrong"
+    assert "nndeploy rollback faces" in told["faces@"]["mend"]
+    assert run_command(["doctor"]) == 1
+    say("rollback", "faces")
+    say("doctor")
+    (store.path.parent / "config" / "nndeploy" / "trust.json").write_text("{")
+    assert found()["trust"]["state"] == "wrong"
+    capsys.readouterr()
